@@ -1,0 +1,34 @@
+"""rag_lab: find out which parts of a RAG pipeline earn their keep."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Public name -> module. Resolved on first use, so that importing the package loads no model library.
+_PUBLIC = {
+    "Dataset": "rag_lab.data.dataset",
+    "Metric": "rag_lab.evaluation.metric",
+    "Pipeline": "rag_lab.pipeline",
+    "PipelineConfig": "rag_lab.config",
+    "Question": "rag_lab.records",
+    "RagLabError": "rag_lab.errors",
+    "Score": "rag_lab.records",
+    "Trace": "rag_lab.records",
+    "compare": "rag_lab.report.compare",
+    "evaluate": "rag_lab.evaluation.evaluate",
+    "sweep": "rag_lab.experiment.sweep",
+}
+
+__all__ = sorted(_PUBLIC)  # noqa: PLE0605
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'rag_lab' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,222 @@
+"""`PipelineConfig`: one variant of the pipeline as a value. Unknown keys are refused, dotted keys change it.
+
+Two configurations that produce the same output have the same `identity`; key order does not matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.records import QUERY_CLASSES, QueryClass
+
+
+class Section(BaseModel):
+    """A part of the configuration: frozen, and closed to unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class CorpusConfig(Section):
+    """How files become parents and children."""
+
+    chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk")
+    chunk_overlap: int = Field(150, ge=0, description="characters that neighbouring children share")
+    parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where a file has no pages")
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> CorpusConfig:
+        if self.chunk_overlap >= self.chunk_size:
+            raise ValueError(f"chunk_overlap must be smaller than chunk_size ({self.chunk_size})")
+        return self
+
+
+class ModelsConfig(Section):
+    """Which model plays which role, as `provider:name`."""
+
+    embedding: str = Field("sentence_transformers:minilm", description="embeds children and questions")
+    understanding: str = Field("llamacpp:smollm2", description="classifies and rewrites the question")
+    hyde: str = Field("llamacpp:smollm2", description="writes hypothetical documents")
+    generation: str = Field("llamacpp:smollm2", description="answers")
+    cross_encoder: str = Field("sentence_transformers:BAAI/bge-reranker-v2-m3", description="reranks")
+    likelihood: str = Field("transformers:smollm2", description="causal model of the query_likelihood reranker")
+
+    @field_validator("*")
+    @classmethod
+    def _names_a_provider(cls, value: str) -> str:
+        provider, _, name = value.partition(":")
+        if not provider or not name:
+            raise ValueError(f"a model is named provider:name, got {value!r}")
+        return value
+
+
+class QueryConfig(Section):
+    """Query understanding and HyDE."""
+
+    rewrite: Literal["none", "llm"] = Field("llm", description="search the model's rewrite instead of the wording")
+    min_similarity: float = Field(0.6, ge=-1, le=1, description="cosine below which a rewrite has drifted")
+    hyde: Literal["none", "always", "classified"] = Field("classified", description="when to search by HyDE")
+    class_to_hyde: dict[QueryClass, bool] = Field(
+        {"specific": False, "fuzzy": True, "comparative": False, "procedural": True, "creative": True},
+        description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",
+    )
+    hyde_max_tokens: int = Field(96, ge=8, le=4096, description="length of a hypothetical document")
+
+    @field_validator("class_to_hyde")
+    @classmethod
+    def _every_class(cls, value: dict[QueryClass, bool]) -> dict[QueryClass, bool]:
+        missing = [name for name in QUERY_CLASSES if name not in value]
+        if missing:
+            raise ValueError(f"class_to_hyde must decide on every class; missing: {', '.join(missing)}")
+        return {name: value[name] for name in QUERY_CLASSES}
+
+
+class RetrievalConfig(Section):
+    """How many parents each search brings."""
+
+    mode: Literal["dense"] = Field("dense", description="the base retriever")
+    base_k: int = Field(20, ge=1, le=1000, description="parents from the search by question")
+    hyde_k: int = Field(10, ge=1, le=1000, description="parents from the search by hypothetical document")
+
+
+class RerankConfig(Section):
+    """What orders the merged candidates, and how many reach the reader."""
+
+    name: Literal["none", "cross_encoder", "query_likelihood"] = Field("none", description="the reranker")
+    input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
+    final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
+    retrieval_weight: float = Field(1.0, ge=0, description="weight of the dense score beside the query likelihood")
+
+
+class AnswerConfig(Section):
+    """Context, generation and parsing."""
+
+    name: Literal["none", "llm"] = Field("llm", description="`none` measures retrieval alone")
+    context_tokens: int = Field(1200, ge=32, description="token budget of the passages, never exceeded")
+    max_tokens: int = Field(160, ge=8, description="length of the reply")
+    temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
+    thinking: bool = Field(False, description="ask for and split off the model's thinking (Qwen3)")
+
+
+class PipelineConfig(Section):
+    """One variant of the pipeline."""
+
+    corpus: CorpusConfig = CorpusConfig()
+    models: ModelsConfig = ModelsConfig()
+    query: QueryConfig = QueryConfig()
+    retrieval: RetrievalConfig = RetrievalConfig()
+    rerank: RerankConfig = RerankConfig()
+    answer: AnswerConfig = AnswerConfig()
+    seed: int = Field(0, ge=0, description="seed of every sampled reply; the repeat number is added")
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:
+        """Validate nested `data`.
+
+        Raises:
+            ConfigError: naming every unknown key and impossible value at once.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise ConfigError("; ".join(_sentences(cls, error))) from None
+
+    @classmethod
+    def load(cls, path: Path) -> PipelineConfig:
+        """Read a YAML file (an empty one is the default pipeline)."""
+        return cls.parse(read_yaml(path))
+
+    def override(self, changes: Mapping[str, Any]) -> PipelineConfig:
+        """Return a copy with dotted keys changed: `{"rerank.name": "none"}`.
+
+        Raises:
+            ConfigError: naming every unknown key and impossible value at once.
+        """
+        data = self.model_dump()
+        problems = [unknown_name("parameter", key, dotted_keys()) for key in changes if key not in dotted_keys()]
+        if problems:
+            raise ConfigError("; ".join(problems))
+        for key, value in changes.items():
+            _assign(data, key.split("."), value)
+        return self.parse(data)
+
+    def flat(self) -> dict[str, Any]:
+        """Return the configuration as dotted keys, in the order of the sections."""
+        return {key: _lookup(self.model_dump(), key.split(".")) for key in dotted_keys()}
+
+    def to_yaml(self) -> str:
+        """Return the YAML that `load` reads back to an equal configuration."""
+        return yaml.safe_dump(self.model_dump(), sort_keys=False)
+
+    @property
+    def identity(self) -> str:
+        """Return a digest of the whole configuration, the same for any key order."""
+        return digest(self.model_dump())
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of a JSON value, the same for any key order."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def dotted_keys() -> list[str]:
+    """Return every key that `override` knows."""
+    keys = []
+    for name, info in PipelineConfig.model_fields.items():
+        section = info.annotation
+        if isinstance(section, type) and issubclass(section, Section):
+            keys += [f"{name}.{inner}" for inner in section.model_fields]
+        else:
+            keys.append(name)
+    return keys
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping a YAML file holds.
+
+    Raises:
+        ConfigError: if the file is missing, is not YAML, or holds no mapping.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}; give the path of a YAML file.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if data is not None and not isinstance(data, dict):
+        raise ConfigError(f"{path} must hold a mapping of keys to values, not a {type(data).__name__}.")
+    return data or {}
+
+
+def _sentences(model: type[BaseModel], error: ValidationError) -> list[str]:
+    """Turn pydantic's errors into one sentence each."""
+    return [_sentence(detail) for detail in error.errors()]
+
+
+def _sentence(detail: Any) -> str:
+    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
+    if detail["type"] == "extra_forbidden":
+        return unknown_name("parameter", key, dotted_keys())
+    message = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    given = "" if isinstance(detail["input"], dict) else f", got {detail['input']!r}"
+    return f"{key}: {message}{given}"
+
+
+def _assign(data: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        data = data[part]
+    data[path[-1]] = value
+
+
+def _lookup(data: dict[str, Any], path: list[str]) -> Any:
+    for part in path:
+        data = data[part]
+    return data

@@ -1,0 +1,1 @@
+"""Files to documents, parents and children; the index they are searched in."""

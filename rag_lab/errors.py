@@ -1,0 +1,30 @@
+"""Errors that a user can mend, each one sentence: what was wrong, what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class RagLabError(Exception):
+    """Base of every error the user can mend; the command line prints it without a traceback and exits with 2."""
+
+
+class ConfigError(RagLabError):
+    """A key or a value that no configuration allows."""
+
+
+class DatasetError(RagLabError):
+    """A dataset that cannot be used at all (single bad files and lines are reported, not raised)."""
+
+
+class ModelError(RagLabError):
+    """A model that cannot be loaded or named: missing package, key, GPU or weights."""
+
+
+def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
+    """Return the sentence for a name that is not in `allowed`, with the nearest allowed name as a suggestion."""
+    names = sorted(allowed)
+    near = get_close_matches(given, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"Unknown {kind} {given!r}: allowed are {', '.join(names)}{hint}"

@@ -1,0 +1,1 @@
+"""Designs, the stage store, the runner and the run folder."""

@@ -1,0 +1,90 @@
+"""Contracts of the three kinds of model: chat, embedding, pair scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call of a chat model. `json_schema` asks for constrained output where the backend can give it."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 256
+    temperature: float = 0.0
+    seed: int = 0
+    json_schema: Mapping[str, Any] | None = None
+    thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A model's reply, or the reason why there is none (`error` is empty where there is one)."""
+
+    text: str = ""
+    thinking: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    cost_usd: float = 0.0
+    truncated: bool = False  # stopped by max_tokens
+    error: str = ""
+    transient: bool = False  # another attempt may cure the error
+
+
+class ChatModel(Protocol):
+    """A chat model. Loading happens on the first call, never in the constructor."""
+
+    constrains_json: bool  # whether `json_schema` is enforced while decoding
+    context_tokens: int  # how much it can read and write together
+
+    def identity(self) -> Mapping[str, Any]:
+        """Whatever changes the output, as JSON values: provider, name, weights' digest, quantization; no secrets."""
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order; a failed request is a reply with `error`, never an exception.
+
+        Raises:
+            ModelError: if the model cannot be used at all (package, key, GPU or weights missing).
+        """
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens the model reads for `text` (an upper estimate where the provider does not tell)."""
+
+
+class Embedder(Protocol):
+    """An embedding model. Rows are unit vectors, so that a dot product is the cosine."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Whatever changes the vectors, as JSON values."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order."""
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, in order."""
+
+
+class PairScorer(Protocol):
+    """Scores how well a passage answers a question."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Whatever changes the scores, as JSON values."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return one score for each (question, passage), in order; larger is more relevant."""

@@ -1,0 +1,1 @@
+"""Query understanding and hypothetical documents."""

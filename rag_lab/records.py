@@ -1,0 +1,176 @@
+"""The records that flow through the workbench; `Trace` is the one that every metric and report reads.
+
+Conventions: ranks are positions in a tuple, best first; a score grows with relevance; offsets are characters into
+`Document.text`, half open; pages count from 1; seconds, tokens and dollars are named as such.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+QueryClass = Literal["specific", "fuzzy", "comparative", "procedural", "creative"]
+QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
+StageStatus = Literal["ok", "fallback", "failed"]
+ScoreStatus = Literal["scored", "failed", "not_applicable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page of a paged file, or the whole of a file that has no pages (`page` is None)."""
+
+    source: str  # path below corpus/, with forward slashes
+    page: int | None
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A span of one document: a child that is embedded, or the parent that is given to the reader."""
+
+    chunk_id: str
+    parent_id: str  # a parent's own id, where the chunk is a parent
+    source: str
+    page: int | None
+    start: int
+    end: int
+    text: str  # == document.text[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One earlier turn of a conversation."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where an answer stands. `start`, `end` and `context` are filled once the corpus has been read."""
+
+    source: str
+    page: int | None = None
+    quote: str | None = None
+    start: int | None = None  # span of the quote in its document; None where there is no quote or it was not found
+    end: int | None = None
+    context: str = ""  # text of the parent that holds the evidence: RAGAs' reference context
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with what is known about its answer."""
+
+    question_id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    answerable: bool = True
+    query_class: QueryClass | None = None  # as labelled by the dataset, never shown to the pipeline
+    evidence: tuple[Evidence, ...] = ()
+    history: tuple[Turn, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A retrieved parent with the child that matched best and the score of every step that saw it."""
+
+    parent_id: str
+    chunk_id: str
+    source: str
+    page: int | None
+    start: int  # span of the parent in its document
+    end: int
+    score: float  # the score that ordered the list this hit stands in
+    scores: dict[str, float] = field(default_factory=dict)  # by step: dense, hyde, rrf, cross_encoder, ...
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A numbered passage as the model read it; `text` may be shorter than its parent where the budget cut it."""
+
+    number: int  # from 1, as cited
+    parent_id: str
+    source: str
+    page: int | None
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A citation that names a passage of the context."""
+
+    number: int
+    source: str
+    page: int | None
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A parsed reply."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    rejected_citations: tuple[str, ...] = ()  # what was cited but was not in the context
+    thinking: str = ""
+    abstained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """What one stage did to one trace, and what it cost when it was first computed."""
+
+    stage: str
+    status: StageStatus = "ok"
+    reason: str = ""
+    seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    remembered: bool = False  # replayed from the store in this run
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One question's whole history under one variant. Fields are None or empty until their stage has run."""
+
+    question: Question
+    repeat: int = 0
+    query_class: QueryClass | None = None
+    proposed_query: str | None = None  # the model's rewrite, before the guard
+    hyde_suggested: bool | None = None  # the model's own advice, overridden by the class rule
+    search_query: str | None = None  # what base retrieval searches
+    hypothetical: str | None = None  # the HyDE document
+    base_hits: tuple[Hit, ...] = ()
+    hyde_hits: tuple[Hit, ...] = ()
+    candidates: tuple[Hit, ...] = ()  # merged, at most rerank.input_limit
+    ranked: tuple[Hit, ...] = ()  # after reranking, at most 2 * rerank.final_k
+    passages: tuple[Passage, ...] = ()  # the context
+    prompt: str | None = None
+    raw_text: str | None = None
+    answer: Answer | None = None
+    stages: tuple[StageRecord, ...] = ()
+
+    @property
+    def failure(self) -> StageRecord | None:
+        """The stage that ended this trace, or None."""
+        return next((record for record in self.stages if record.status == "failed"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One measurement, or the reason why there is none. `value` is a number exactly where `status` is `scored`."""
+
+    question_id: str
+    metric: str
+    value: float | None
+    status: ScoreStatus = "scored"
+    reason: str = ""
+    repeat: int = 0
+    judge: str = ""
+    seconds: float = 0.0
+    calls: int = 0

@@ -1,0 +1,1 @@
+"""Searching, and merging what was found."""
