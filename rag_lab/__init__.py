@@ -20,7 +20,7 @@ _PUBLIC = {
     "sweep": "rag_lab.experiment.sweep",
 }
 
-__all__ = sorted(_PUBLIC)  # noqa: PLE0605
+__all__ = sorted(_PUBLIC)
 __version__ = "0.1.0"
 
 

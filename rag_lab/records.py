@@ -39,6 +39,19 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """Something bad in the input that was left out while the rest was used."""
+
+    path: str  # as the user would type it
+    reason: str  # what is wrong and what to do, without the path
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One earlier turn of a conversation."""
 

@@ -1,0 +1,35 @@
+"""traces.jsonl: one trace a line, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from rag_lab.records import Trace
+
+_TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
+
+
+def write_traces(path: Path, traces: Iterable[Trace]) -> None:
+    """Write `traces` to `path`, replacing it at the end: the file's presence means that it is whole."""
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        for trace in traces:
+            file.write(_TRACE.dump_json(trace) + b"\n")
+    os.replace(partial, path)
+
+
+def read_traces(path: Path) -> list[Trace]:
+    """Read the traces that `write_traces` wrote, in order."""
+    with path.open("rb") as file:
+        return [_TRACE.validate_json(line) for line in file]
+
+
+def trace_to_dict(trace: Trace) -> dict[str, Any]:
+    """Return the trace as JSON values."""
+    result: dict[str, Any] = _TRACE.dump_python(trace, mode="json")
+    return result
