@@ -81,7 +81,6 @@ class QueryConfig(Section):
 class RetrievalConfig(Section):
     """How many parents each search brings."""
 
-    mode: Literal["dense"] = Field("dense", description="the base retriever")
     base_k: int = Field(20, ge=1, le=1000, description="parents from the search by question")
     hyde_k: int = Field(10, ge=1, le=1000, description="parents from the search by hypothetical document")
 
@@ -91,6 +90,7 @@ class RerankConfig(Section):
 
     name: Literal["none", "cross_encoder", "query_likelihood"] = Field("none", description="the reranker")
     input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
+    passage: Literal["child", "parent"] = Field("child", description="the text that a reranker reads")
     final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
     retrieval_weight: float = Field(1.0, ge=0, description="weight of the dense score beside the query likelihood")
 

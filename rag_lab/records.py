@@ -157,6 +157,7 @@ class Trace:
     proposed_query: str | None = None  # the model's rewrite, before the guard
     hyde_suggested: bool | None = None  # the model's own advice, overridden by the class rule
     search_query: str | None = None  # what base retrieval searches
+    hyde_route: str | None = None  # whose prompt writes the HyDE document: a class, `general`, or None for no HyDE
     hypothetical: str | None = None  # the HyDE document
     base_hits: tuple[Hit, ...] = ()
     hyde_hits: tuple[Hit, ...] = ()

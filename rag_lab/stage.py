@@ -51,6 +51,10 @@ class Stage(Protocol):
     def batch_size(self) -> int:
         """How many traces one `run` takes; results are saved after each batch, so a kill loses one batch at most."""
 
+    @property
+    def costly(self) -> bool:
+        """Whether results are worth remembering; what is quicker to compute than to look up is always computed."""
+
     def identity(self) -> Mapping[str, Any]:
         """Everything else that can change the result, as JSON values: version, parameters, model, prompt."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
     with partial.open("wb") as file:
         for trace in traces:
             file.write(_TRACE.dump_json(trace) + b"\n")
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def read_traces(path: Path) -> list[Trace]:

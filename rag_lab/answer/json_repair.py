@@ -1,0 +1,77 @@
+"""Read the JSON object in a model's reply, by rules that are each named and tested; nothing is guessed beyond them.
+
+Rules, in order: text around the object and code fences are dropped; a comma before a closing bracket is dropped; an
+object cut off in the middle (the model ran out of tokens) has its open string and brackets closed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+
+class RepairError(ValueError):
+    """No rule makes an object of the text."""
+
+
+def read_json(text: str) -> tuple[dict[str, Any], str]:
+    """Return the object and the rule that was needed ('' for plain JSON).
+
+    Raises:
+        RepairError: if no rule yields an object.
+    """
+    start = text.find("{")
+    if start < 0:
+        raise RepairError("there is no JSON object in the reply")
+    inner = text[start : text.rfind("}") + 1] or text[start:]
+    attempts = [
+        (text.strip(), ""),
+        (inner, "dropped the text around the object"),
+        (_without_trailing_commas(inner), "dropped a trailing comma"),
+        (_closed(text[start:].rstrip()), "closed an object that was cut off"),
+    ]
+    for attempt, rule in attempts:
+        value = _object(attempt)
+        if value is not None:
+            return value, rule
+    raise RepairError("the reply is not JSON and no rule repairs it")
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text, strict=False)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    return _without_half_characters(value) if isinstance(value, dict) else None
+
+
+def _without_half_characters(value: dict[str, Any]) -> dict[str, Any]:
+    """Drop lone surrogates (an escaped emoji cut in two), which no file could be written with."""
+    cleaned: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore"))
+    return cleaned
+
+
+def _without_trailing_commas(text: str) -> str:
+    return re.sub(r",(\s*[}\]])", r"\1", text)
+
+
+def _closed(text: str) -> str:
+    """Close the string and the brackets that are open at the end of `text`."""
+    closers: list[str] = []
+    in_string = escaped = False
+    for character in text:
+        if escaped:
+            escaped = False
+        elif in_string:
+            escaped = character == "\\"
+            in_string = character != '"'
+        elif character == '"':
+            in_string = True
+        elif character in "{[":
+            closers.append("}" if character == "{" else "]")
+        elif character in "}]" and closers:
+            closers.pop()
+    body = text[:-1] if escaped else text
+    body = body + '"' if in_string else re.sub(r"[,:]\s*$", "", body)
+    return body + "".join(reversed(closers))

@@ -1,0 +1,176 @@
+"""The pipeline: the one place that connects the stages, and the one place where their order is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_lab import home as home_folder
+from rag_lab.answer.context import Assemble
+from rag_lab.answer.generate import Generate
+from rag_lab.answer.parse import Parse
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.index import CorpusIndex, locate_all, open_index
+from rag_lab.data.dataset import Dataset
+from rag_lab.errors import ConfigError
+from rag_lab.memory import Memory
+from rag_lab.models import registry
+from rag_lab.models.remembered_embedder import RememberedEmbedder
+from rag_lab.off import Off
+from rag_lab.query.hyde import Hyde
+from rag_lab.query.rewrite import GuardedRewrite, OwnWords
+from rag_lab.query.route import RouteHyde
+from rag_lab.query.understand import LlmUnderstanding
+from rag_lab.records import Problem, Question, Trace
+from rag_lab.rerank.keep import KeepOrder
+from rag_lab.rerank.pairs import PairRerank
+from rag_lab.rerank.remembered_scorer import RememberedScorer
+from rag_lab.retrieval.dense import DenseSearch
+from rag_lab.retrieval.merge import Merge
+from rag_lab.run_stage import Progress, run_stage
+from rag_lab.stage import Stage
+
+
+class Pipeline:
+    """One variant of the pipeline on one corpus.
+
+    Args:
+        config: which stages, with which parameters and models.
+        index: the corpus, split and embedded as `config` says.
+        memory: where stage results are remembered; None computes everything anew.
+    """
+
+    def __init__(self, config: PipelineConfig, index: CorpusIndex, embedder: Any, memory: Memory | None = None) -> None:
+        self.config = config
+        self.index = index
+        self.memory = memory
+        self._embedder = embedder
+
+    @classmethod
+    def build(
+        cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None, progress: bool = False
+    ) -> Pipeline:
+        """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
+        folder = home or home_folder.home()
+        embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
+        index = open_index(dataset.corpus_dir, config.corpus, embedder, home=folder, progress=progress)
+        return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
+
+    @property
+    def retrieval_stages(self) -> tuple[Stage, ...]:
+        """From the question to the context."""
+        config = self.config
+        return (
+            self._understand(),
+            self._rewrite(),
+            self._route(),
+            self._hyde(),
+            DenseSearch(self.index, self._embedder, config.retrieval.base_k),
+            self._search_by_hypothetical(),
+            Merge(config.rerank.input_limit),
+            self._rerank(),
+            Assemble(
+                self.index,
+                registry.chat_model(config.models.generation),
+                config.rerank.final_k,
+                config.answer.context_tokens,
+            ),
+        )
+
+    @property
+    def answer_stages(self) -> tuple[Stage, ...]:
+        """From the context to the parsed answer; none where answers are switched off."""
+        answer = self.config.answer
+        if answer.name == "none":
+            return ()
+        model = registry.chat_model(self.config.models.generation)
+        generate = Generate(model, answer.max_tokens, answer.temperature, answer.thinking, self.config.seed)
+        return (generate, Parse())
+
+    def run(
+        self,
+        questions: Sequence[Question],
+        *,
+        repeat: int = 0,
+        answer: Collection[str] | None = None,
+        progress: Progress | None = None,
+    ) -> list[Trace]:
+        """Return one trace for each question, in order.
+
+        Args:
+            questions: what is asked.
+            repeat: number of this repetition; results of different repeats are never shared.
+            answer: ids of the questions that are answered, all where None; the others end with their context.
+            progress: called after each batch with stage, traces done and traces to do.
+        """
+        traces = [Trace(question, repeat) for question in questions]
+        for stage in self.retrieval_stages:
+            traces = run_stage(stage, traces, self.memory, progress)
+        chosen = [i for i, t in enumerate(traces) if answer is None or t.question.question_id in answer]
+        answered = [traces[i] for i in chosen]
+        for stage in self.answer_stages:
+            answered = run_stage(stage, answered, self.memory, progress)
+        done = dict(zip(chosen, answered, strict=True))
+        return [done.get(i, trace) for i, trace in enumerate(traces)]
+
+    def ask(self, text: str) -> Trace:
+        """Answer one question.
+
+        Raises:
+            ConfigError: if the question is empty.
+        """
+        if not text.strip():
+            raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
+        return self.run([Question("asked", text.strip())])[0]
+
+    def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
+        """Return the questions with their evidence found in this index, and what could not be found."""
+        return locate_all(self.index, questions)
+
+    def identities(self) -> dict[str, Any]:
+        """Return every stage that is on with its identity, models included."""
+        stages = (*self.retrieval_stages, *self.answer_stages)
+        return {stage.name: dict(stage.identity()) for stage in stages if not isinstance(stage, Off)}
+
+    def _understand(self) -> Stage:
+        query = self.config.query
+        if query.rewrite == "none" and query.hyde != "classified":
+            return Off("understand")
+        return LlmUnderstanding(registry.chat_model(self.config.models.understanding), self.config.seed)
+
+    def _rewrite(self) -> Stage:
+        if self.config.query.rewrite == "none":
+            return OwnWords()
+        return GuardedRewrite(self._embedder, self.config.query.min_similarity)
+
+    def _route(self) -> Stage:
+        query = self.config.query
+        if query.hyde == "none":
+            return Off("route")
+        return RouteHyde(query.class_to_hyde if query.hyde == "classified" else None)
+
+    def _hyde(self) -> Stage:
+        query = self.config.query
+        if query.hyde == "none":
+            return Off("hyde")
+        return Hyde(registry.chat_model(self.config.models.hyde), query.hyde_max_tokens, self.config.seed)
+
+    def _search_by_hypothetical(self) -> Stage:
+        if self.config.query.hyde == "none":
+            return Off("retrieve_hyde")
+        return DenseSearch(self.index, self._embedder, self.config.retrieval.hyde_k, by="hypothetical")
+
+    def _rerank(self) -> Stage:
+        rerank, models = self.config.rerank, self.config.models
+        keep = 2 * rerank.final_k
+        if rerank.name == "none":
+            return KeepOrder(keep)
+        if rerank.name == "cross_encoder":
+            scorer = self._remembered(registry.cross_encoder(models.cross_encoder))
+            return PairRerank("cross_encoder", scorer, self.index, keep, rerank.passage)
+        scorer = self._remembered(registry.query_likelihood(models.likelihood))
+        return PairRerank("query_likelihood", scorer, self.index, keep, rerank.passage, rerank.retrieval_weight)
+
+    def _remembered(self, scorer: Any) -> Any:
+        return scorer if self.memory is None else RememberedScorer(scorer, self.memory)

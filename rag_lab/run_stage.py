@@ -1,0 +1,134 @@
+"""Run one stage over many traces, computing only what the memory does not hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json, to_jsonable_python
+
+from rag_lab.config import digest
+from rag_lab.memory import Memory, batches
+from rag_lab.records import StageRecord, Trace
+from rag_lab.stage import Outcome, Stage
+
+Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
+
+
+def run_stage(
+    stage: Stage, traces: Sequence[Trace], memory: Memory | None = None, progress: Progress | None = None
+) -> list[Trace]:
+    """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
+
+    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most.
+    """
+    identity = stage.identity()
+    keys = [None if trace.failure else stage_key(stage, identity, trace) for trace in traces]
+    wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
+    if memory is None or not stage.costly:
+        outcomes = _compute_all(stage, wanted, progress)
+        known: dict[str, Outcome] = {}
+    else:
+        known = {key: _decode(text) for key, text in memory.recall(wanted).items()}
+        outcomes = known | _compute_missing(stage, wanted, known, memory, progress)
+    return [
+        trace if key is None else _apply(stage, trace, outcomes[key], remembered=key in known)
+        for key, trace in zip(keys, traces, strict=True)
+    ]
+
+
+def stage_key(stage: Stage, identity: Mapping[str, Any], trace: Trace) -> str:
+    """Return the digest of all that can change the stage's result for this trace."""
+    return digest(
+        {
+            "stage": stage.name,
+            "identity": identity,
+            "repeat": trace.repeat,
+            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads},
+        }
+    )
+
+
+def _compute_all(stage: Stage, wanted: Mapping[str, Trace], progress: Progress | None) -> dict[str, Outcome]:
+    outcomes: dict[str, Outcome] = {}
+    for keys in batches(wanted, stage.batch_size):
+        outcomes |= _compute(stage, {key: wanted[key] for key in keys})
+        if progress:
+            progress(stage.name, len(outcomes), len(wanted))
+    return outcomes
+
+
+def _compute_missing(
+    stage: Stage, wanted: Mapping[str, Trace], known: Mapping[str, Outcome], memory: Memory, progress: Progress | None
+) -> dict[str, Outcome]:
+    """Compute what is not known, batch by batch, sharing the work with other processes that want the same."""
+    fresh: dict[str, Outcome] = {}
+    while missing := [key for key in wanted if key not in known and key not in fresh]:
+        mine = memory.claim(missing, stage.batch_size)
+        if mine:
+            fresh |= _compute_claimed(stage, {key: wanted[key] for key in mine}, memory)
+        else:
+            found = memory.recall(missing)
+            fresh |= {key: _decode(text) for key, text in found.items()}
+            if not found:
+                memory.wait()
+        if progress:
+            progress(stage.name, len(known) + len(fresh), len(wanted))
+    return fresh
+
+
+def _compute_claimed(stage: Stage, claimed: Mapping[str, Trace], memory: Memory) -> dict[str, Outcome]:
+    try:
+        outcomes = _compute(stage, claimed)
+        memory.store(stage.name, {key: _encode(outcome) for key, outcome in outcomes.items() if outcome.lasting})
+    finally:
+        memory.release(claimed)
+    return outcomes
+
+
+def _compute(stage: Stage, wanted: Mapping[str, Trace]) -> dict[str, Outcome]:
+    started = time.perf_counter()
+    outcomes = stage.run(list(wanted.values()))
+    share_s = (time.perf_counter() - started) / len(wanted)
+    timed = [o if o.seconds is not None else replace(o, seconds=share_s) for o in outcomes]
+    return dict(zip(wanted, timed, strict=True))
+
+
+def _apply(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
+    record = StageRecord(
+        stage=stage.name,
+        status=outcome.status,
+        reason=outcome.reason,
+        seconds=outcome.seconds or 0.0,
+        tokens_in=outcome.tokens_in,
+        tokens_out=outcome.tokens_out,
+        cost_usd=outcome.cost_usd,
+        remembered=remembered,
+    )
+    return replace(trace, **outcome.updates, stages=(*trace.stages, record))
+
+
+def _read(trace: Trace, path: str) -> Any:
+    value: Any = trace
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _encode(outcome: Outcome) -> str:
+    return to_json(outcome).decode()
+
+
+def _decode(text: str) -> Outcome:
+    data = from_json(text)
+    updates = {name: _field(name).validate_python(value) for name, value in data.pop("updates").items()}
+    return Outcome(updates=updates, **data)
+
+
+@cache
+def _field(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(get_type_hints(Trace)[name])

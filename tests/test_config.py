@@ -1,0 +1,111 @@
+import random
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_lab.config import PipelineConfig, digest, dotted_keys, read_yaml
+from rag_lab.errors import ConfigError
+
+
+def test_every_key_can_be_read_back_and_overridden_with_its_own_value():
+    config = PipelineConfig()
+    flat = config.flat()
+    assert list(flat) == dotted_keys()
+    assert config.override(flat) == config
+
+
+def test_yaml_round_trip(tmp_path):
+    config = PipelineConfig().override({"rerank.name": "query_likelihood", "query.class_to_hyde": ALL_ON})
+    path = tmp_path / "c.yaml"
+    path.write_text(config.to_yaml())
+    assert PipelineConfig.load(path) == config
+
+
+ALL_ON = dict.fromkeys(["specific", "fuzzy", "comparative", "procedural", "creative"], True)
+CHANGES = {
+    "corpus.chunk_size": 500,
+    "corpus.chunk_overlap": 10,
+    "corpus.parent_size": 3000,
+    "query.rewrite": "none",
+    "query.min_similarity": 0.1,
+    "query.hyde": "none",
+    "query.class_to_hyde": ALL_ON,
+    "query.hyde_max_tokens": 9,
+    "retrieval.base_k": 3,
+    "retrieval.hyde_k": 3,
+    "rerank.name": "cross_encoder",
+    "rerank.input_limit": 3,
+    "rerank.final_k": 3,
+    "rerank.passage": "parent",
+    "rerank.retrieval_weight": 0.5,
+    "answer.name": "none",
+    "answer.context_tokens": 99,
+    "answer.max_tokens": 99,
+    "answer.temperature": 0.5,
+    "answer.thinking": True,
+    "seed": 1,
+}
+
+
+@pytest.mark.parametrize("key", dotted_keys())
+def test_identity_changes_with_every_key(key):
+    value = CHANGES.get(key, "openai:another")
+    assert PipelineConfig().override({key: value}).identity != PipelineConfig().identity
+
+
+@given(st.randoms())
+def test_identity_does_not_depend_on_key_order(shuffler: random.Random):
+    data = PipelineConfig().model_dump()
+    keys = list(data)
+    shuffler.shuffle(keys)
+    assert PipelineConfig.parse({key: data[key] for key in keys}).identity == PipelineConfig().identity
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+def test_class_order_does_not_matter():
+    backwards = dict(reversed(list(PipelineConfig().query.class_to_hyde.items())))
+    assert PipelineConfig().override({"query.class_to_hyde": backwards}) == PipelineConfig()
+
+
+def test_every_problem_is_named_at_once():
+    with pytest.raises(ConfigError) as error:
+        PipelineConfig().override({"rerank.nam": "x", "retrieval.base_kk": 3})
+    assert "did you mean 'rerank.name'" in str(error.value)
+    assert "did you mean 'retrieval.base_k'" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"rerank.name": "magic"}, "rerank.name: must be 'none', 'cross_encoder' or 'query_likelihood', got 'magic'"),
+        ({"corpus.chunk_overlap": 800}, "chunk_overlap must be smaller than chunk_size (800)"),
+        ({"retrieval.base_k": 0}, "retrieval.base_k: must be greater than or equal to 1, got 0"),
+        ({"models.generation": "gpt"}, "a model is named provider:name, got 'gpt'"),
+        ({"query.class_to_hyde": {"fuzzy": True}}, "missing: specific, comparative, procedural, creative"),
+    ],
+)
+def test_impossible_values_are_one_sentence(changes, sentence):
+    with pytest.raises(ConfigError) as error:
+        PipelineConfig().override(changes)
+    assert sentence in str(error.value)
+
+
+def test_unknown_keys_in_a_file_are_refused(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump({"rerank": {"nmae": "none"}, "retreival": {}}))
+    with pytest.raises(ConfigError) as error:
+        PipelineConfig.load(path)
+    assert "rerank.nmae" in str(error.value)
+    assert "retreival" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "\xff"])
+def test_a_file_that_is_no_mapping_is_one_sentence(tmp_path, text):
+    path = tmp_path / "c.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError) as error:
+        read_yaml(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,144 @@
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rag_lab.memory import Memory
+from rag_lab.records import Hit, Question, Trace
+from rag_lab.run_stage import run_stage, stage_key
+from rag_lab.stage import Outcome
+
+
+@dataclass
+class Shout:
+    """Upper-cases the question; counts how many traces it was run on."""
+
+    version: int = 1
+    batch_size: int = 2
+    costly: bool = True
+    name: str = "shout"
+    reads: tuple = ("question.text",)
+    writes: tuple = ("search_query",)
+    seen: list = field(default_factory=list)
+    fail_at: str = ""
+    transient: str = ""
+
+    def identity(self):
+        return {"version": self.version}
+
+    def run(self, traces):
+        if any(trace.question.text == self.fail_at for trace in traces):
+            raise RuntimeError("killed")
+        self.seen += [trace.question.text for trace in traces]
+        return [
+            Outcome({"search_query": t.question.text.upper()}, lasting=t.question.text != self.transient)
+            for t in traces
+        ]
+
+
+def traces(*texts, repeat=0):
+    return [Trace(Question(f"q{i}", text), repeat) for i, text in enumerate(texts)]
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path / "m.sqlite")
+
+
+def test_results_stand_in_order_and_records_say_what_ran(memory):
+    done = run_stage(Shout(), traces("a", "b", "c"), memory)
+    assert [trace.search_query for trace in done] == ["A", "B", "C"]
+    assert [(record.stage, record.status, record.remembered) for record in done[0].stages] == [("shout", "ok", False)]
+
+
+def test_a_second_run_computes_nothing_and_keeps_the_first_runs_seconds(memory):
+    first = run_stage(Shout(), traces("a", "b"), memory)
+    stage = Shout()
+    second = run_stage(stage, traces("a", "b"), memory)
+    assert stage.seen == []
+    assert all(trace.stages[0].remembered for trace in second)
+    assert [t.stages[0].seconds for t in second] == [t.stages[0].seconds for t in first]
+    assert [replace(t, stages=()) for t in second] == [replace(t, stages=()) for t in first]
+
+
+def test_one_new_question_costs_one_question(memory):
+    run_stage(Shout(), traces("a", "b"), memory)
+    stage = Shout()
+    run_stage(stage, traces("a", "new", "b"), memory)
+    assert stage.seen == ["new"]
+
+
+def test_equal_questions_are_computed_once(memory):
+    stage = Shout()
+    done = run_stage(stage, traces("a", "a"), memory)
+    assert stage.seen == ["a"]
+    assert [trace.search_query for trace in done] == ["A", "A"]
+
+
+def test_repeats_are_never_shared(memory):
+    run_stage(Shout(), traces("a"), memory)
+    stage = Shout()
+    run_stage(stage, traces("a", repeat=1), memory)
+    assert stage.seen == ["a"]
+
+
+def test_another_version_shares_nothing(memory):
+    run_stage(Shout(), traces("a"), memory)
+    stage = Shout(version=2)
+    run_stage(stage, traces("a"), memory)
+    assert stage.seen == ["a"]
+
+
+def test_a_kill_loses_one_batch_at_most(memory):
+    with pytest.raises(RuntimeError):
+        run_stage(Shout(fail_at="d"), traces("a", "b", "c", "d"), memory)
+    stage = Shout()
+    run_stage(stage, traces("a", "b", "c", "d"), memory)
+    assert stage.seen == ["c", "d"]
+
+
+def test_what_another_attempt_may_cure_is_not_remembered(memory):
+    run_stage(Shout(transient="b"), traces("a", "b"), memory)
+    stage = Shout()
+    run_stage(stage, traces("a", "b"), memory)
+    assert stage.seen == ["b"]
+
+
+def test_failed_traces_pass_through_untouched(memory):
+    class Refuse(Shout):
+        def run(self, traces):
+            return [Outcome(status="failed", reason="no") for _ in traces]
+
+    failed = run_stage(Refuse(name="refuse"), traces("a"), memory)
+    assert failed[0].failure.reason == "no"
+    stage = Shout()
+    assert run_stage(stage, failed, memory) == failed
+    assert stage.seen == []
+
+
+def test_cheap_stages_are_not_stored(memory):
+    run_stage(Shout(costly=False), traces("a"), memory)
+    assert not memory.path.exists()
+
+
+def test_hits_survive_the_memory(memory):
+    hit = Hit("p", "p/0", "f.pdf", 3, 0, 10, 0.5, {"dense": 0.5})
+
+    class Find(Shout):
+        def run(self, traces):
+            return [Outcome({"base_hits": (hit,)}) for _ in traces]
+
+    run_stage(Find(), traces("a"), memory)
+    assert run_stage(Find(), traces("a"), memory)[0].base_hits == (hit,)
+
+
+def test_the_key_ignores_what_the_stage_does_not_read():
+    stage = Shout()
+    first, second = traces("a")[0], Trace(Question("other", "a", answers=("x",)))
+    assert stage_key(stage, stage.identity(), first) == stage_key(stage, stage.identity(), second)
+    assert stage_key(stage, stage.identity(), first) != stage_key(stage, {"version": 2}, first)
+
+
+def test_progress_counts_up_to_the_number_of_traces(memory):
+    calls = []
+    run_stage(Shout(), traces("a", "b", "c"), memory, lambda *call: calls.append(call))
+    assert calls == [("shout", 2, 3), ("shout", 3, 3)]
