@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
+import json
+
 from rag_lab.models.base import Message
-from rag_lab.records import QUERY_CLASSES, Question
+from rag_lab.records import QUERY_CLASSES, QueryClass, Question
 
 VERSION = 1
 
 UNDERSTANDING = """\
-You prepare questions for a search in technical and company documents. For each question give:
-- class: one of specific (one fact, value or name), fuzzy (vague or colloquial wording), comparative (two or more \
-things set against each other), procedural (how to do something, steps), creative (open ideas, drafts, advice)
-- rewritten: the question as a complete, self-contained search query; keep every name, number and code exactly
-- hyde: true if an imagined answer passage would help the search, else false"""
+You prepare questions for a search in technical documents. Classes: specific (one fact, value or name), fuzzy (vague \
+or colloquial), comparative (two things set against each other), procedural (how to do something), creative (write, \
+draft, suggest). Reply with class, rewritten (a complete, self-contained search query that keeps every name, number \
+and code) and hyde (whether an imagined passage would help the search)."""
 
-# Question, reply: small models classify by example far better than by definition.
-EXAMPLES: tuple[tuple[str, str], ...] = (
+# Question, class, rewrite, hyde. Small models classify by example far better than by definition, and prefer whichever
+# class came first or last; so each class stands twice, mixed.
+EXAMPLES: tuple[tuple[str, QueryClass, str, bool], ...] = (
+    ("How do I change the belt on conveyor C4?", "procedural", "steps to change the belt on conveyor C4", True),
+    ("Who approves a deviation?", "specific", "who approves a deviation", False),
+    ("that smell near the tank, is it bad?", "fuzzy", "hazard of odour near the tank", True),
+    ("Which lasts longer, pump A or pump B?", "comparative", "service life of pump A compared with pump B", False),
+    ("Write a short safety talk about forklifts.", "creative", "forklift safety rules and hazards", True),
+    ("the saw keeps making that weird noise", "fuzzy", "causes of unusual noise of the saw", True),
+    ("What is the torque for the bolts on gearbox G-12?", "specific", "torque for the bolts on gearbox G-12", False),
+    ("Suggest ideas to reduce waste in packing.", "creative", "ways to reduce waste in packing", True),
+    ("What are the steps to calibrate scale S1?", "procedural", "steps to calibrate scale S1", True),
     (
-        "What is the torque for the M8 bolts on gearbox G-12?",
-        '{"class": "specific", "rewritten": "torque for M8 bolts on gearbox G-12", "hyde": false}',
-    ),
-    (
-        "the saw thing keeps making that noise, what's up with that",
-        '{"class": "fuzzy", "rewritten": "possible causes of unusual noise from the saw", "hyde": true}',
-    ),
-    (
-        "Which lasts longer between services, pump A or pump B?",
-        '{"class": "comparative", "rewritten": "service interval of pump A compared with pump B", "hyde": false}',
-    ),
-    (
-        "How do I change the belt on conveyor C4?",
-        '{"class": "procedural", "rewritten": "steps to change the belt on conveyor C4", "hyde": true}',
-    ),
-    (
-        "Write a short safety talk about forklifts.",
-        '{"class": "creative", "rewritten": "forklift safety rules and hazards for a safety talk", "hyde": true}',
+        "Is the old gasket thicker than the new one?",
+        "comparative",
+        "thickness of the old gasket compared with the new gasket",
+        False,
     ),
 )
 
@@ -60,8 +57,11 @@ def understanding_messages(question: Question) -> tuple[Message, ...]:
     """Return the chat that asks for class, rewrite and HyDE suggestion; the history stands before the question."""
     shots = [
         message
-        for asked, reply in EXAMPLES
-        for message in (Message("user", f"Question: {asked}"), Message("assistant", reply))
+        for asked, query_class, rewritten, hyde in EXAMPLES
+        for message in (
+            Message("user", f"Question: {asked}"),
+            Message("assistant", json.dumps({"class": query_class, "rewritten": rewritten, "hyde": hyde})),
+        )
     ]
     history = "".join(f"{turn.role}: {turn.content}\n" for turn in question.history)
     earlier = f"Conversation so far:\n{history}" if history else ""

@@ -1,0 +1,57 @@
+from doubles import TEXTS, Corpus, hits
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_lab.answer.context import Assemble
+from rag_lab.answer.prompts import render_passages
+from rag_lab.records import Question, Trace
+from rag_lab.testing import ScriptedChat
+
+COUNTER = ScriptedChat([])
+
+
+def assemble(parent_ids, max_tokens, final_k=9):
+    trace = Trace(Question("q", "?"), ranked=tuple(hits(*parent_ids)))
+    (outcome,) = Assemble(Corpus(), COUNTER, final_k, max_tokens).run([trace])
+    return outcome
+
+
+@given(st.permutations(list(TEXTS)), st.integers(1, 4), st.integers(1, 600))
+def test_the_budget_is_never_exceeded_and_the_order_is_kept(parent_ids, final_k, max_tokens):
+    passages = assemble(parent_ids, max_tokens, final_k).updates["passages"]
+    assert not passages or COUNTER.count_tokens(render_passages(passages)) <= max_tokens
+    assert [passage.number for passage in passages] == list(range(1, len(passages) + 1))
+    found = [passage.parent_id for passage in passages]
+    assert found == [parent_id for parent_id in parent_ids[:final_k] if parent_id in found]
+
+
+@given(st.integers(1, 600))
+def test_every_passage_is_the_span_it_says(max_tokens):
+    for passage in assemble(list(TEXTS), max_tokens).updates["passages"]:
+        assert TEXTS[passage.parent_id][passage.start : passage.end] == passage.text
+
+
+def test_what_fits_stands_whole_with_source_and_page():
+    (passage,) = assemble(["press#p1"], 500).updates["passages"]
+    assert passage.text == TEXTS["press#p1"]
+    assert render_passages([passage]).startswith("[1] (press.pdf, page 1)\n")
+
+
+def test_a_long_parent_is_cut_around_the_child_that_matched():
+    (passage,) = assemble(["oven#p2"], 80).updates["passages"]
+    middle = len(TEXTS["oven#p2"]) // 2
+    assert passage.start < middle < passage.end
+    assert 0 < passage.start
+    assert passage.end < len(TEXTS["oven#p2"])
+
+
+def test_what_a_short_passage_leaves_goes_to_those_after_it():
+    alone = assemble(["press#p1", "oven#p2"], 300).updates["passages"][1]
+    half = assemble(["oven#p2"], 150).updates["passages"][0]
+    assert len(alone.text) > len(half.text)
+
+
+def test_passages_that_do_not_fit_are_counted():
+    outcome = assemble(list(TEXTS), 5)
+    assert outcome.updates["passages"] == ()
+    assert outcome.reason == "4 of 4 passages did not fit 5 tokens"

@@ -1,0 +1,19 @@
+"""Every test has a home of its own, no network beyond loopback, and no hub."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_socket import enable_socket, socket_allow_hosts
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    enable_socket()
+    socket_allow_hosts(["127.0.0.1", "localhost", "::1"], allow_unix_socket=True)

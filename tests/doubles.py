@@ -1,0 +1,56 @@
+"""What stage tests need of a corpus, without one: a few pages, found by name."""
+
+from dataclasses import dataclass, field
+
+from rag_lab.records import Chunk, Hit
+
+TEXTS = {
+    "press#p1": "The press runs at 140 bar. Its ram guides take grease NLGI 2 every 500 hours.",
+    "oven#p1": "The oven cures at 180 degrees. Its filter is changed every month by maintenance.",
+    "oven#p2": "Alarm A7 of the oven means that the burner is locked out. " * 30,
+    "log#0-50": "Night shift: oven tripped twice, burner reset.",
+}
+
+
+@dataclass
+class Corpus:
+    """The part of `CorpusIndex` that stages use; each parent is one child, but oven#p2, whose child is its middle."""
+
+    digest: str = "corpus"
+    searched: list = field(default_factory=list)
+
+    def parent(self, parent_id):
+        text = TEXTS[parent_id]
+        source, _, page = parent_id.partition("#p")
+        return Chunk(parent_id, parent_id, f"{source}.pdf", int(page) if page else None, 0, len(text), text)
+
+    def child(self, chunk_id):
+        parent = self.parent(chunk_id.rpartition("/")[0])
+        middle = len(parent.text) // 2 if parent.parent_id == "oven#p2" else 0
+        text = parent.text[middle : middle + 60]
+        return Chunk(chunk_id, parent.parent_id, parent.source, parent.page, middle, middle + len(text), text)
+
+    def search(self, vectors, k):
+        self.searched.append(len(vectors))
+        return [hits(*list(TEXTS)[:k]) for _ in vectors]
+
+
+def hits(*parent_ids, step="dense"):
+    """Ranked hits of these parents, with scores 1, 1/2, 1/3, ..."""
+    corpus = Corpus()
+    found = []
+    for rank, parent_id in enumerate(parent_ids, start=1):
+        parent = corpus.parent(parent_id)
+        found.append(
+            Hit(
+                parent_id,
+                f"{parent_id}/0",
+                parent.source,
+                parent.page,
+                parent.start,
+                parent.end,
+                1 / rank,
+                {step: 1 / rank},
+            )
+        )
+    return found

@@ -1,0 +1,135 @@
+"""The rules of a stage, checked over every stage. A new stage is one line in `STAGES`."""
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+from doubles import Corpus, hits
+
+from rag_lab.answer.context import Assemble
+from rag_lab.answer.generate import Generate
+from rag_lab.answer.parse import Parse
+from rag_lab.off import Off
+from rag_lab.query.hyde import Hyde
+from rag_lab.query.rewrite import GuardedRewrite, OwnWords
+from rag_lab.query.route import RouteHyde
+from rag_lab.query.understand import LlmUnderstanding
+from rag_lab.records import QUERY_CLASSES, Passage, Question, StageRecord, Trace
+from rag_lab.rerank.keep import KeepOrder
+from rag_lab.rerank.pairs import PairRerank
+from rag_lab.retrieval.dense import DenseSearch
+from rag_lab.retrieval.merge import Merge
+from rag_lab.run_stage import run_stage, stage_key
+from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
+
+REPLY = json.dumps({"class": "fuzzy", "rewritten": "oven trips", "hyde": True, "answer": "A7", "citations": [1]})
+RULE = dict.fromkeys(QUERY_CLASSES, True)
+
+
+def chat():
+    return ScriptedChat(lambda request: REPLY)
+
+
+STAGES = {
+    "off": lambda: Off("rerank"),
+    "understand": lambda: LlmUnderstanding(chat()),
+    "own_words": lambda: OwnWords(),
+    "rewrite": lambda: GuardedRewrite(HashEmbedder(), 0.2),
+    "route_always": lambda: RouteHyde(None),
+    "route": lambda: RouteHyde(RULE),
+    "hyde": lambda: Hyde(chat(), 32),
+    "dense": lambda: DenseSearch(Corpus(), HashEmbedder(), 3),
+    "dense_hyde": lambda: DenseSearch(Corpus(), HashEmbedder(), 3, by="hypothetical"),
+    "merge": lambda: Merge(3),
+    "keep": lambda: KeepOrder(2),
+    "pairs": lambda: PairRerank("cross_encoder", OverlapScorer(), Corpus(), 2, "child"),
+    "joint": lambda: PairRerank("query_likelihood", OverlapScorer(), Corpus(), 2, "parent", retrieval_weight=1.0),
+    "context": lambda: Assemble(Corpus(), chat(), 2, 200),
+    "generate": lambda: Generate(chat(), 32, 0.0, False),
+    "parse": lambda: Parse(),
+}
+
+
+def full_trace(text="Why does the oven trip?", **changes):
+    """A trace with every field filled, so that any stage can run on it."""
+    found = tuple(hits("oven#p2", "press#p1", "oven#p1"))
+    passage = Passage(1, "oven#p1", "oven.pdf", 1, 0, 20, "The oven cures at 180")
+    filled = Trace(
+        Question(text, text),
+        query_class="fuzzy",
+        proposed_query="oven trips",
+        hyde_suggested=False,
+        search_query=text,
+        hyde_route="fuzzy",
+        hypothetical="The oven trips when its burner is locked out.",
+        base_hits=found,
+        hyde_hits=found[:1],
+        candidates=found,
+        ranked=found,
+        passages=(passage,),
+        raw_text=REPLY,
+    )
+    return replace(filled, **changes)
+
+
+@pytest.fixture(params=STAGES.values(), ids=STAGES)
+def make(request):
+    return request.param
+
+
+def test_it_names_trace_fields_only(make):
+    stage = make()
+    names = {field.name for field in fields(Trace)} - {"stages"}
+    question = {f"question.{field.name}" for field in fields(Question)}
+    assert set(stage.reads) <= names | question
+    assert set(stage.writes) <= names
+    assert stage.batch_size >= 1
+
+
+def test_it_never_reads_what_only_the_dataset_knows(make):
+    labels = {"question.answers", "question.answerable", "question.query_class", "question.evidence", "question.tags"}
+    assert not labels & set(make().reads)
+    assert "question" not in make().reads
+
+
+def test_its_identity_is_json_and_the_same_each_time(make):
+    assert json.loads(json.dumps(make().identity())) == dict(make().identity())
+    assert make().identity() == make().identity()
+
+
+def test_one_outcome_a_trace_in_order_that_writes_what_it_may(make):
+    stage = make()
+    texts = ["Why does the oven trip?", "What is A7?", "What grease?"]
+    outcomes = stage.run([full_trace(text) for text in texts])
+    assert len(outcomes) == len(texts)
+    assert all(set(outcome.updates) <= set(stage.writes) for outcome in outcomes)
+    for text, outcome in zip(texts, outcomes, strict=True):
+        assert make().run([full_trace(text)])[0].updates == outcome.updates
+
+
+def test_what_it_does_not_read_does_not_matter(make):
+    stage = make()
+    trace = full_trace()
+    relabelled = replace(
+        trace,
+        question=replace(trace.question, answers=("x",), query_class="creative", tags=("t",)),
+        stages=(StageRecord("before"),),
+    )
+    assert stage_key(stage, stage.identity(), trace) == stage_key(stage, stage.identity(), relabelled)
+    assert stage.run([trace])[0].updates == stage.run([relabelled])[0].updates
+
+
+def test_it_does_not_change_the_trace_it_is_given(make):
+    trace = full_trace()
+    make().run([trace])
+    assert trace == full_trace()
+
+
+def test_an_empty_trace_is_no_exception(make):
+    stage = make()
+    (outcome,) = stage.run([Trace(Question("q", "Why does the oven trip?"))])
+    assert outcome.status in ("ok", "fallback", "failed")
+
+
+def test_no_traces_are_no_work(make):
+    assert run_stage(make(), []) == []
