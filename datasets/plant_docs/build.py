@@ -14,10 +14,9 @@ import re
 import string
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pymupdf
 import yaml
@@ -27,6 +26,7 @@ COMPANY = "Orrindale Friction Products Ltd - Marrowby Works"
 WIDTH, HEIGHT = 595, 842
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 531.0, 88.0, 776.0
 SIZE, LEAD, CELL_SIZE, CELL_LEAD, PAD = 11.0, 16.2, 10.0, 13.2, 4.5
+FONTS = {False: pymupdf.Font("helv"), True: pymupdf.Font("hebo")}
 GREY, LINE = (0.9, 0.9, 0.9), (0.4, 0.4, 0.4)
 MARKS = {"===": "break", "# ": "h1", "## ": "h2", "- ": "item", "! ": "warning", "|": "table"}
 NEEDED = ("path", "number", "title", "revision", "date", "owner", "approved", "supersedes")
@@ -34,8 +34,7 @@ NEEDED = ("path", "number", "title", "revision", "date", "owner", "approved", "s
 Row = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """One piece of a body: a paragraph, heading, step, item, warning, table or page break."""
 
     kind: str
@@ -84,7 +83,7 @@ def load(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """The width of a text in points."""
-    return float(pymupdf.get_text_length(text, fontname="hebo" if bold else "helv", fontsize=size))
+    return float(FONTS[bold].text_length(text, fontsize=size))
 
 
 def wrap(text: str, width: float, size: float, bold: bool = False) -> list[str]:
@@ -120,12 +119,14 @@ class Writer:
         """Start a document with its first page and its title block."""
         self.values = values
         self.pdf = pymupdf.open()
+        self.y = TOP
+        self.shape: Any = None
         self.new_page()
         self.title_block()
 
     def new_page(self) -> None:
         """Close the page at hand and start the next one with its header."""
-        if self.pdf.page_count:
+        if self.shape:
             self.shape.commit()
         self.shape = self.pdf.new_page(width=WIDTH, height=HEIGHT).new_shape()
         self.put(LEFT, 46, COMPANY, 8.5, True)
@@ -206,7 +207,7 @@ class Writer:
 
     def heading(self, text: str, size: float) -> None:
         """Write a heading that stays with what follows it."""
-        self.room(size + 5 * LEAD)
+        self.room(size + 4 * LEAD)
         self.y += 5
         self.lines(text, size, True, size + 5)
 
