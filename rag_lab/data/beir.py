@@ -1,0 +1,149 @@
+"""BEIR folders: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; a text file a document.
+
+Thakur et al. (2021), "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models". Only
+judged queries become questions. Their evidence is every document judged above 0 (grades are not kept); their answers
+are `metadata.answers`, where there are any.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_lab.data.draft import Draft, as_loaded
+from rag_lab.data.file_names import FileNames
+from rag_lab.data.validation import describe
+from rag_lab.errors import DatasetError, unknown_name
+from rag_lab.records import Evidence, Problem, Question
+
+_Relevant = dict[str, dict[str, int]]  # query -> document -> line of its judgement
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    record_id: str = Field(alias="_id", min_length=1)
+    text: str
+
+
+class _Document(_Record):
+    title: str = ""
+
+
+class _Facts(BaseModel):
+    answers: list[str] = []
+
+
+class _Query(_Record):
+    metadata: _Facts = _Facts()
+
+
+_AnyRecord = TypeVar("_AnyRecord", bound=_Record)
+
+
+def read_beir(source: Path, split: str = "test") -> Draft:
+    """Read the folder `source`; a bad line is a problem and the rest is used.
+
+    Raises:
+        DatasetError: if one of the three files cannot be read.
+    """
+    draft = Draft()
+    qrels = _qrels_path(source, split)
+    relevant = _judgements(qrels, draft.problems)
+    sources = _add_documents(draft, source / "corpus.jsonl")
+    queries = dict(_records(source / "queries.jsonl", _Query, draft.problems))
+    for query_id, judged in relevant.items():
+        for line in (line for doc_id, line in judged.items() if doc_id not in sources):
+            draft.problems.append(Problem(str(qrels), "the document is not in corpus.jsonl; left out.", line))
+        found = [sources[doc_id] for doc_id in judged if doc_id in sources]
+        fault = _fault(queries.get(query_id), judged, found)
+        if fault:
+            draft.problems.append(Problem(str(qrels), f"query {query_id!r} was left out: {fault}."))
+        else:
+            draft.questions.append(_question(queries[query_id], found))
+    return draft
+
+
+def _fault(query: _Query | None, judged: dict[str, int], found: list[str]) -> str:
+    if query is None:
+        return "it is not in queries.jsonl"
+    if not query.text.strip():
+        return "its text is empty"
+    if not judged:
+        return "no document is judged relevant"
+    return "" if found else "none of its relevant documents is in the corpus"
+
+
+def _question(query: _Query, sources: list[str]) -> Question:
+    answers = tuple(answer for answer in query.metadata.answers if answer.strip())
+    return Question(query.record_id, query.text.strip(), answers, evidence=tuple(map(Evidence, sources)))
+
+
+def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
+    """Add every document to `draft` and return the source of each by its id."""
+    names = FileNames()
+    sources = {}
+    for doc_id, record in _records(path, _Document, draft.problems):
+        text = as_loaded("\n".join(part for part in (record.title.strip(), record.text.strip()) if part))
+        if not text:
+            draft.problems.append(Problem(str(path), f"document {doc_id!r} is empty and was left out."))
+            continue
+        sources[doc_id] = f"{names.name(doc_id, default='document')}.txt"
+        draft.documents[sources[doc_id]] = text
+    return sources
+
+
+def _qrels_path(source: Path, split: str) -> Path:
+    folder = source / "qrels"
+    splits = [path.stem for path in folder.glob("*.tsv")]
+    if not splits:
+        raise DatasetError(f"{source} is no BEIR folder: it has no judgements qrels/*.tsv; give a folder that has.")
+    if split not in splits:
+        raise DatasetError(unknown_name("split", split, splits))
+    return folder / f"{split}.tsv"
+
+
+def _judgements(path: Path, problems: list[Problem]) -> _Relevant:
+    """Return the relevant documents of every judged query, in the order of the file."""
+    relevant: _Relevant = defaultdict(dict)
+    for number, line in _lines(path):
+        fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        try:
+            query_id, doc_id, grade = fields
+            is_relevant = float(grade) > 0
+        except ValueError:
+            if number > 1:  # the first line is the header
+                problems.append(Problem(str(path), "not query-id, corpus-id and score by tabs; left out.", number))
+            continue
+        judged = relevant[query_id]
+        if is_relevant:
+            judged.setdefault(doc_id, number)
+    return dict(relevant)
+
+
+def _records(path: Path, kind: type[_AnyRecord], problems: list[Problem]) -> Iterator[tuple[str, _AnyRecord]]:
+    """Yield (id, record) of every usable line."""
+    seen: set[str] = set()
+    for number, line in _lines(path):
+        try:
+            record = kind.model_validate_json(line)
+        except ValidationError as error:
+            problems.append(Problem(str(path), f"{describe(error)}; the line was left out.", number))
+            continue
+        if record.record_id in seen:
+            problems.append(Problem(str(path), f"the id {record.record_id!r} was used before; left out.", number))
+            continue
+        seen.add(record.record_id)
+        yield record.record_id, record
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; a BEIR folder has that file.") from None

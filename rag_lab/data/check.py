@@ -1,0 +1,79 @@
+"""What is in a dataset, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rag_lab.corpus.folder import list_files
+from rag_lab.data.dataset import Dataset
+from rag_lab.records import QUERY_CLASSES, Problem, Question
+
+UNLABELLED = "unlabelled"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCheck:
+    """Counts over the usable questions of a dataset, and the problems met; `str()` renders it as text."""
+
+    name: str
+    n_files: int  # of the corpus, of a type that can be read
+    n_questions: int
+    n_answerable: int
+    by_class: Mapping[str, int]  # in the order of QUERY_CLASSES, then `unlabelled`; classes without questions left out
+    by_tag: Mapping[str, int]  # sorted by tag
+    n_evidence: int
+    n_with_page: int  # evidence items
+    n_with_quote: int
+    n_without_evidence: int  # answerable questions
+    duplicates: tuple[tuple[str, ...], ...]  # ids of questions whose text is the same but for case and spaces
+    problems: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.n_questions} questions over {self.n_files} files",
+            f"  answerable    {self.n_answerable}, unanswerable {self.n_questions - self.n_answerable}",
+            f"  classes       {_counts(self.by_class)}",
+            *([f"  tags          {_counts(self.by_tag)}"] if self.by_tag else []),
+            f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote",
+            f"  no evidence   {self.n_without_evidence} answerable questions",
+            f"  same text     {len(self.duplicates)} groups of questions",
+            *(f"    {', '.join(ids)}" for ids in self.duplicates),
+            f"  problems      {len(self.problems)}",
+            *(f"    {problem}" for problem in self.problems),
+        ]
+        return "\n".join(lines)
+
+
+def check(dataset: Dataset) -> DatasetCheck:
+    """Count what `dataset` holds and collect its problems, those of listing the corpus included."""
+    listing = list_files(dataset.corpus_dir)
+    questions = dataset.questions
+    evidence = [item for question in questions for item in question.evidence]
+    classes = Counter(question.query_class or UNLABELLED for question in questions)
+    return DatasetCheck(
+        name=dataset.name,
+        n_files=len(listing.files),
+        n_questions=len(questions),
+        n_answerable=sum(question.answerable for question in questions),
+        by_class={name: classes[name] for name in (*QUERY_CLASSES, UNLABELLED) if classes[name]},
+        by_tag=dict(sorted(Counter(tag for question in questions for tag in question.tags).items())),
+        n_evidence=len(evidence),
+        n_with_page=sum(item.page is not None for item in evidence),
+        n_with_quote=sum(item.quote is not None for item in evidence),
+        n_without_evidence=sum(question.answerable and not question.evidence for question in questions),
+        duplicates=_duplicates(questions),
+        problems=dataset.problems + listing.problems,
+    )
+
+
+def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for question in questions:
+        groups[" ".join(question.text.casefold().split())].append(question.question_id)
+    return tuple(tuple(ids) for ids in groups.values() if len(ids) > 1)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

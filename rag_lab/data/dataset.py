@@ -1,0 +1,106 @@
+"""A dataset is a folder: dataset.yaml (`Metadata`), corpus/ and questions.jsonl (one question a line).
+
+A line has `id` and `question`, and may have `answers`, `answerable` (true where left out), `class`, `evidence` (a list
+of `source`, `page`, `quote`), `history` (a list of `role`, `content`) and `tags`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_lab.config import digest
+from rag_lab.corpus.digests import file_digests
+from rag_lab.corpus.folder import list_files
+from rag_lab.data.metadata import METADATA_FILE, Metadata
+from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
+from rag_lab.errors import DatasetError, unknown_name
+from rag_lab.records import Problem, Question
+
+CORPUS_FOLDER = "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A corpus with labelled questions. `digest` changes with any byte or path of its files."""
+
+    name: str
+    path: Path
+    description: str
+    licence: str
+    language: str
+    page_base: int  # as the file counts; the questions here count pages from 1
+    questions: tuple[Question, ...]
+    problems: tuple[Problem, ...]  # of questions.jsonl; the corpus reports its own when it is read
+    digest: str
+
+    @property
+    def corpus_dir(self) -> Path:
+        """The folder of the documents; a document's `source` is its path below it."""
+        return self.path / CORPUS_FOLDER
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> Dataset:
+        """Load a dataset by its path, or by its name in a folder of datasets.
+
+        Names are searched in `./datasets`, in `$RAG_LAB_DATASETS`, then in the `datasets` beside the package.
+
+        Raises:
+            DatasetError: if there is no such dataset, its metadata is faulty, its corpus is empty, or it holds no
+                usable question. A single faulty question is one of `problems`.
+        """
+        path = _find(name_or_path)
+        metadata = Metadata.load(path)
+        files = list_files(path / CORPUS_FOLDER).files
+        questions, problems = read_questions(path / QUESTIONS_FILE, files.keys(), metadata.page_base)
+        if not questions:
+            first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
+            raise DatasetError(f"{path / QUESTIONS_FILE} holds no usable question{first}")
+        own = {name: path / name for name in (METADATA_FILE, QUESTIONS_FILE)}
+        digests = {"dataset": file_digests(own), CORPUS_FOLDER: file_digests(files)}
+        return cls(
+            **metadata.model_dump(),
+            path=path,
+            questions=tuple(questions),
+            problems=tuple(problems),
+            digest=digest(digests),
+        )
+
+
+def list_datasets() -> list[tuple[str, Path]]:
+    """Return (name, path) of every dataset that `Dataset.load` finds by name, sorted by name.
+
+    The name is the folder's; where two folders of datasets have it, the path is the one that `load` takes.
+    """
+    found: dict[str, Path] = {}
+    for folder in _search_folders():
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if is_dataset(path) and not path.name.startswith("."):
+                found.setdefault(path.name, path)
+    return sorted(found.items())
+
+
+def is_dataset(path: Path) -> bool:
+    """Tell whether `path` is the folder of a dataset, whole or not."""
+    return (path / METADATA_FILE).is_file()
+
+
+def _find(name_or_path: str | Path) -> Path:
+    given, known = str(name_or_path), dict(list_datasets())
+    if given in known:
+        return known[given]
+    path = Path(name_or_path).expanduser()
+    if is_dataset(path):
+        return path
+    if path.is_dir():
+        raise DatasetError(f"The folder {given!r} is no dataset: it has no {METADATA_FILE}; add one or import it.")
+    if not known:
+        raise DatasetError(f"Unknown dataset {given!r}: no folder of datasets was found; give a dataset's path.")
+    raise DatasetError(f"{unknown_name('dataset', given, known)} A path of a dataset's folder is allowed too.")
+
+
+def _search_folders() -> list[Path]:
+    given = os.environ.get("RAG_LAB_DATASETS")
+    beside = Path(__file__).parents[2] / "datasets"
+    return [Path("datasets"), *([Path(given).expanduser()] if given else []), beside]

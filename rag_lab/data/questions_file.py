@@ -1,0 +1,173 @@
+"""questions.jsonl: one labelled question a line. What is wrong in a line is reported and the rest is used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_lab.data.validation import describe
+from rag_lab.errors import DatasetError, unknown_name
+from rag_lab.records import QUERY_CLASSES, Evidence, Problem, Question, Turn
+
+QUESTIONS_FILE = "questions.jsonl"
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _EvidenceLine(_Line):
+    source: str
+    page: int | None = None
+    quote: str | None = None
+
+
+class _TurnLine(_Line):
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class _QuestionLine(_Line):
+    id: str
+    question: str
+    answers: list[str] = []
+    answerable: bool = True
+    query_class: str | None = Field(None, alias="class")
+    evidence: list[_EvidenceLine] = []
+    history: list[_TurnLine] = []
+    tags: list[str] = []
+
+
+def read_questions(path: Path, sources: Collection[str], page_base: int) -> tuple[list[Question], list[Problem]]:
+    """Return the usable questions in order, with pages counted from 1, and what was wrong.
+
+    A line that is no question object, has no id or text, or repeats an id is left out; of the others only the faulty
+    part is: an impossible class, an unknown key, evidence that is not in the corpus.
+
+    Args:
+        path: the file.
+        sources: the paths below corpus/ that evidence may name.
+        page_base: the number that the file gives to a first page.
+
+    Raises:
+        DatasetError: if the file cannot be read.
+    """
+    questions: dict[str, Question] = {}
+    lines: dict[str, int] = {}
+    problems = []
+    for number, text in _lines(path):
+        question, reasons = _question(text, sources, page_base)
+        if question and question.question_id in questions:
+            first = lines[question.question_id]
+            reasons = [f"the id {question.question_id!r} is line {first}'s; the line was left out, give it its own id."]
+        elif question:
+            questions[question.question_id] = question
+            lines[question.question_id] = number
+        problems += [Problem(str(path), reason, number) for reason in reasons]
+    return list(questions.values()), problems
+
+
+def write_questions(path: Path, questions: Iterable[Question]) -> None:
+    """Write `questions`, one a line; pages count from 1 (`page_base: 1`)."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for question in questions:
+            file.write(json.dumps(_to_dict(question), ensure_ascii=False) + "\n")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank with their numbers."""
+    try:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; a dataset keeps its questions there.") from None
+    for number, text in enumerate(data.split(b"\n"), start=1):
+        if text.strip():
+            yield number, text
+
+
+def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Question | None, list[str]]:
+    try:
+        line = _QuestionLine.model_validate_json(text)
+    except ValidationError as error:
+        return None, [f"{describe(error)}; the line was left out, mend it."]
+    if not line.id.strip() or not line.question.strip():
+        return None, [f"the {'question' if line.id.strip() else 'id'} is empty; the line was left out, fill it in."]
+    reasons = _unknown_keys(line)
+    query_class = next((name for name in QUERY_CLASSES if name == line.query_class), None)
+    if line.query_class != query_class:
+        reasons.append(unknown_name("class", str(line.query_class), QUERY_CLASSES) + " The question has none now.")
+    evidence = []
+    for item in line.evidence:
+        fault = _evidence_fault(item, sources, page_base)
+        if fault:
+            reasons.append(f"{fault}; this evidence was left out.")
+        else:
+            evidence.append(_evidence(item, page_base))
+    question = Question(
+        question_id=line.id,
+        text=line.question.strip(),
+        answers=tuple(line.answers),
+        answerable=line.answerable,
+        query_class=query_class,
+        evidence=tuple(evidence),
+        history=tuple(Turn(turn.role, turn.content) for turn in line.history),
+        tags=tuple(line.tags),
+    )
+    return question, reasons
+
+
+def _evidence(item: _EvidenceLine, page_base: int) -> Evidence:
+    page = None if item.page is None else item.page - page_base + 1
+    return Evidence(_normal(item.source), page, item.quote or None)
+
+
+def _evidence_fault(item: _EvidenceLine, sources: Collection[str], page_base: int) -> str:
+    """Return what is wrong with an item, "" where nothing is."""
+    path = PurePosixPath(item.source)
+    if path.is_absolute() or ".." in path.parts:
+        return f"the evidence {item.source!r} leaves the corpus folder, give the path below it"
+    if _normal(item.source) not in sources:
+        return f"the evidence names {item.source!r}, which is no readable file below corpus/"
+    if item.page is not None and item.page < page_base:
+        return f"the evidence names page {item.page} of {item.source!r}, but pages count from {page_base}"
+    return ""
+
+
+def _normal(source: str) -> str:
+    return PurePosixPath(source).as_posix()
+
+
+def _unknown_keys(line: _QuestionLine) -> list[str]:
+    parts: list[_Line] = [line, *line.evidence, *line.history]
+    known = [_keys(type(part)) for part in parts]
+    return [
+        f"{unknown_name('key', key, names)} It was ignored."
+        for part, names in zip(parts, known, strict=True)
+        for key in part.model_extra or {}
+    ]
+
+
+def _keys(model: type[_Line]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _to_dict(question: Question) -> dict[str, Any]:
+    """Return the line's object; empty optional keys are left out."""
+    evidence = [{"source": e.source, "page": e.page, "quote": e.quote} for e in question.evidence]
+    optional = {
+        "class": question.query_class,
+        "evidence": [{key: value for key, value in item.items() if value is not None} for item in evidence],
+        "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
+        "tags": list(question.tags),
+    }
+    return {
+        "id": question.question_id,
+        "question": question.text,
+        "answers": list(question.answers),
+        "answerable": question.answerable,
+        **{key: value for key, value in optional.items() if value},
+    }

@@ -1,0 +1,56 @@
+"""What a paired comparison allows one to say."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtri
+
+from rag_lab.statistics.intervals import PairedDifference
+from rag_lab.statistics.randomization import smallest_n
+
+ALPHA = 0.05
+POWER = 0.8
+CANNOT_TELL = "the data cannot tell"
+
+
+def verdict(difference: PairedDifference, p_corrected: float | None, n_comparisons: int) -> str:
+    """Return `better`, `worse`, or a sentence that says why neither can be said.
+
+    `better` and `worse` (a larger score is better) need a corrected p-value below 0.05 and an interval off zero.
+    Otherwise the sentence names the number of questions that would settle a difference of the size seen.
+    """
+    mean, low, high = difference.mean, difference.low, difference.high
+    if mean is None or p_corrected is None:
+        return "no question has a score under both"
+    if low is None or high is None:
+        return f"{CANNOT_TELL}: only one question has a score under both"
+    if difference.ties == difference.n:
+        return f"no difference on any of the {difference.n} questions"
+    if p_corrected < ALPHA and (low > 0 or high < 0):
+        return "better" if mean > 0 else "worse"
+    needed = questions_needed(difference, n_comparisons)
+    if needed is None:
+        return f"{CANNOT_TELL}: wins and losses cancel out over {difference.n} questions"
+    return f"{CANNOT_TELL}: about {needed:,} questions would settle a difference of {mean:+.3g}"
+
+
+def questions_needed(difference: PairedDifference, n_comparisons: int) -> int | None:
+    """Return roughly how many questions would settle a difference of the size seen; None where none was seen.
+
+    n = ((z_alpha + z_power) * sd / |mean|) ** 2 for a two-sided test at 0.05 / n_comparisons (Holm's strictest step)
+    with power 0.8, at least the smallest number with which the sign-flip test can get there, rounded up to two digits.
+    """
+    mean, sd = difference.mean, difference.sd
+    if mean is None or sd is None or abs(mean) <= 1e-9 * sd:
+        return None
+    alpha = ALPHA / max(1, n_comparisons)
+    z = float(ndtri(1 - alpha / 2) + ndtri(POWER))
+    by_power = math.ceil((z * sd / abs(mean)) ** 2)
+    return _round_up(max(by_power, smallest_n(alpha), difference.n + 1))
+
+
+def _round_up(number: int) -> int:
+    """Round up to two significant digits: the estimate is no better than that."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap
+
+from rag_lab.statistics.bootstrap import bca_bounds
+
+
+@pytest.mark.parametrize("n", [30, 100, 400])
+def test_agrees_with_scipy(n: int) -> None:
+    samples = np.sort(np.random.default_rng(n).beta(0.5, 2, (n, 3)), axis=0)
+    low, high, defined = bca_bounds(samples, 0.9, seed=0)
+    assert defined.all()
+    for column in range(3):
+        theirs = bootstrap((samples[:, column],), np.mean, confidence_level=0.9, rng=1).confidence_interval
+        slack = 0.05 * (theirs.high - theirs.low)  # two sets of 9,999 resamples
+        assert low[column] == pytest.approx(theirs.low, abs=slack)
+        assert high[column] == pytest.approx(theirs.high, abs=slack)
+
+
+def test_a_column_does_not_depend_on_its_neighbours() -> None:
+    samples = np.random.default_rng(0).random((50, 4))
+    together = bca_bounds(samples, 0.95, seed=3)
+    alone = bca_bounds(samples[:, 2:3], 0.95, seed=3)
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours[2] == pytest.approx(theirs[0], abs=1e-12)
+
+
+def test_no_spread_is_told() -> None:
+    low, high, defined = bca_bounds(np.full((5, 1), 0.25), 0.95, seed=0)
+    assert (low[0], high[0], defined[0]) == (0.25, 0.25, False)
+
+
+def test_covers_the_true_mean_about_as_often_as_it_says() -> None:
+    samples = np.random.default_rng(7).exponential(1.0, (60, 400))
+    low, high, _ = bca_bounds(samples, 0.9, seed=0)
+    covered = ((low <= 1.0) & (high >= 1.0)).mean()
+    assert 0.84 <= covered <= 0.94  # 0.9, less what a skewed sample of 60 costs, plus or minus 3 standard errors

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_lab.errors import ConfigError
+from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, SUMMARY_COLUMNS, comparisons, summary
+from rag_lab.statistics.corrections import holm
+
+FAILED, NOT_APPLICABLE = "failed", "not_applicable"
+Cell = float | str  # a value, or a status
+
+
+def table(*rows: tuple[str, str, str, Cell] | tuple[str, str, str, Cell, int]) -> pd.DataFrame:
+    """Return scores from (variant, question, metric, value or status, repeat)."""
+    return pd.DataFrame([_row(*row) for row in rows])
+
+
+def _row(variant: str, question: str, metric: str, cell: Cell, repeat: int = 0) -> dict[str, Any]:
+    scored = not isinstance(cell, str)
+    return {
+        "variant_id": variant,
+        "question_id": question,
+        "metric": metric,
+        "repeat": repeat,
+        "value": cell if scored else None,
+        "status": "scored" if scored else cell,
+        "reason": "" if scored else f"why {cell}",
+    }
+
+
+def cells(variant: str, metric: str, *values: Cell) -> list[tuple[str, str, str, Cell]]:
+    return [(variant, f"q{number}", metric, value) for number, value in enumerate(values)]
+
+
+def test_missing_is_not_zero() -> None:
+    row = summary(table(*cells("a", "m", 1.0, 0.5, FAILED, NOT_APPLICABLE))).iloc[0]
+    assert list(row[["asked", "scored", "failed", "not_applicable"]]) == [4, 2, 1, 1]
+    assert row["mean"] == 0.75
+    assert row["worst"] == pytest.approx(1.5 / 3)
+    assert row["best"] == pytest.approx(2.5 / 3)
+
+
+def test_repeats_are_averaged_within_their_question() -> None:
+    rows = [("a", "q0", "m", 1.0, repeat) for repeat in range(9)] + [("a", "q1", "m", 0.0, 0)]
+    row = summary(table(*rows)).iloc[0]
+    assert (row["asked"], row["mean"]) == (2, 0.5)
+
+
+def test_a_repeat_that_failed_shows_in_the_bounds() -> None:
+    row = summary(table(("a", "q0", "m", 1.0, 0), ("a", "q0", "m", FAILED, 1), ("a", "q1", "m", 1.0, 0))).iloc[0]
+    assert (row["scored"], row["failed"], row["mean"]) == (2, 0, 1.0)
+    assert (row["worst"], row["best"]) == (0.75, 1.0)
+
+
+def test_all_failed_has_no_mean_and_says_why() -> None:
+    row = summary(table(*cells("a", "m", FAILED, FAILED))).iloc[0]
+    assert row["mean"] is None and row["low"] is None and row["high"] is None
+    assert (row["worst"], row["best"], row["reason"]) == (0.0, 1.0, "why failed")
+
+
+def test_a_null_reason_is_no_reason() -> None:
+    row = summary(table(*cells("a", "m", FAILED)).assign(reason=None)).iloc[0]
+    assert (row["failed"], row["reason"]) == (1, "no value")
+    assert summary(table(*cells("a", "m", FAILED)).assign(reason=math.nan)).iloc[0]["reason"] == "no value"
+
+
+def test_scored_without_a_number_counts_as_failed() -> None:
+    scores = table(*cells("a", "m", 1.0, math.nan, math.inf))
+    row = summary(scores).iloc[0]
+    assert (row["scored"], row["failed"], row["mean"]) == (1, 2, 1.0)
+
+
+def test_no_bounds_for_a_metric_that_is_no_share() -> None:
+    row = summary(table(*cells("a", "seconds", 12.0, FAILED))).iloc[0]
+    assert row["worst"] is None and row["best"] is None
+
+
+def test_order_is_that_of_the_table() -> None:
+    scores = table(("b", "q", "z", 1.0), ("a", "q", "z", 1.0), ("b", "q", "y", 1.0))
+    assert list(summary(scores)["variant_id"] + summary(scores)["metric"]) == ["bz", "az", "by"]
+    assert tuple(summary(scores).columns) == SUMMARY_COLUMNS
+
+
+def test_comparisons_are_over_the_questions_both_have() -> None:
+    scores = table(*cells("base", "m", 0.0, 0.0, FAILED, 1.0), *cells("new", "m", 1.0, FAILED, 1.0, 1.0))
+    row = comparisons(scores, "base").iloc[0]
+    assert (row["n"], row["difference"], row["wins"], row["ties"], row["losses"]) == (2, 0.5, 1, 1, 0)
+    assert row["p_value"] == 1.0
+
+
+def test_verdicts_and_correction() -> None:
+    random = np.random.default_rng(0)
+    base = random.uniform(0, 0.5, 60)
+    scores = table(
+        *cells("base", "m", *base),
+        *cells("good", "m", *(base + random.uniform(0, 0.4, 60))),
+        *cells("bad", "m", *(base - random.uniform(0, 0.4, 60))),
+        *cells("same", "m", *base),
+        *cells("noise", "m", *(base + random.normal(0, 0.3, 60))),
+    )
+    found = comparisons(scores, "base").set_index("variant_id")
+    assert tuple(comparisons(scores, "base").columns) == COMPARISON_COLUMNS
+    assert (found.loc["good", "verdict"], found.loc["bad", "verdict"]) == ("better", "worse")
+    assert found.loc["same", "verdict"] == "no difference on any of the 60 questions"
+    assert found.loc["noise", "verdict"].startswith("the data cannot tell: about ")
+    assert list(found["p_corrected"]) == pytest.approx(holm(list(found["p_value"])))
+
+
+def test_nothing_in_common() -> None:
+    scores = table(*cells("base", "m", 1.0, FAILED), *cells("new", "m", FAILED, 1.0), *cells("new", "other", 1.0, 1.0))
+    found = comparisons(scores, "base")
+    assert list(found["n"]) == [0, 0]
+    assert set(found["verdict"]) == {"no question has a score under both"}
+    assert found["p_corrected"].tolist() == [None, None]
+
+
+def test_a_large_family_can_still_find_something() -> None:
+    # 10,000 flips cannot take a p-value below 1 / 10,001, which 520 comparisons would correct to 0.052.
+    rows = [*cells("base", "m", *[0.0] * 20)]
+    rows += [row for number in range(520) for row in cells(f"v{number}", "m", *[1.0] * 20)]
+    assert set(comparisons(table(*rows), "base")["verdict"]) == {"better"}
+
+
+def test_unknown_baseline() -> None:
+    with pytest.raises(ConfigError, match="Unknown baseline variant 'bas': allowed are base, new; did you mean 'base'"):
+        comparisons(table(*cells("base", "m", 1.0), *cells("new", "m", 1.0)), "bas")
+
+
+def test_missing_columns() -> None:
+    with pytest.raises(ConfigError, match="lacks the columns status, reason"):
+        summary(table(*cells("a", "m", 1.0)).drop(columns=["status", "reason"]))
+
+
+def test_read_from_parquet(tmp_path: Any) -> None:
+    scores = table(*cells("base", "m", 1.0, FAILED, 0.2), *cells("new", "m", 1.0, 0.5, 0.1))
+    scores.to_parquet(tmp_path / "scores.parquet")
+    again = pd.read_parquet(tmp_path / "scores.parquet")
+    assert summary(again).equals(summary(scores))
+    assert comparisons(again, "base").equals(comparisons(scores, "base"))
+
+
+any_cell = st.one_of(st.sampled_from([FAILED, NOT_APPLICABLE, 0.0, 1.0, math.nan]), st.floats(0, 1))
+any_tables = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["q0", "q1", "q2"]), st.sampled_from("mn"), any_cell, st.just(0)),
+    min_size=1,
+    unique_by=lambda row: row[:3],
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(any_tables, st.randoms(use_true_random=False))
+def test_no_nan_and_no_dependence_on_order(rows: list[Any], random: Any) -> None:
+    scores = table(*rows)
+    shuffled = table(*random.sample(rows, len(rows)))
+    for make in (summary, lambda data: comparisons(data, data["variant_id"].min())):
+        found, other = make(scores), make(shuffled)
+        for value in found.to_numpy().ravel():
+            assert not (isinstance(value, float) and math.isnan(value))
+        keys = ["variant_id", "metric"]
+        ours = found.sort_values(keys, ignore_index=True)
+        pd.testing.assert_frame_equal(ours, other.sort_values(keys, ignore_index=True))

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_lab.statistics.corrections import holm
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=20))
+def test_is_statsmodels(p_values: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    assert holm(p_values) == pytest.approx(list(multitest.multipletests(p_values, method="holm")[1]))
+
+
+def test_by_hand() -> None:
+    # Smallest times 3, the next times 2, the largest times 1, never falling.
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+
+
+def test_what_was_not_tested_does_not_count() -> None:
+    assert holm([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
+    assert holm([]) == []
