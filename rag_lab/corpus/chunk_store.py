@@ -1,0 +1,86 @@
+"""Documents, parents and children of one index in a SQLite file: written once, then only read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from rag_lab.corpus.split import Chunks
+from rag_lab.records import Chunk, Document
+
+_SCHEMA = """
+CREATE TABLE documents (source TEXT, page INTEGER, text TEXT, title TEXT);
+CREATE TABLE parents (chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER,
+                      "end" INTEGER, text TEXT);
+CREATE TABLE children (chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER,
+                       "end" INTEGER, text TEXT);
+CREATE INDEX documents_source ON documents (source);
+CREATE INDEX parents_source ON parents (source);
+"""
+
+
+def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:
+    """Write a new file that `ChunkStore` reads; the order of documents and chunks is kept."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(_SCHEMA)
+        rows = ((document.source, document.page, document.text, document.title) for document in documents)
+        connection.executemany("INSERT INTO documents VALUES (?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO parents VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, chunks.parents))
+        connection.executemany("INSERT INTO children VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, chunks.children))
+
+
+class ChunkStore:
+    """Reads what `write_chunks` wrote. Each thread of each process opens its own connection on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    def parent(self, parent_id: str) -> Chunk:
+        """Return a parent; KeyError if there is none of that id."""
+        return self._one("SELECT * FROM parents WHERE chunk_id = ?", parent_id)
+
+    def child(self, chunk_id: str) -> Chunk:
+        """Return a child; KeyError if there is none of that id."""
+        return self._one("SELECT * FROM children WHERE chunk_id = ?", chunk_id)
+
+    def documents(self, source: str) -> list[Document]:
+        """Return the documents of one file, in page order; empty if the corpus has no such file."""
+        rows = self._rows("SELECT source, page, text, title FROM documents WHERE source = ? ORDER BY rowid", source)
+        return [Document(*row) for row in rows]
+
+    def parents(self, source: str, page: int | None) -> list[Chunk]:
+        """Return the parents of one document, in order."""
+        rows = self._rows("SELECT * FROM parents WHERE source = ? AND page IS ? ORDER BY start", source, page)
+        return [Chunk(*row) for row in rows]
+
+    def spans(self) -> dict[str, tuple[str, int | None, int, int]]:
+        """Return source, page, start and end of every parent by its id, without the texts."""
+        rows = self._rows('SELECT chunk_id, source, page, start, "end" FROM parents')
+        return {parent_id: (source, page, start, end) for parent_id, source, page, start, end in rows}
+
+    def _one(self, query: str, chunk_id: str) -> Chunk:
+        rows = self._rows(query, chunk_id)
+        if not rows:
+            raise KeyError(chunk_id)
+        return Chunk(*rows[0])
+
+    def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
+        return self._connection().execute(query, values).fetchall()
+
+    def _connection(self) -> sqlite3.Connection:
+        if getattr(self._local, "process", None) != os.getpid():  # a forked child must not use its parent's
+            uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"  # never changes: no locks are needed
+            self._local.connection = sqlite3.connect(uri, uri=True)
+            self._local.process = os.getpid()
+        connection: sqlite3.Connection = self._local.connection
+        return connection
+
+
+def _row(chunk: Chunk) -> tuple[str | int | None, ...]:
+    return chunk.chunk_id, chunk.parent_id, chunk.source, chunk.page, chunk.start, chunk.end, chunk.text

@@ -1,0 +1,69 @@
+"""Where a question's evidence stands in the corpus: the span of its quote and the text of the parent around it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from rag_lab.corpus.chunk_store import ChunkStore
+from rag_lab.records import Chunk, Document, Evidence
+
+_INVISIBLE = r"[\s\u00ad\u200b]"  # whitespace, soft hyphen, zero-width space
+
+
+def find_quote(text: str, quote: str) -> tuple[int, int] | None:
+    """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
+
+    Whitespace in either may be absent in the other: extraction breaks lines, and sometimes words, where it likes.
+    """
+    letters = re.sub(f"{_INVISIBLE}+", "", quote)
+    if not letters:
+        return None
+    match = re.search(f"{_INVISIBLE}*".join(map(re.escape, letters)), text)
+    return match.span() if match else None
+
+
+def locate_evidence(store: ChunkStore, evidence: Evidence) -> tuple[Evidence, str]:
+    """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
+
+    The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote,
+    the page's parent; without a page, the file's first. What was not found is returned as it was given.
+    """
+    documents = store.documents(evidence.source)
+    if not documents:
+        return evidence, "no such file was read into the corpus; correct the name or add the file."
+    if evidence.page is not None:
+        paged = [document for document in documents if document.page == evidence.page]
+        if not paged:
+            return evidence, _no_page(documents, evidence.page)
+        documents = paged
+    if not evidence.quote:
+        return replace(evidence, context=_first_parent(store, documents[0])), ""
+    for document in documents:
+        span = find_quote(document.text, evidence.quote)
+        if span:
+            context = _context(document, store.parents(document.source, document.page), *span)
+            return replace(evidence, page=document.page, start=span[0], end=span[1], context=context), ""
+    where = "the file" if evidence.page is None else f"page {evidence.page}"
+    return evidence, f"the quote {_short(evidence.quote)!r} does not stand on {where}; correct the quote or the page."
+
+
+def _first_parent(store: ChunkStore, document: Document) -> str:
+    return store.parents(document.source, document.page)[0].text
+
+
+def _context(document: Document, parents: list[Chunk], start: int, end: int) -> str:
+    touched = [parent for parent in parents if parent.start < end and parent.end > start]
+    return document.text[touched[0].start : touched[-1].end]
+
+
+def _no_page(documents: list[Document], page: int) -> str:
+    pages = [document.page for document in documents if document.page is not None]
+    if not pages:
+        return f"page {page} is named, but the file has no pages; leave the page out."
+    return f"page {page} was not read: it does not exist or holds no text (last page with text: {max(pages)})."
+
+
+def _short(quote: str) -> str:
+    words = " ".join(quote.split())
+    return words if len(words) <= 60 else words[:57] + "..."

@@ -1,0 +1,122 @@
+"""An embedder that remembers every vector it has made, by the model's identity and the text, in one SQLite file."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rag_lab.config import digest
+from rag_lab.errors import ModelError
+from rag_lab.models.base import Embedder, Vectors
+
+Kind = Literal["document", "query"]
+
+_SAVE_EVERY_TEXTS = 512  # what a kill loses at most
+_KEYS_AT_ONCE = 500  # below SQLite's limit of variables
+_SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedEmbedder:
+    """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`."""
+
+    inner: Embedder
+    path: Path
+    progress: bool = False  # a bar on stderr over the texts that must be embedded
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the inner embedder's identity: remembering changes no vector."""
+        return self.inner.identity()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts.
+
+        Raises:
+            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
+        """
+        return self._embed("document", texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts.
+
+        Raises:
+            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
+        """
+        return self._embed("query", texts)
+
+    def _embed(self, kind: Kind, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        keys = self._keys(kind, texts)
+        with _connect(self.path) as connection:
+            known = _read(connection, list(dict.fromkeys(keys)))
+            unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+            known.update(self._embed_unknown(connection, kind, unknown))
+        return np.stack([known[key] for key in keys])
+
+    def _keys(self, kind: Kind, texts: Sequence[str]) -> list[bytes]:
+        prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
+        return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
+
+    def _embed_unknown(
+        self, connection: sqlite3.Connection, kind: Kind, unknown: Mapping[bytes, str]
+    ) -> dict[bytes, Vectors]:
+        """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
+        from tqdm import tqdm
+
+        embed = self.inner.embed_documents if kind == "document" else self.inner.embed_queries
+        todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
+        made: dict[bytes, Vectors] = {}
+        with tqdm(total=len(todo), desc="embedding", unit="text", disable=not self.progress or not todo) as bar:
+            for start in range(0, len(todo), _SAVE_EVERY_TEXTS):
+                portion = todo[start : start + _SAVE_EVERY_TEXTS]
+                vectors = _checked(embed([text for _, text in portion]), len(portion))
+                fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
+                _write(connection, fresh)
+                made.update(fresh)
+                bar.update(len(portion))
+        return made
+
+
+def _checked(vectors: Vectors, n_texts: int) -> Vectors:
+    """Refuse what must never be remembered."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != n_texts or not np.isfinite(vectors).all():
+        raise ModelError(
+            f"The embedding model returned an array of shape {vectors.shape} for {n_texts} texts where one finite "
+            "vector for each is needed; choose another embedding model."
+        )
+    return vectors
+
+
+@contextmanager
+def _connect(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file for one call: a connection that is kept could not be shared by threads or survive a fork."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path, timeout=60)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(_SCHEMA)
+        yield connection
+
+
+def _read(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    found: dict[bytes, Vectors] = {}
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        some = keys[start : start + _KEYS_AT_ONCE]
+        marks = ",".join("?" * len(some))
+        rows = connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some)  # noqa: S608
+        found.update((key, np.frombuffer(blob, "<f4")) for key, blob in rows)
+    return found
+
+
+def _write(connection: sqlite3.Connection, vectors: Mapping[bytes, Vectors]) -> None:
+    rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+    with connection:
+        connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)

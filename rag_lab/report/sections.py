@@ -1,0 +1,105 @@
+"""The tables of the report page, as values that the template writes down."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rag_lab.report.compare import Comparison
+
+COMMONEST = 3  # reasons shown for a stage before the rest is counted
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?")
+
+
+def changed_keys(comparison: Comparison) -> list[str]:
+    """Return the dotted keys in which any variant differs from the baseline, in order of first appearance."""
+    return list(dict.fromkeys(key for plan in comparison.variants for key in plan.changes))
+
+
+def baseline_values(comparison: Comparison) -> dict[str, Any]:
+    """Return the baseline's value of each changed key, from its config.yaml; empty where that was not written."""
+    from rag_lab.config import PipelineConfig
+    from rag_lab.experiment.run_folder import CONFIG_FILE
+
+    path = comparison.run.variant_dir(comparison.run.baseline) / CONFIG_FILE
+    return PipelineConfig.load(path).flat() if path.is_file() else {}
+
+
+def stage_names(comparison: Comparison) -> list[str]:
+    """Return the stages in the order in which they ran."""
+    return list(dict.fromkeys(comparison.stages["stage"]))
+
+
+def stage_cells(comparison: Comparison) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the rows of `stages` by (variant_id, stage)."""
+    rows = comparison.stages.to_dict("records")
+    return {(row["variant_id"], row["stage"]): {str(key): value for key, value in row.items()} for row in rows}
+
+
+def stage_incidents(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return fallbacks and failures by stage and status with their commonest reasons, and how often in each variant."""
+    groups = comparison.stage_problems.groupby(["stage", "status"], sort=False)
+    return [
+        {"stage": stage, "status": status, "where": _where(comparison, rows), **_commonest(rows)}
+        for (stage, status), rows in groups
+    ]
+
+
+def score_incidents(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return failed scores by metric with their commonest reasons, and how often in each variant."""
+    groups = comparison.score_problems.groupby("metric", sort=False)
+    return [{"metric": metric, "where": _where(comparison, rows), **_commonest(rows)} for metric, rows in groups]
+
+
+def provenance(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the manifest says as (name, text) pairs; variants and problems have sections of their own."""
+    facts = []
+    for key, value in manifest.items():
+        if key not in ("variants", "problems"):
+            facts += _facts(key, value)
+    return facts
+
+
+def _where(comparison: Comparison, rows: Any) -> list[tuple[str, int, int | None]]:
+    """Return (letter, count, runs) for each variant; runs are None where the rows do not know them."""
+    counts = rows.groupby("variant_id")["count"].sum()
+    runs = rows.groupby("variant_id")["runs"].first() if "runs" in rows else {}
+    return [
+        (letter, int(counts[variant]), int(runs[variant]) if variant in runs else None)
+        for variant, letter in comparison.codes.items()
+        if variant in counts.index
+    ]
+
+
+def _commonest(rows: Any) -> dict[str, Any]:
+    """Count reasons; those that differ only in numbers and quoted text are one, shown by its first example."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[str]] = {}
+    for reason, count in zip(rows["reason"], rows["count"], strict=True):
+        shape = _PARTICULARS.sub("", str(reason))
+        counts[shape] += int(count)
+        examples.setdefault(shape, []).append(str(reason) or "no reason was recorded")
+    shown = [
+        (examples[shape][0] + (" and alike" if len(set(examples[shape])) > 1 else ""), count)
+        for shape, count in counts.most_common(COMMONEST)
+    ]
+    return {"reasons": shown, "more": counts.total() - sum(count for _, count in shown)}
+
+
+def _facts(name: str, value: Any) -> list[tuple[str, str]]:
+    """Flatten one entry: a mapping of plain values is one line, deeper ones are a line each."""
+    if isinstance(value, Mapping) and any(isinstance(inner, Mapping | list) for inner in value.values()):
+        return [fact for key, inner in value.items() for fact in _facts(f"{name}: {key}", inner)]
+    return [(name, _text(value))]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(_text(inner) for inner in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not known" if value is None else str(value)

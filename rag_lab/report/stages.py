@@ -1,0 +1,82 @@
+"""What each stage cost and where it did not do its work, from the traces. No fallback stays silent."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from statistics import median
+
+import pandas as pd
+
+from rag_lab.records import StageRecord, Trace
+
+STAGE_COLUMNS = [
+    "variant_id",
+    "stage",
+    "runs",
+    "median_s",
+    "tokens_in",
+    "tokens_out",
+    "cost_usd",
+    "fallbacks",
+    "failures",
+]
+PROBLEM_COLUMNS = ["variant_id", "stage", "status", "reason", "count", "runs"]
+
+
+def stage_table(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
+    """Return one row a (variant, stage), in the order in which the stages ran.
+
+    `median_s` is per question and as first computed (a replay from the store costs what the original cost); tokens are
+    means per question, `cost_usd` is the sum, `fallbacks` and `failures` are counts of the `runs`.
+    """
+    rows = []
+    for variant_id, records in _by_stage(traces).items():
+        for stage, runs in records.items():
+            rows.append([variant_id, stage, *_totals(runs)])
+    return pd.DataFrame(rows, columns=STAGE_COLUMNS)
+
+
+def _totals(runs: list[StageRecord]) -> list[float]:
+    n = len(runs)
+    return [
+        n,
+        median(record.seconds for record in runs),
+        sum(record.tokens_in for record in runs) / n,
+        sum(record.tokens_out for record in runs) / n,
+        sum(record.cost_usd for record in runs),
+        sum(record.status == "fallback" for record in runs),
+        sum(record.status == "failed" for record in runs),
+    ]
+
+
+def stage_problems(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
+    """Return one row a (variant, stage, status, reason) of fallbacks and failures, the commonest first."""
+    rows = []
+    for variant_id, records in _by_stage(traces).items():
+        for stage, runs in records.items():
+            counts = Counter((r.status, r.reason) for r in runs if r.status != "ok")
+            rows += [[variant_id, stage, status, reason, n, len(runs)] for (status, reason), n in counts.items()]
+    table = pd.DataFrame(rows, columns=PROBLEM_COLUMNS)
+    return table.sort_values("count", ascending=False, kind="stable", ignore_index=True)
+
+
+def latencies(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
+    """Return the median seconds of a whole question for each variant that has traces."""
+    rows = [
+        [variant_id, len(one), median(sum(record.seconds for record in trace.stages) for trace in one)]
+        for variant_id, one in traces.items()
+        if one
+    ]
+    return pd.DataFrame(rows, columns=["variant_id", "n", "median_s"])
+
+
+def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[str, dict[str, list[StageRecord]]]:
+    result: dict[str, dict[str, list[StageRecord]]] = {}
+    for variant_id, one in traces.items():
+        records: dict[str, list[StageRecord]] = defaultdict(list)
+        for trace in one:
+            for record in trace.stages:
+                records[record.stage].append(record)
+        result[variant_id] = records
+    return result

@@ -1,0 +1,70 @@
+"""The templates of this room, with escaping always on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from rag_lab.report import numbers
+from rag_lab.report.questions import place
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of the templates; every value is escaped, a missing one is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    made.filters |= {
+        "plain": numbers.plain,
+        "signed": numbers.signed,
+        "seconds": numbers.seconds,
+        "p": numbers.p_value,
+        "soft": soft,
+        "setting": setting,
+    }
+    made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    """Render one of this folder's templates."""
+    return environment().get_template(template).render(**values)
+
+
+def asset(name: str) -> Markup:
+    """Return a style sheet or script of this folder, to be written into a page as it is."""
+    return Markup((FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704 -- our own file
+
+
+def soft(text: str) -> Markup:
+    """Escape `text` and let long names break after dots, commas, slashes and underscores."""
+    return Markup(re.sub(r"([._/=@,])(?=[^\W\d])", r"\1<wbr>", str(escape(text))))  # noqa: S704 -- escaped before
+
+
+def setting(value: Any) -> str:
+    """Write a value of the configuration for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {setting(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(inner) for inner in value)
+    return "none" if value is None else str(value)

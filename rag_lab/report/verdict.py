@@ -1,0 +1,115 @@
+"""What the data say, in plain words: the first thing a reviewer reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from rag_lab.report.compare import Comparison
+from rag_lab.report.numbers import number, p_value, plain, seconds, signed, signed_interval
+
+
+def verdict(comparison: Comparison) -> list[str]:
+    """Return the sentences of the verdict on the main metric, the most important first."""
+    metric = comparison.main_metric
+    if metric is None:
+        return ["No quality metric was asked for, so nothing can be said about quality."]
+    if comparison.scores.empty:
+        return ["Every variant failed, so there are no scores: the reasons stand beside the variants."]
+    compared = [plan.variant_id for plan in comparison.variants if comparison.difference(plan.variant_id, metric)]
+    reliable = [variant for variant in compared if comparison.reliable(variant, metric)]
+    equal = [variant for variant in compared if _all_ties(comparison.difference(variant, metric) or {})]
+    unsettled = [variant for variant in compared if variant not in reliable and variant not in equal]
+    sentences = [_reliable(comparison, variant, metric) for variant in reliable]
+    if unsettled:
+        sentences.append(_cannot_tell(comparison, unsettled, metric))
+    if equal:
+        names = _listing([named(comparison, variant) for variant in equal])
+        sentences.append(f"Every question scores the same with {names} as with the baseline in {metric}.")
+    return sentences + _elsewhere(comparison) + _caveats(comparison, metric, compared)
+
+
+def named(comparison: Comparison, variant_id: str) -> str:
+    """Return letter and label of a variant: `B (rerank.name=none)`."""
+    return f"{comparison.codes[variant_id]} ({comparison.label(variant_id)})"
+
+
+def _reliable(comparison: Comparison, variant: str, metric: str) -> str:
+    row = comparison.difference(variant, metric) or {}
+    verb = "raises" if comparison.reliable(variant, metric) > 0 else "lowers"
+    size = plain(abs(float(row["difference"])))
+    between = signed_interval(row["low"], row["high"])
+    return (
+        f"{named(comparison, variant)} {verb} {metric} by {size} against the baseline (95% interval of the difference "
+        f"{between}; {int(row['n'])} questions; corrected p {_p(row)}): {int(row['wins'])} questions better, "
+        f"{int(row['ties'])} equal, {int(row['losses'])} worse.{_price(comparison, variant)}"
+    )
+
+
+def _all_ties(row: dict[str, Any]) -> bool:
+    return 0 < int(row["n"]) == int(row["ties"])
+
+
+def _p(row: dict[str, Any]) -> str:
+    text = p_value(row["p_corrected"])
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _price(comparison: Comparison, variant: str) -> str:
+    table = comparison.latency.set_index("variant_id")["median_s"]
+    if variant not in table.index or comparison.run.baseline not in table.index:
+        return ""
+    mine, base = seconds(table[variant]), seconds(table[comparison.run.baseline])
+    return f" A question takes {mine} s, with the baseline {base} s (medians)." if mine != base else ""
+
+
+def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
+    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
+    names = [f"{named(comparison, variant)} {_seen(row)}" for variant, row in rows.items()]
+    halves = [(float(row["high"]) - float(row["low"])) / 2 for row in rows.values() if number(row["low"]) is not None]
+    n = max(int(row["n"]) for row in rows.values())
+    width = f" With {n} questions an interval reaches about {plain(median(halves))} to each side." if halves else ""
+    return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
+
+
+def _seen(row: dict[str, Any]) -> str:
+    if number(row["low"]) is None or number(row["high"]) is None:
+        return f"({row['verdict']})"
+    return f"{signed(row['difference'])} [{signed_interval(row['low'], row['high'])}]"
+
+
+def _elsewhere(comparison: Comparison) -> list[str]:
+    """Name the reliable differences in the other quality metrics."""
+    found = []
+    for metric in comparison.quality_metrics[1:]:
+        for plan in comparison.variants:
+            if comparison.reliable(plan.variant_id, metric):
+                row = comparison.difference(plan.variant_id, metric) or {}
+                found.append(f"{comparison.codes[plan.variant_id]} {signed(row['difference'])} in {metric}")
+    return [f"Reliable differences in other metrics: {'; '.join(found)}."] if found else []
+
+
+def _caveats(comparison: Comparison, metric: str, compared: Sequence[str]) -> list[str]:
+    caveats = [f"{named(comparison, variant)} failed and is not compared." for variant in comparison.failed]
+    baseline = comparison.run.baseline
+    if baseline not in comparison.failed and not compared:
+        caveats.append("No other variant has scores, so there is nothing to compare the baseline with.")
+    if baseline in comparison.failed:
+        caveats.append("Without scores of the baseline no variant can be compared.")
+    missing = [_coverage(comparison, variant, metric) for variant in [baseline, *compared]]
+    missing = [text for text in missing if text]
+    if missing:
+        caveats.append(f"Some questions could not be scored in {metric}: {_listing(missing)}.")
+    return caveats
+
+
+def _coverage(comparison: Comparison, variant: str, metric: str) -> str:
+    row = comparison.cell(variant, metric)
+    if row is None or not int(row["failed"]):
+        return ""
+    return f"{comparison.codes[variant]} {int(row['scored'])} of {int(row['scored']) + int(row['failed'])}"
+
+
+def _listing(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

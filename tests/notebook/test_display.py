@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rag_lab.errors import RagLabError
+from rag_lab.notebook.display import question_html, show, show_question, trace_html
+from rag_lab.records import Question, Trace
+from rag_lab.report.compare import compare
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    path = Path(__file__).parents[1] / "report" / "run_folder_fixture.py"
+    spec = importlib.util.spec_from_file_location("run_folder_fixture", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def run_dir(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build.build_run(tmp_path_factory.mktemp("display") / "run").path
+
+
+def test_every_stage_result_is_shown(run_dir: Path) -> None:
+    trace = compare(run_dir).traces["query.hyde-always"][3]
+    shown = trace_html(trace)
+    for text in ("the weather in Bonn", "refused the rewrite", "A manual would say", "dense", "rrf", "[1]", "85 Nm"):
+        assert text in shown
+    assert all(record.stage in shown for record in trace.stages)
+    assert "fallback" in shown and "the rewrite drifted" in shown
+
+
+def test_hostile_text_stays_text(build: ModuleType, run_dir: Path) -> None:
+    shown = trace_html(compare(run_dir).traces["baseline"][0])
+    assert "<script" not in shown and "&lt;script&gt;" in shown
+
+
+def test_a_trace_on_which_nothing_has_run_is_shown() -> None:
+    assert "Why?" in trace_html(Trace(Question("q", "Why?")))
+
+
+def test_a_question_stands_with_all_variants(run_dir: Path) -> None:
+    comparison = compare(run_dir)
+    shown = question_html(run_dir, "q002")
+    assert shown == question_html(comparison, "q002")
+    assert all(plan.label in shown for plan in comparison.variants)
+
+
+def test_an_unknown_question_is_one_sentence(run_dir: Path) -> None:
+    with pytest.raises(RagLabError, match="Unknown question 'q02'.*did you mean .*'q002'"):
+        question_html(run_dir, "q02")
+
+
+def test_show_displays_html(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
+    show(compare(run_dir).traces["baseline"][1])
+    show_question(run_dir, "q001")
+    assert len(shown) == 2 and all(text.lstrip().startswith('<div class="rl">') for text in shown)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import ipywidgets
+import pytest
+
+from rag_lab.config import PipelineConfig, dotted_keys
+from rag_lab.errors import ConfigError
+from rag_lab.notebook.panel import MODULE_SWITCHES, TogglePanel
+
+
+def test_an_untouched_panel_is_the_configuration() -> None:
+    config = PipelineConfig().override({"rerank.name": "query_likelihood", "retrieval.base_k": 7})
+    panel = TogglePanel(config)
+    assert panel.config == config
+    assert panel.changes == {}
+
+
+def test_widgets_change_the_configuration() -> None:
+    panel = TogglePanel(PipelineConfig())
+    panel.widgets["rerank.name"].value = "query_likelihood"
+    panel.widgets["retrieval.hyde_k"].value = 3
+    classes = {box.description: box for box in panel.widgets["query.class_to_hyde"].children[1:]}
+    classes["specific"].value = True
+    assert panel.config.rerank.name == "query_likelihood"
+    assert panel.config.retrieval.hyde_k == 3
+    assert panel.config.query.class_to_hyde["specific"] is True
+    assert set(panel.changes) == {"rerank.name", "retrieval.hyde_k", "query.class_to_hyde"}
+
+
+def test_widgets_offer_what_the_fields_allow() -> None:
+    panel = TogglePanel(PipelineConfig())
+    assert panel.widgets["query.hyde"].options == ("none", "always", "classified")
+    assert "cross_encoder" in panel.widgets["rerank.name"].options
+    panel.widgets["rerank.final_k"].value = 1000  # the field allows 100
+    assert panel.config.rerank.final_k == 100
+    assert "parents from the search by question" in panel.widgets["retrieval.base_k"].tooltip
+
+
+def test_classes_are_greyed_out_unless_hyde_asks_for_them() -> None:
+    panel = TogglePanel(PipelineConfig().override({"query.hyde": "none"}))
+    boxes = panel.widgets["query.class_to_hyde"].children[1:]
+    assert all(box.disabled for box in boxes)
+    panel.widgets["query.hyde"].value = "classified"
+    assert not any(box.disabled for box in boxes)
+
+
+def test_every_field_of_the_configuration_can_be_offered() -> None:
+    panel = TogglePanel(PipelineConfig(), dotted_keys())
+    assert panel.config == PipelineConfig()
+    assert "application/vnd.jupyter.widget-view+json" in panel._repr_mimebundle_()
+    assert all(isinstance(widget, ipywidgets.Widget) for widget in panel.widgets.values())
+
+
+def test_values_that_do_not_go_together_are_refused() -> None:
+    panel = TogglePanel(PipelineConfig(), ["corpus.chunk_size", "corpus.chunk_overlap"])
+    panel.widgets["corpus.chunk_overlap"].value = 900
+    with pytest.raises(ConfigError, match="smaller than chunk_size"):
+        _ = panel.config
+
+
+def test_unknown_keys_are_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"'rerank\.nam'.*did you mean 'rerank\.name'"):
+        TogglePanel(PipelineConfig(), ["rerank.nam"])
+    assert set(MODULE_SWITCHES) <= set(dotted_keys())
