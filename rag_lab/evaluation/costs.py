@@ -1,0 +1,45 @@
+"""What an answer cost when it was first computed, also where it was remembered since: variants stay comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.records import StageRecord, Trace
+
+_NEEDS: Needs = frozenset()
+
+
+def _info(name: str, sentence: str) -> MetricInfo:
+    return MetricInfo(name, sentence, _NEEDS, high=None, higher_is_better=False)
+
+
+INFOS = (
+    _info("cost.seconds", "Seconds of all stages together, each as first computed."),
+    _info("cost.seconds.<stage>", "Seconds of one stage, named as on the trace, as first computed."),
+    _info("cost.tokens", "Tokens that models read and wrote for the question, all stages together."),
+    _info("cost.usd", "US dollars that the providers charged, all stages together."),
+)
+
+
+def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
+    """Return the cost called `name`; `argument` is the stage, where it is one stage's."""
+    measure = _COMPUTE[name.removesuffix(f".{argument}") if argument else name]
+    return TraceMetric(name, info.needs, partial(_total, measure=measure, stage=argument))
+
+
+def _total(trace: Trace, measure: Callable[[StageRecord], float], stage: str) -> float | Gap:
+    records = [record for record in trace.stages if not stage or record.stage == stage]
+    if records:
+        return sum(measure(record) for record in records)
+    if trace.failure is not None:
+        return Gap("failed", f"{trace.failure.stage} failed: {trace.failure.reason}")
+    return Gap("not_applicable", f"stage {stage} has not run" if stage else "no stage has run")
+
+
+_COMPUTE: dict[str, Callable[[StageRecord], float]] = {
+    "cost.seconds": lambda record: record.seconds,
+    "cost.tokens": lambda record: record.tokens_in + record.tokens_out,
+    "cost.usd": lambda record: record.cost_usd,
+}

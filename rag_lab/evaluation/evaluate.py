@@ -1,0 +1,61 @@
+"""`evaluate`: traces and metric names in, scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from rag_lab.errors import ConfigError
+from rag_lab.evaluation.metric import CostlyMetric, Metric, Tools
+from rag_lab.evaluation.registry import build_metric, problems
+from rag_lab.evaluation.remembered import Advance, score_costly, score_unremembered
+from rag_lab.memory import Memory
+from rag_lab.models.base import ChatModel, Embedder
+from rag_lab.records import Score, Trace
+
+
+def evaluate(
+    traces: Sequence[Trace],
+    metrics: Sequence[str],
+    *,
+    judge: ChatModel | None = None,
+    embedder: Embedder | None = None,
+    memory: Path | None = None,
+    progress: bool = False,
+) -> list[Score]:
+    """Return one score for each metric and trace: in the order of `metrics`, and of `traces` within each.
+
+    Args:
+        traces: what the pipeline did; nothing else is read.
+        metrics: names as in `metric_names()`, e.g. `retrieval.ndcg@10`.
+        judge: the chat model that judged metrics ask.
+        embedder: the model behind metrics that compare meanings.
+        memory: a file (`home() / "scores.sqlite"`) that keeps what models were asked for; None keeps nothing.
+        progress: show a progress bar.
+
+    Raises:
+        ConfigError: naming every unknown metric, impossible cut-off and missing model at once.
+        ModelError: if a model cannot even tell its identity (its package or its weights are missing).
+    """
+    wrong = problems(metrics, judge is not None, embedder is not None)
+    if wrong:
+        raise ConfigError(" ".join(wrong))
+    tools = Tools(judge, embedder)
+    store = Memory(memory) if memory is not None else None
+    scores: list[Score] = []
+    with tqdm(total=len(metrics) * len(traces), desc="scoring", unit="score", disable=not progress) as bar:
+        for name in metrics:
+            scores += _score(build_metric(name, tools), traces, store, bar.update)
+            bar.update(len(scores) - bar.n)
+    return scores
+
+
+def _score(metric: Metric, traces: Sequence[Trace], store: Memory | None, advance: Advance) -> list[Score]:
+    asks_models = bool(metric.needs & {"judge", "embeddings"})
+    if not isinstance(metric, CostlyMetric) or not asks_models:
+        return metric.score(traces)
+    if store is None:
+        return score_unremembered(metric, traces, advance)
+    return score_costly(metric, traces, store, advance)

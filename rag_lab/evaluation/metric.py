@@ -1,0 +1,169 @@
+"""The contract of a metric: it reads traces and nothing else, and a value that is missing says why.
+
+`not_applicable` means that the question could not have a value (it has no reference, no answer was asked for);
+`failed` means that it should have one and does not. Neither is ever 0 or NaN, and both are kept as scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from rag_lab.models.base import ChatModel, Embedder
+from rag_lab.records import Score, Trace
+
+Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings"]
+Needs = frozenset[Need]
+
+# A failure in these stages comes after the field is complete, so it takes nothing away from a metric that reads it.
+_ASSEMBLY = "context"
+_AFTER_CONTEXTS = frozenset({"generate", "parse"})
+_AFTER_RANKING = _AFTER_CONTEXTS | {_ASSEMBLY}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """What a metric is, for the documentation and the command line.
+
+    `name` may hold a placeholder: `@k` (a cut-off) or `<stage>`. `high` is None where there is no upper bound.
+    """
+
+    name: str
+    sentence: str
+    needs: Needs
+    low: float = 0.0
+    high: float | None = 1.0
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The models that a metric may use."""
+
+    judge: ChatModel | None = None
+    embedder: Embedder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Why there is no value."""
+
+    status: Literal["failed", "not_applicable"]
+    reason: str
+
+    def to_score(self, trace: Trace, metric: str) -> Score:
+        """Return the score that records the gap."""
+        return Score(trace.question.question_id, metric, None, self.status, self.reason, trace.repeat)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A score, and whether it may be remembered: False for a failure that another attempt may cure."""
+
+    score: Score
+    lasting: bool = True
+
+
+class Metric(Protocol):
+    """Something that can be measured on a trace."""
+
+    @property
+    def name(self) -> str:
+        """The name as the user gave it, e.g. `retrieval.ndcg@10`."""
+
+    @property
+    def needs(self) -> Needs:
+        """What a trace must have, and which models the metric uses."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Everything beside the trace that can change the value, as JSON values."""
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order. What is wrong with one trace is a score, never an exception."""
+
+
+@runtime_checkable
+class CostlyMetric(Metric, Protocol):
+    """A metric whose values are worth remembering, because models are asked for them."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many traces to measure between two saves."""
+
+    def reads(self, trace: Trace) -> Mapping[str, Any] | None:
+        """Return what the value depends on, as JSON values; None where no model will be asked."""
+
+    def measure(self, traces: Sequence[Trace]) -> list[Measurement]:
+        """Return one measurement for each trace, in order."""
+
+
+@dataclass(frozen=True)
+class TraceMetric:
+    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes."""
+
+    name: str
+    needs: Needs
+    compute: Callable[[Trace], float | Gap]
+    version: int = 1
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the name and the version."""
+        return {"metric": self.name, "version": self.version}
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order."""
+        return [self._score(trace) for trace in traces]
+
+    def _score(self, trace: Trace) -> Score:
+        value = find_gap(trace, self.needs) or self.compute(trace)
+        return value.to_score(trace, self.name) if isinstance(value, Gap) else scored(trace, self.name, value)
+
+
+def scored(trace: Trace, metric: str, value: float) -> Score:
+    """Return the score that holds `value`; a value that is no finite number is a failed score."""
+    if not math.isfinite(value):
+        return Gap("failed", f"the metric gave {value}, which is no number").to_score(trace, metric)
+    return Score(trace.question.question_id, metric, float(value), repeat=trace.repeat)
+
+
+def find_gap(trace: Trace, needs: Needs) -> Gap | None:
+    """Return why `trace` lacks something of `needs` (models aside), or None where it has all.
+
+    What the question lacks comes first: a stage's failure is no loss where there was nothing to measure.
+    """
+    return _question_gap(trace, needs) or _failure_gap(trace, needs) or _missing_gap(trace, needs)
+
+
+def _question_gap(trace: Trace, needs: Needs) -> Gap | None:
+    question = trace.question
+    unanswerable = "" if question.answerable else ": the documents do not hold the answer"
+    if "evidence" in needs and (unanswerable or not question.evidence):
+        return Gap("not_applicable", f"the question has no evidence{unanswerable}")
+    if "reference" in needs and not question.answers:
+        return Gap("not_applicable", f"the question has no reference answer{unanswerable}")
+    return None
+
+
+def _failure_gap(trace: Trace, needs: Needs) -> Gap | None:
+    failure = trace.failure
+    if failure is None:
+        return None
+    lost = (
+        ("ranking" in needs and not trace.ranked and failure.stage not in _AFTER_RANKING)
+        or ("contexts" in needs and not trace.passages and failure.stage not in _AFTER_CONTEXTS)
+        or ("answer" in needs and trace.answer is None)
+    )
+    return Gap("failed", f"{failure.stage} failed: {failure.reason}") if lost else None
+
+
+def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:
+    if "ranking" in needs and not trace.ranked and not trace.stages:
+        return Gap("not_applicable", "retrieval has not run")
+    if "answer" in needs and trace.answer is None:
+        return Gap("not_applicable", "no answer was asked for")
+    if "contexts" in needs and not trace.passages:
+        assembled = any(record.stage == _ASSEMBLY for record in trace.stages)
+        return Gap("failed", "the context is empty") if assembled else Gap("not_applicable", "no context was assembled")
+    return None

@@ -1,0 +1,81 @@
+"""Scores that cost a model's work are remembered, so that an interrupted evaluation goes on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pydantic import TypeAdapter
+
+from rag_lab.config import digest
+from rag_lab.evaluation.metric import CostlyMetric
+from rag_lab.memory import Memory, batches
+from rag_lab.records import Score, Trace
+
+_SCORE: TypeAdapter[Score] = TypeAdapter(Score)
+
+Advance = Callable[[int], object]  # told how many traces were scored
+
+
+def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, advance: Advance) -> list[Score]:
+    """Return one score for each trace, in order, asking the models only for what `memory` does not hold.
+
+    Scores are saved after each `metric.batch_size`; what another attempt may cure is not remembered.
+    """
+    identity = digest(dict(metric.identity()))
+    keys = [_key(metric, identity, trace) for trace in traces]
+    wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
+    found = {key: _SCORE.validate_json(text) for key, text in memory.recall(wanted).items()}
+    advance(sum(key in found for key in keys))
+    found |= _measure_missing(metric, wanted, found, memory, advance)
+    without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))
+    return [
+        next(without_key) if key is None else _of(trace, found[key]) for trace, key in zip(traces, keys, strict=True)
+    ]
+
+
+def _key(metric: CostlyMetric, identity: str, trace: Trace) -> str | None:
+    reads = metric.reads(trace)
+    return None if reads is None else digest({"metric": identity, "repeat": trace.repeat, "reads": dict(reads)})
+
+
+def _measure_missing(
+    metric: CostlyMetric, wanted: dict[str, Trace], found: dict[str, Score], memory: Memory, advance: Advance
+) -> dict[str, Score]:
+    """Measure what is not known, batch by batch, sharing the work with other processes that want the same."""
+    fresh: dict[str, Score] = {}
+    while missing := [key for key in wanted if key not in found and key not in fresh]:
+        mine = memory.claim(missing, metric.batch_size)
+        if mine:
+            new = _measure_claimed(metric, {key: wanted[key] for key in mine}, memory)
+        else:
+            new = {key: _SCORE.validate_json(text) for key, text in memory.recall(missing).items()}
+            if not new:
+                memory.wait()
+        advance(len(new))
+        fresh |= new
+    return fresh
+
+
+def _measure_claimed(metric: CostlyMetric, claimed: dict[str, Trace], memory: Memory) -> dict[str, Score]:
+    try:
+        measured = dict(zip(claimed, metric.measure(list(claimed.values())), strict=True))
+        lasting = {key: _SCORE.dump_json(each.score).decode() for key, each in measured.items() if each.lasting}
+        memory.store(metric.name, lasting)
+    finally:
+        memory.release(claimed)
+    return {key: each.score for key, each in measured.items()}
+
+
+def score_unremembered(metric: CostlyMetric, traces: Sequence[Trace], advance: Advance) -> list[Score]:
+    """Return one score for each trace, in order, without a memory."""
+    scores: list[Score] = []
+    for some in batches(traces, metric.batch_size):
+        scores += metric.score(some)
+        advance(len(some))
+    return scores
+
+
+def _of(trace: Trace, score: Score) -> Score:
+    """Return the score for `trace`: two questions may ask the judge for the same thing."""
+    return replace(score, question_id=trace.question.question_id, repeat=trace.repeat)

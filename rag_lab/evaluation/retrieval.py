@@ -1,0 +1,127 @@
+"""Retrieval measures over evidence, computed by ir_measures.
+
+The unit of relevance is the evidence item. Going down the ranking, a hit is relevant where it covers an item that no
+hit above it covers; the relevant units of a question are these hits and the items that no hit covers, so the ideal
+ranking of nDCG counts what was not found. Relevance is binary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
+from rag_lab.records import Evidence, Hit, Score, Trace
+
+_NEEDS: Needs = frozenset({"ranking", "evidence"})
+_EVIDENCE_RECALL = "evidence_recall"
+# Our name -> ir_measures' name.
+_MEASURES = {"ndcg": "nDCG", "mrr": "RR", "map": "AP", "recall": "R", "precision": "P", "success": "Success"}
+_SENTENCES = {
+    "ndcg": "Normalized discounted cumulative gain of the first k hits (Järvelin and Kekäläinen 2002), log2 discount.",
+    "mrr": "One over the rank of the first relevant hit, 0 where none stands in the first k.",
+    "map": "Average precision over the first k hits, divided by the number of relevant units.",
+    "recall": "Share of the relevant units that stand in the first k hits.",
+    "precision": "Share of the first k places that hold a relevant hit; an empty place counts as not relevant.",
+    "success": "1 where a relevant hit stands in the first k, else 0.",
+    _EVIDENCE_RECALL: "Share of the evidence items that the first k hits cover.",
+}
+
+INFOS = tuple(MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items())
+
+
+class Placed(Protocol):
+    """A span of a document: a hit or a passage."""
+
+    @property
+    def source(self) -> str:
+        """The file."""
+
+    @property
+    def page(self) -> int | None:
+        """The page, from 1; None where the file has none."""
+
+    @property
+    def start(self) -> int:
+        """First character in the document."""
+
+    @property
+    def end(self) -> int:
+        """One past the last character."""
+
+
+def covers(place: Placed, evidence: Evidence) -> bool:
+    """Tell whether `place` holds the evidence, or a part of it.
+
+    Where the quote's span is known, the spans must overlap on the same page: of a quote that is split over two
+    parents, either counts. Else the page must be the same; else, where no page is known, the file.
+    """
+    if place.source != evidence.source:
+        return False
+    if evidence.start is not None and evidence.end is not None:
+        return place.page == evidence.page and place.start < evidence.end and evidence.start < place.end
+    return evidence.page is None or place.page == evidence.page
+
+
+def first_ranks(hits: Sequence[Hit], evidence: Sequence[Evidence]) -> list[int | None]:
+    """Return, for each evidence item, the rank (from 1) of the first hit that covers it, or None."""
+    return [next((rank for rank, hit in enumerate(hits, 1) if covers(hit, item)), None) for item in evidence]
+
+
+@dataclass(frozen=True)
+class RetrievalMetric:
+    """One measure at one cut-off."""
+
+    name: str
+    measure: str
+    k: int
+    needs: Needs = _NEEDS
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the name and the version of the relevance rule."""
+        return {"metric": self.name, "version": 1}
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order; all are computed in one call of ir_measures."""
+        gaps = [find_gap(trace, self.needs) for trace in traces]
+        values = iter(self._values([trace for trace, gap in zip(traces, gaps, strict=True) if gap is None]))
+        return [
+            gap.to_score(trace, self.name) if isinstance(gap, Gap) else scored(trace, self.name, next(values))
+            for trace, gap in zip(traces, gaps, strict=True)
+        ]
+
+    def _values(self, traces: Sequence[Trace]) -> list[float]:
+        ranks = [first_ranks(trace.ranked, trace.question.evidence) for trace in traces]
+        n_hits = [len(trace.ranked) for trace in traces]
+        if self.measure == _EVIDENCE_RECALL:
+            return self._evidence_recall(ranks, n_hits)
+        return _calculate(f"{_MEASURES[self.measure]}@{self.k}", ranks, n_hits)
+
+    def _evidence_recall(self, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
+        """Average the recall of each item taken as a topic of its own: two items may share a hit."""
+        items = [[rank] for of_question in ranks for rank in of_question]
+        lengths = [n for n, of_question in zip(n_hits, ranks, strict=True) for _ in of_question]
+        found = iter(_calculate(f"R@{self.k}", items, lengths))
+        return [sum(next(found) for _ in of_question) / len(of_question) for of_question in ranks]
+
+
+def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
+    """Return the measure at cut-off `argument`."""
+    return RetrievalMetric(name, info.name.removeprefix("retrieval.").removesuffix("@k"), int(argument))
+
+
+def _calculate(measure: str, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
+    """Return the measure of each topic, in order; `ranks` are those of its evidence items, None where not found."""
+    import ir_measures
+
+    qrels = {str(topic): _relevant_units(of_topic) for topic, of_topic in enumerate(ranks)}
+    run = {str(topic): {str(rank): float(-rank) for rank in range(1, n + 1)} for topic, n in enumerate(n_hits)}
+    values = {
+        row.query_id: row.value for row in ir_measures.iter_calc([ir_measures.parse_measure(measure)], qrels, run)
+    }
+    return [float(values[str(topic)]) for topic in range(len(ranks))]
+
+
+def _relevant_units(ranks: Sequence[int | None]) -> dict[str, int]:
+    return {f"missing {n}" if rank is None else str(rank): 1 for n, rank in enumerate(ranks)}

@@ -1,0 +1,121 @@
+"""Order, memory and interruption."""
+
+import pytest
+
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.memory import Memory
+from rag_lab.models.base import ChatReply
+
+from .factories import make_answer, make_question, make_trace
+from .scripted import HashEmbedder, ScriptedJudge, good_reply
+
+FAITHFULNESS = ["ragas.faithfulness"]
+
+
+def traces_of(n):
+    return [make_trace(make_question(f"q{i}", text=f"How hot is oven {i}?")) for i in range(n)]
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return tmp_path / "scores.sqlite"
+
+
+def test_scores_come_by_metric_and_then_in_the_order_of_traces():
+    scores = evaluate(traces_of(2), ["answer.token_f1", "retrieval.mrr@5"], progress=True)
+    assert [(score.metric, score.question_id) for score in scores] == [
+        ("answer.token_f1", "q0"),
+        ("answer.token_f1", "q1"),
+        ("retrieval.mrr@5", "q0"),
+        ("retrieval.mrr@5", "q1"),
+    ]
+
+
+def test_no_traces_and_no_metrics():
+    assert evaluate([], ["answer.token_f1", "retrieval.mrr@5", "ragas.rouge_score"]) == []
+    assert evaluate(traces_of(1), []) == []
+
+
+def test_what_a_judge_said_is_not_asked_again(memory):
+    first, second = ScriptedJudge(good_reply), ScriptedJudge(good_reply)
+    before = evaluate(traces_of(3), FAITHFULNESS, judge=first, memory=memory)
+    assert evaluate(traces_of(3), FAITHFULNESS, judge=second, memory=memory) == before
+    assert (len(first.requests), len(second.requests)) == (6, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "judge_name"),
+    [
+        ({}, "judge-b"),
+        ({"repeat": 1}, "judge-a"),
+        ({"answer": make_answer("Quite hot.")}, "judge-a"),
+        ({"passages": make_trace().passages * 2}, "judge-a"),
+    ],
+)
+def test_whatever_changes_a_score_asks_again(memory, changes, judge_name):
+    evaluate([make_trace()], FAITHFULNESS, judge=ScriptedJudge(good_reply), memory=memory)
+    judge = ScriptedJudge(good_reply, name=judge_name)
+    (score,) = evaluate([make_trace(**changes)], FAITHFULNESS, judge=judge, memory=memory)
+    assert len(judge.requests) == 2
+    assert (score.judge, score.repeat) == (f"scripted:{judge_name}", changes.get("repeat", 0))
+
+
+def test_what_does_not_change_a_score_asks_nothing(memory):
+    evaluate([make_trace()], FAITHFULNESS, judge=ScriptedJudge(good_reply), memory=memory)
+    judge = ScriptedJudge(good_reply)
+    other = make_trace(make_question("q9", answers=("another reference",)), ranked=())
+    (score,) = evaluate([other], FAITHFULNESS, judge=judge, memory=memory)
+    assert judge.requests == []
+    assert (score.question_id, score.value) == ("q9", 0.75)
+
+
+def test_questions_that_ask_the_same_are_judged_once(memory):
+    judge = ScriptedJudge(good_reply)
+    traces = [make_trace(make_question("q1")), make_trace(make_question("q2"))]
+    scores = evaluate(traces, FAITHFULNESS, judge=judge, memory=memory)
+    assert [score.question_id for score in scores] == ["q1", "q2"]
+    assert len(judge.requests) == 2
+
+
+def test_an_interrupted_evaluation_goes_on_where_it_stopped(memory):
+    def interrupt(request):
+        if len(judge.requests) > 20:
+            raise KeyboardInterrupt
+        return good_reply(request)
+
+    judge = ScriptedJudge(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(traces_of(20), FAITHFULNESS, judge=judge, memory=memory)
+    judge = ScriptedJudge(good_reply)
+    scores = evaluate(traces_of(20), FAITHFULNESS, judge=judge, memory=memory)
+    assert [score.value for score in scores] == [0.75] * 20
+    assert len(judge.requests) == 2 * (20 - 8)  # the first batch of eight was saved
+
+
+def test_a_transient_failure_is_asked_again_and_a_lasting_one_is_not(memory):
+    failing = {"q0": ChatReply(error="HTTP 429", transient=True), "q1": ChatReply("nonsense")}
+
+    def answer(request):
+        return failing[f"q{'oven 1' in request.messages[-1].content:d}"]
+
+    first = evaluate(traces_of(2), FAITHFULNESS, judge=ScriptedJudge(answer), memory=memory)
+    assert [score.status for score in first] == ["failed", "failed"]
+    judge = ScriptedJudge(good_reply)
+    again = evaluate(traces_of(2), FAITHFULNESS, judge=judge, memory=memory)
+    assert [score.status for score in again] == ["scored", "failed"]
+    assert again[1] == first[1]
+
+
+def test_embeddings_are_remembered_and_cheap_metrics_are_not(memory):
+    metrics = ["ragas.semantic_similarity", "ragas.rouge_score", "answer.token_f1", "retrieval.ndcg@10"]
+    embedder = HashEmbedder()
+    before = evaluate(traces_of(2), metrics, embedder=HashEmbedder(), memory=memory)
+    after = evaluate(traces_of(2), metrics, embedder=embedder, memory=memory)
+    assert embedder.batches == []
+    assert [score.value for score in after] == [score.value for score in before]
+    assert set(Memory(memory).counts()) == {"ragas.semantic_similarity"}
+
+
+def test_what_could_not_be_asked_is_not_remembered(memory):
+    evaluate([make_trace(answer=None)], FAITHFULNESS, judge=ScriptedJudge(good_reply), memory=memory)
+    assert Memory(memory).counts() == {}
