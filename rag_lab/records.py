@@ -110,6 +110,12 @@ class Passage:
     start: int
     end: int
     text: str
+    parent_text: str = ""  # the parent in full, where the budget cut it: what was retrieved, not what was read
+
+    @property
+    def retrieved(self) -> str:
+        """The text as it was retrieved."""
+        return self.parent_text or self.text
 
 
 @dataclass(frozen=True, slots=True)

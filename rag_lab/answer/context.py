@@ -87,4 +87,6 @@ def _window(passage: Passage, centre: int, length: int) -> Passage:
         start = space + 1
     if end < len(text) and (space := text.rfind(" ", start, end)) > start:
         end = space
-    return replace(passage, start=passage.start + start, end=passage.start + end, text=text[start:end])
+    return replace(
+        passage, start=passage.start + start, end=passage.start + end, text=text[start:end], parent_text=text
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rag_lab.models.base import Message
@@ -13,9 +14,26 @@ VERSION = 1
 NOT_FOUND = "The documents do not say."
 
 SYSTEM = f"""\
-You answer questions from numbered passages of documents. Use only the passages. Reply with a JSON object:
-{{"answer": "the answer in one to three sentences", "citations": [numbers of the passages that you used]}}
-If the passages do not contain the answer, reply {{"answer": "{NOT_FOUND}", "citations": []}}"""
+You answer questions from numbered passages of documents, briefly and only from the passages. Reply with a JSON object \
+that holds the answer and the numbers of the passages you used. If no passage has the answer, reply \
+{{"answer": "{NOT_FOUND}", "citations": []}}"""
+
+# Passages, question, answer, citations: a small model learns the form, and where to stop, from examples alone.
+EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = (
+    (
+        "[1] (pumps.pdf, page 4)\nPump A: bearing BR-20, oil change every 2,000 hours.\n\n"
+        "[2] (pumps.pdf, page 9)\nPump B: bearing BR-31, oil change every 500 hours.",
+        "How often does pump B get new oil?",
+        "Pump B gets an oil change every 500 hours.",
+        [2],
+    ),
+    (
+        "[1] (minutes.md)\nThe forklift was repaired on Monday. Mr Okoro will order a spare tyre.",
+        "Who orders the tyre?",
+        "Mr Okoro orders the spare tyre.",
+        [1],
+    ),
+)
 
 SCHEMA = {
     "type": "object",
@@ -40,7 +58,18 @@ def render_passages(passages: Sequence[Passage]) -> str:
 
 
 def answer_messages(question: str, history: Sequence[Turn], passages: Sequence[Passage]) -> tuple[Message, ...]:
-    """Return the chat that asks for an answer: the user's own wording, after the earlier turns."""
+    """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns."""
+    shots = (
+        message
+        for context, asked, answer, citations in EXAMPLES
+        for message in (
+            Message("user", _ask(context, asked)),
+            Message("assistant", json.dumps({"answer": answer, "citations": citations})),
+        )
+    )
     turns = (Message(turn.role, turn.content) for turn in history)
-    user = f"Passages:\n\n{render_passages(passages)}\n\nQuestion: {question}"
-    return (Message("system", SYSTEM), *turns, Message("user", user))
+    return (Message("system", SYSTEM), *shots, *turns, Message("user", _ask(render_passages(passages), question)))
+
+
+def _ask(context: str, question: str) -> str:
+    return f"Passages:\n\n{context}\n\nQuestion: {question}"

@@ -43,8 +43,13 @@ _NEED: dict[str, Need] = {
     "response": "answer",
     "reference": "reference",
     "retrieved_contexts": "contexts",
+    "whole_contexts": "contexts",
     "reference_contexts": "evidence",
 }
+
+# Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
+# that the token budget cut to half would count as another text, whatever it holds.
+_RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
 
 SPECS: dict[str, RagasSpec] = {
     "semantic_similarity": RagasSpec(
@@ -58,13 +63,13 @@ SPECS: dict[str, RagasSpec] = {
         "Average precision of the context's passages, relevant where the Levenshtein similarity to a reference context "
         "is at least 0.5.",
         "NonLLMContextPrecisionWithReference",
-        ("retrieved_contexts", "reference_contexts"),
+        ("whole_contexts", "reference_contexts"),
         module="ragas.metrics._context_precision",
     ),
     "non_llm_context_recall": RagasSpec(
         "Share of the reference contexts to which a passage of the context has a Levenshtein similarity above 0.5.",
         "NonLLMContextRecall",
-        ("retrieved_contexts", "reference_contexts"),
+        ("whole_contexts", "reference_contexts"),
         module="ragas.metrics._context_recall",
     ),
     "rouge_score": RagasSpec(
@@ -120,7 +125,7 @@ INFOS = tuple(MetricInfo(f"ragas.{name}", spec.sentence, spec.needs, spec.low) f
 
 def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
     """Return RAGAs' arguments for a trace that has what the metric needs, or why RAGAs could not score it."""
-    arguments = {name: _FILL[name](trace) for name in spec.arguments}
+    arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
     if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
         return Gap("not_applicable", "the text of the evidence was not found in the documents")
     if "judge" in spec.models and "response" in arguments and not arguments["response"].strip():
@@ -139,5 +144,6 @@ _FILL: dict[str, Callable[[Trace], Any]] = {
     "response": _response,
     "reference": lambda trace: trace.question.answers[0],
     "retrieved_contexts": lambda trace: [passage.text for passage in trace.passages],
+    "whole_contexts": lambda trace: [passage.retrieved for passage in trace.passages],
     "reference_contexts": lambda trace: list(dict.fromkeys(item.context for item in trace.question.evidence)),
 }

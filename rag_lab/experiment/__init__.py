@@ -1,1 +1,1 @@
-"""Designs, the stage store, the runner and the run folder."""
+"""Designs, the runner and the run folder."""

@@ -73,5 +73,5 @@ class PairRerank:
 
 def _unit_scale(values: Sequence[float]) -> list[float]:
     """Scale linearly to [0, 1]; equal values all become 0."""
-    low, high = min(values), max(values)
+    low, high = min(values, default=0.0), max(values, default=0.0)
     return [(value - low) / (high - low) if high > low else 0.0 for value in values]

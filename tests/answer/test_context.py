@@ -41,7 +41,7 @@ def test_a_long_parent_is_cut_around_the_child_that_matched():
     (passage,) = assemble(["oven#p2"], 80).updates["passages"]
     middle = len(TEXTS["oven#p2"]) // 2
     assert passage.start < middle < passage.end
-    assert 0 < passage.start
+    assert passage.start > 0
     assert passage.end < len(TEXTS["oven#p2"])
 
 

@@ -37,8 +37,8 @@ def test_codes_are_compared_without_case_and_punctuation():
 
 def test_a_follow_up_is_measured_in_the_context_of_its_history():
     history = (Turn("user", "tell me about the pressure of the press"),)
-    assert decide("and the oven?", "pressure of the press and of the oven", 0.5).status == "fallback"
-    assert decide("and the oven?", "pressure of the press and of the oven", 0.5, history).status == "ok"
+    assert decide("and the oven?", "pressure of the press and of the oven", 0.75).status == "fallback"
+    assert decide("and the oven?", "pressure of the press and of the oven", 0.75, history).status == "ok"
 
 
 @pytest.mark.parametrize("rewrite", [None, ""])

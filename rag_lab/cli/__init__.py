@@ -1,0 +1,33 @@
+"""The command line, `rag-lab`. Heavy libraries are imported inside the commands, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from rag_lab.cli import ask, datasets, doctor, runs
+from rag_lab.errors import RagLabError
+
+app = typer.Typer(
+    name="rag-lab",
+    help="Find out which parts of a RAG pipeline earn their keep, on your documents, with your models.",
+    epilog="Start with `rag-lab demo`, then `rag-lab sweep --help`. Each command explains itself with --help.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for _group in (runs, ask, doctor):
+    for _command in _group.COMMANDS:
+        app.command()(_command)
+app.add_typer(datasets.app, name="datasets")
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user's is one sentence on stderr and exit status 2."""
+    try:
+        app()
+    except RagLabError as error:
+        typer.echo(f"rag-lab: {error}", err=True)
+        sys.exit(2)

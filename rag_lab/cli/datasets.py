@@ -1,0 +1,70 @@
+"""`rag-lab datasets`: what can be asked, and where it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_() -> None:
+    """List the datasets that are found by name."""
+    from rag_lab.data.dataset import list_datasets
+
+    found = list_datasets()
+    for name, path in found:
+        typer.echo(f"{name}  {path}")
+    if not found:
+        typer.echo("None below ./datasets or $RAG_LAB_DATASETS; `rag-lab datasets import --help` says how to make one.")
+
+
+@app.command()
+def check(dataset: Annotated[str, typer.Argument(help="A name or a path.")]) -> None:
+    """Count what a dataset holds and name what is wrong.
+
+    \b
+    Example:
+      rag-lab datasets check plant_docs
+    """
+    from rag_lab.corpus.folder import load_folder
+    from rag_lab.data.check import check as count
+    from rag_lab.data.dataset import Dataset
+
+    loaded = Dataset.load(dataset)
+    counted = count(loaded)
+    typer.echo(str(counted))
+    unread = [p for p in load_folder(loaded.corpus_dir).problems if p not in counted.problems]
+    typer.echo(f"  documents with problems {len(unread)}")
+    for problem in unread:
+        typer.echo(f"    {problem}")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="A BEIR folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")],
+    target: Annotated[Path, typer.Argument(help="The dataset's new folder, such as datasets/my_data.")],
+    format: Annotated[str | None, typer.Option(help="beir, squad or table; guessed where left out.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the dataset that is there.")] = False,
+    split: Annotated[str | None, typer.Option(help="Which judgements of a BEIR folder: test, dev or train.")] = None,
+) -> None:
+    """Make a dataset from another format.
+
+    \b
+    Examples:
+      rag-lab datasets import squad.json datasets/my_squad
+      rag-lab datasets import scifact/ datasets/scifact --split test
+      rag-lab datasets import testset.csv datasets/testset
+
+    A table has RAGAs' columns: user_input, reference, reference_contexts.
+    """
+    from rag_lab.data.importers import import_dataset
+
+    options = {"split": split} if split else {}
+    dataset, problems = import_dataset(format, source, target, force=force, **options)
+    typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)

@@ -1,0 +1,50 @@
+"""`rag-lab doctor`: what this machine has, and what it would take to have more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import typer
+
+
+def doctor() -> None:
+    """Say what works on this machine.
+
+    Packages, models, keys (set or not set, never what they are), GPU and disk.
+    """
+    from rag_lab.data.dataset import list_datasets
+    from rag_lab.experiment.manifest import package_versions
+    from rag_lab.home import home
+    from rag_lab.models.providers import PROVIDERS
+    from rag_lab.models.registry import providers
+
+    typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
+    typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))
+    typer.echo("Models")
+    for info in providers():
+        typer.echo(f"  {info.title:<38} {info.check() or 'ready'}")
+    typer.echo("Keys")
+    for name in sorted({name for provider in PROVIDERS for name in provider.env}):
+        typer.echo(f"  {name:<38} {'set' if os.environ.get(name) else 'not set'}")
+    typer.echo(f"GPU        {_gpu()}")
+    typer.echo(f"Home       {home()} ({_size_mb(home())} MB)")
+    typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
+    typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
+
+
+def _gpu() -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        return "none that torch sees; models run on the CPU"
+    return ", ".join(torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count()))
+
+
+def _size_mb(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) // 10**6
+
+
+COMMANDS = (doctor,)

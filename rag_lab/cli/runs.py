@@ -1,0 +1,109 @@
+"""`rag-lab demo`, `sweep`, `report`: whole experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rag_lab.experiment.plan import Plan
+
+DEMO = "experiments/ablation.yaml"
+Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Variants that run at the same time.")]
+
+
+def demo(out: Out = None, jobs: Jobs = 1) -> None:
+    """Run the demo, an ablation on the packaged data.
+
+    It needs no key, no network and no GPU, takes some minutes, and ends with a report to open. If it is stopped
+    half-way, start it again and it goes on where it was.
+    """
+    from rag_lab.experiment.checkout import checkout_file
+    from rag_lab.experiment.plan import plan
+
+    _run(plan(checkout_file(DEMO)), out, jobs)
+
+
+def sweep(
+    experiment: Annotated[Path, typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml")],
+    out: Out = None,
+    jobs: Jobs = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, show what would run, and stop.")
+    ] = False,
+) -> None:
+    """Run every variant of an experiment, write one report.
+
+    Each variant is one execution of notebooks/02_run_variant.ipynb. Everything is checked before anything runs. A
+    variant that fails is reported and its notebook kept; the others go on. Start the same command again to go on after
+    a stop: nothing that was computed is computed twice.
+
+    \b
+    Examples:
+      rag-lab sweep experiments/ablation.yaml --dry-run
+      rag-lab sweep experiments/ablation.yaml --jobs 2
+      rag-lab sweep my_question.yaml --out results/monday
+
+    \b
+    An experiment file:
+      name: reranker_and_hyde
+      question: Does classified HyDE still help once a reranker sees the top 20?
+      dataset: plant_docs          # a name that `rag-lab datasets list` shows, or a path
+      base: presets/assistant.yaml
+      factors:                     # the first value of each is the baseline
+        query.hyde: [none, always, classified]
+        rerank.name: [none, query_likelihood]
+      design: grid                 # or one_factor
+      metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
+      limits: {questions: 60, answers: 20}
+    """
+    from rag_lab.experiment.plan import plan
+
+    checked = plan(experiment)
+    if dry_run:
+        typer.echo(checked.describe())
+        return
+    _run(checked, out, jobs)
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR")],
+) -> None:
+    """Write the report of a run anew.
+
+    It is made from the run's traces and scores alone; no model runs.
+
+    \b
+    Example:
+      rag-lab report results/ablation
+    """
+    from rag_lab.report.html import write_report
+
+    typer.echo(f"Report: {write_report(run)}")
+
+
+def _run(checked: Plan, out: Path | None, jobs: int) -> None:
+    from rag_lab.experiment.finish import failures
+    from rag_lab.experiment.sweep import run_plan
+
+    for notice in checked.expansion.notices:
+        typer.echo(notice, err=True)
+    try:
+        run = run_plan(checked, out, jobs)
+    except KeyboardInterrupt:
+        typer.echo("\nStopped. Start the same command again and it goes on where it was.", err=True)
+        raise typer.Exit(130) from None
+    failed = failures(run)
+    for sentence in failed:
+        typer.echo(sentence, err=True)
+    for name in ("report.html", "report.md"):
+        if (run.path / name).is_file():
+            typer.echo(f"Report: {run.path / name}")
+    if failed:
+        raise typer.Exit(1)
+
+
+COMMANDS = (demo, sweep, report)

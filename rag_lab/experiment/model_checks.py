@@ -1,0 +1,63 @@
+"""Which models a pipeline needs, and what keeps one from being used. No weights are loaded to find out."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ModelError
+from rag_lab.models.providers import Kind, Provider, providers_of
+from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
+from rag_lab.models.spec import ModelSpec
+from rag_lab.models.weights import find
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_KINDS: dict[str, Kind] = {
+    "embedding": "embedding",
+    "understanding": "chat",
+    "hyde": "chat",
+    "generation": "chat",
+    "cross_encoder": "cross_encoder",
+    "likelihood": "query_likelihood",
+    "judge": "chat",
+}
+
+
+def models_used(config: PipelineConfig) -> dict[str, str]:
+    """Return the role and `provider:name` of every model that this pipeline uses; roles that are off are left out.
+
+    The generation model counts the tokens of the context even where no answer is generated.
+    """
+    needed = {
+        "embedding": True,
+        "understanding": config.query.rewrite != "none" or config.query.hyde == "classified",
+        "hyde": config.query.hyde != "none",
+        "generation": True,
+        "cross_encoder": config.rerank.name == "cross_encoder",
+        "likelihood": config.rerank.name == "query_likelihood",
+    }
+    return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
+
+
+def model_problem(role: str, text: str) -> str:
+    """Return why the model `text` cannot play `role` (a key of `models`, or `judge`) here, in one sentence, or ''."""
+    kind = _KINDS[role]
+    try:
+        spec = ModelSpec.parse(text, kind)
+        provider = providers_of(kind)[spec.provider]
+        found = _missing(provider, spec)
+        if not found and not provider.env:
+            find(spec.name)
+    except ModelError as error:
+        found = str(error)
+    return f"{role if role == 'judge' else f'models.{role}'} ({text}): {found}" if found else ""
+
+
+def _missing(provider: Provider, spec: ModelSpec) -> str:
+    """Return what is not installed or not set. A server on this machine needs no key."""
+    is_local = urlsplit(str(spec.options.get("base_url", ""))).hostname in _LOOPBACK
+    return (
+        missing_package(provider.module, provider.package)
+        or ("" if is_local else missing_key(provider.env))
+        or (cuda_problem(provider.name) if provider.needs_cuda else "")
+    )

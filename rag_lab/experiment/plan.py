@@ -1,0 +1,130 @@
+"""The plan of an experiment: everything is checked, and every question chosen, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.sample import stratified
+from rag_lab.errors import DatasetError
+from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
+from rag_lab.experiment.design import Expansion, Variant, expand
+from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.experiment.problems import ExperimentError
+from rag_lab.experiment.run_folder import RunFolder, VariantPlan
+from rag_lab.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated."""
+
+    experiment: ExperimentConfig
+    dataset: Dataset
+    expansion: Expansion
+    questions: tuple[str, ...]
+    answered: tuple[str, ...]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants, baseline first."""
+        return self.expansion.variants
+
+    def run_folder(self, path: Path) -> RunFolder:
+        """Return the run folder of this plan at `path`; nothing is written."""
+        return RunFolder(
+            path=path,
+            name=self.experiment.name,
+            question=self.experiment.question,
+            dataset=self.experiment.dataset,
+            baseline=self.expansion.baseline.variant_id,
+            metrics=tuple(self.experiment.metrics),
+            repeats=self.experiment.repeats,
+            variants=tuple(VariantPlan(v.variant_id, v.label, dict(v.changes)) for v in self.variants),
+            questions=self.questions,
+            answered=self.answered,
+        )
+
+    def describe(self) -> str:
+        """Return what would run, as text: variants, questions, shared stages, model calls, metrics."""
+        from rag_lab.experiment.describe import describe
+
+        return describe(self)
+
+
+def plan(experiment_path: Path | str) -> Plan:
+    """Check an experiment and choose its questions.
+
+    Raises:
+        ExperimentError: naming everything that is wrong with it, its dataset, metrics and models at once.
+    """
+    path = Path(experiment_path)
+    draft = read_experiment(path)
+    problems = list(draft.problems)
+    expansion = _expand(draft, problems)
+    dataset = _dataset(draft, problems)
+    problems += _metric_problems(draft)
+    problems += _model_problems(draft, expansion)
+    if problems or expansion is None or dataset is None:
+        raise ExperimentError(str(path), problems)
+    questions, answered = choose_questions(dataset.questions, draft.config)
+    return Plan(draft.config, dataset, expansion, questions, answered)
+
+
+def choose_questions(
+    questions: Sequence[Question], experiment: ExperimentConfig
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids to ask and, among them, those to answer, both in the order of the dataset.
+
+    Samples are stratified and depend on the seed and the questions alone.
+    """
+    asked = _sample(questions, experiment.limits.questions, experiment.seed)
+    among = [question for question in questions if question.question_id in set(asked)]
+    return asked, _sample(among, experiment.limits.answers, experiment.seed)
+
+
+def _sample(questions: Sequence[Question], limit: int | None, seed: int) -> tuple[str, ...]:
+    ids = tuple(question.question_id for question in questions)
+    if limit is None or limit >= len(ids):
+        return ids
+    chosen = set(stratified(questions, limit, seed))
+    return tuple(question_id for question_id in ids if question_id in chosen)
+
+
+def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
+    config = draft.config
+    try:
+        return expand(config.base, config.factors, config.design)
+    except ExperimentError as error:
+        problems += error.problems
+        return None
+
+
+def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
+    if "dataset" in draft.broken:
+        return None
+    try:
+        dataset = Dataset.load(draft.config.dataset)
+    except DatasetError as error:
+        problems.append(f"dataset: {error}")
+        return None
+    if not dataset.questions:
+        problems.append(f"dataset: {draft.config.dataset} has no usable question; see `rag-lab datasets check`.")
+    return dataset
+
+
+def _metric_problems(draft: Draft) -> list[str]:
+    from rag_lab.evaluation import registry
+
+    return registry.problems(draft.config.metrics, has_judge=draft.config.judge is not None)
+
+
+def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
+    """Return what keeps a model of any variant, or the judge, from being used."""
+    configs = [variant.config for variant in expansion.variants] if expansion else [draft.config.base]
+    needed = {(role, text) for config in configs for role, text in models_used(config).items()}
+    if draft.config.judge is not None:
+        needed.add(("judge", draft.config.judge))
+    return [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]

@@ -1,0 +1,136 @@
+"""The folder of one run: what was planned, what each variant did, what it scored. Reports read it through here.
+
+`plan.json` is written first and `manifest.json` last: a folder without a manifest is an unfinished run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.errors import RagLabError
+from rag_lab.records import Trace
+from rag_lab.trace_file import read_traces
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLAN_FILE = "plan.json"
+MANIFEST_FILE = "manifest.json"
+SCORES_FILE = "scores.parquet"
+TRACES_FILE = "traces.jsonl"
+CONFIG_FILE = "config.yaml"
+NOTEBOOK_FILE = "notebook.ipynb"
+RECORD_FILE = "record.json"  # what the variant's notebook says about what it ran
+DONE_FILE = "done.json"  # written by the sweep once a variant is whole
+LIVE_FILE = "live.txt"  # the stage a running variant is at
+LOCK_FILE = ".lock"
+DRAFT_FILE = "manifest.draft.json"  # the manifest while the report is made; becomes manifest.json at the very end
+
+
+@dataclass(frozen=True, slots=True)
+class VariantPlan:
+    """One variant as planned: its file-safe id, a label for people, and the dotted keys that differ from the base."""
+
+    variant_id: str
+    label: str
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids."""
+
+    path: Path
+    name: str
+    question: str
+    dataset: str
+    baseline: str
+    metrics: tuple[str, ...]
+    repeats: int
+    variants: tuple[VariantPlan, ...]
+    questions: tuple[str, ...] = ()  # ids asked
+    answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunFolder:
+        """Read the plan in `path`.
+
+        Raises:
+            RagLabError: if `path` is no run folder.
+        """
+        path = Path(path)
+        try:
+            plan = json.loads((path / PLAN_FILE).read_text(encoding="utf-8"))
+            return cls(path=path, **_fields(plan))
+        except OSError:
+            reason = f"it has no {PLAN_FILE}" if path.is_dir() else "there is no such folder"
+        except (ValueError, KeyError, TypeError):
+            reason = f"its {PLAN_FILE} is not a plan"
+        raise RagLabError(f"{path} is no run folder: {reason}; give a folder written by `rag-lab sweep`.")
+
+    def variant_dir(self, variant_id: str) -> Path:
+        """Return the folder of one variant. It may not exist yet."""
+        return self.path / "variants" / variant_id
+
+    def traces(self, variant_id: str) -> list[Trace]:
+        """Return the variant's traces in the order of the questions; none where it failed or has not run."""
+        path = self.variant_dir(variant_id) / TRACES_FILE
+        return read_traces(path) if path.is_file() else []
+
+    def scores(self) -> pd.DataFrame:
+        """Return the scores of all variants, one row a (variant, question, metric, repeat).
+
+        Raises:
+            RagLabError: if no variant has been scored yet.
+        """
+        from rag_lab.evaluation.scores import read_scores
+
+        path = self.path / SCORES_FILE
+        if not path.is_file():
+            raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
+        return read_scores(path)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest, or nothing while variants are still to run."""
+        for name in (MANIFEST_FILE, DRAFT_FILE):
+            if (self.path / name).is_file():
+                return read_json(self.path / name)
+        return {}
+
+    def write_plan(self) -> None:
+        """Write `plan.json`, which makes `path` a run folder."""
+        plan = {name: value for name, value in asdict(self).items() if name != "path"}
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / PLAN_FILE, plan)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write `value`, replacing `path` at the end: a file that is there is whole."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote."""
+    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return value
+
+
+def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
+    variants: Sequence[Mapping[str, Any]] = plan["variants"]
+    return {
+        "name": plan["name"],
+        "question": plan["question"],
+        "dataset": plan["dataset"],
+        "baseline": plan["baseline"],
+        "metrics": tuple(plan["metrics"]),
+        "repeats": int(plan["repeats"]),
+        "variants": tuple(VariantPlan(v["variant_id"], v["label"], dict(v["changes"])) for v in variants),
+        "questions": tuple(plan.get("questions", ())),
+        "answered": tuple(plan.get("answered", ())),
+    }

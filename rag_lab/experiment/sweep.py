@@ -1,0 +1,171 @@
+"""`sweep`: every variant of an experiment, executed as a papermill notebook, scored, and compared in one report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from tqdm.auto import tqdm
+
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.design import Variant
+from rag_lab.experiment.executor import Done, Job, execute
+from rag_lab.experiment.finish import finish
+from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.manifest import VariantState, now
+from rag_lab.experiment.plan import Plan, plan
+from rag_lab.experiment.run_folder import (
+    CONFIG_FILE,
+    DONE_FILE,
+    DRAFT_FILE,
+    LIVE_FILE,
+    LOCK_FILE,
+    MANIFEST_FILE,
+    NOTEBOOK_FILE,
+    PLAN_FILE,
+    RECORD_FILE,
+    SCORES_FILE,
+    TRACES_FILE,
+    RunFolder,
+    read_json,
+    write_json,
+)
+from rag_lab.notebook.parameters import to_parameters
+
+NOTEBOOK = "notebooks/02_run_variant.ipynb"
+
+
+def sweep(
+    experiment_path: Path | str, out: Path | str | None = None, jobs: int = 1, progress: bool = True
+) -> RunFolder:
+    """Run an experiment and return its run folder; whatever failed in it is in the manifest.
+
+    A sweep that was stopped goes on where it was when it is called again: variants that are whole are kept, and of the
+    others the memory holds every stage result and score that was paid for.
+
+    Args:
+        experiment_path: the experiment file.
+        out: the run folder; `results/<name>` where None.
+        jobs: variants that run at the same time.
+        progress: show a progress bar.
+
+    Raises:
+        RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
+    """
+    return run_plan(plan(experiment_path), out, jobs, progress)
+
+
+def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
+    """Run a plan; see `sweep`."""
+    notebook = checkout_file(NOTEBOOK)
+    run = checked.run_folder(Path(out) if out is not None else Path("results") / checked.experiment.name)
+    with _locked(run.path):
+        start = now()
+        _begin(checked, run)
+        states = _run_variants(checked, run, notebook, max(1, jobs), progress)
+        finish(checked, run, states, start)
+    return run
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the run folder alone."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE}
+    except OSError as error:
+        raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
+    if others and PLAN_FILE not in others:
+        raise RagLabError(f"{path} holds something else than a run; give an empty or a new folder with --out.")
+    try:
+        with FileLock(path / LOCK_FILE, timeout=0):
+            yield
+    except Timeout:
+        raise RagLabError(
+            f"Another sweep is running in {path}; wait for it, or give another folder with --out."
+        ) from None
+
+
+def _begin(checked: Plan, run: RunFolder) -> None:
+    for name in (MANIFEST_FILE, DRAFT_FILE, SCORES_FILE, "report.html", "report.md"):
+        (run.path / name).unlink(missing_ok=True)
+    run.write_plan()
+    (run.path / "experiment.yaml").write_text(checked.experiment.to_yaml(), encoding="utf-8")
+
+
+def _run_variants(checked: Plan, run: RunFolder, notebook: Path, jobs: int, progress: bool) -> list[VariantState]:
+    """Run what is not whole yet and return the state of every variant, in the order of the plan."""
+    identities = run_identities(checked, notebook)
+    states = {v: state for v, identity in identities.items() if (state := _resumed(run, v, identity))}
+    missing = [variant for variant in checked.variants if variant.variant_id not in states]
+    todo = [_job(checked, run, variant, notebook) for variant in missing]
+    with tqdm(total=len(identities), initial=len(states), desc="variants", unit="variant", disable=not progress) as bar:
+        for done in execute(todo, jobs, poll=lambda: bar.set_postfix_str(_live(run, missing), refresh=True)):
+            state = _state(run, checked, done)
+            states[state.variant_id] = state
+            if state.status == "ok":
+                outcome = {"identity": identities[state.variant_id], "seconds": state.seconds}
+                write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
+            else:
+                bar.write(f"{state.variant_id} failed: {state.reason}")
+            bar.update()
+    return [states[variant_id] for variant_id in identities]
+
+
+def _resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
+    """Return the state of a variant that an earlier start of this sweep finished with the same identity."""
+    folder = run.variant_dir(variant_id)
+    if not all((folder / name).is_file() for name in (TRACES_FILE, SCORES_FILE, RECORD_FILE, DONE_FILE)):
+        return None
+    done = read_json(folder / DONE_FILE)
+    if done["identity"] != identity:
+        return None
+    return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=read_json(folder / RECORD_FILE))
+
+
+def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job:
+    """Empty the variant's folder, so that nothing of an earlier start is taken for its result, and prepare its job."""
+    folder = run.variant_dir(variant.variant_id).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
+    parameters = to_parameters(variant.config) | {
+        "DATASET": str(checked.dataset.path.resolve()),
+        "CONFIG": str(folder / CONFIG_FILE),
+        "OUT": str(folder),
+        "QUESTIONS": str((run.path / PLAN_FILE).resolve()),
+        "METRICS": ",".join(checked.experiment.metrics),
+        "METRIC_EMBEDDING": checked.expansion.baseline.config.models.embedding,
+        "JUDGE": checked.experiment.judge or "",
+        "REPEATS": checked.experiment.repeats,
+    }
+    return Job(variant.variant_id, notebook, folder / NOTEBOOK_FILE, parameters, folder / "log.txt")
+
+
+def _state(run: RunFolder, checked: Plan, done: Done) -> VariantState:
+    """Return how a job ended; what the notebook says it ran must be what was asked."""
+    folder = run.variant_dir(done.job.name)
+    record = read_json(folder / RECORD_FILE) if (folder / RECORD_FILE).is_file() else None
+    asked = next(v.config.identity for v in checked.variants if v.variant_id == done.job.name)
+    reason = done.reason
+    if not reason and record is None:
+        reason = f"The notebook saved nothing; see {done.job.output}."
+    elif not reason and record is not None and record["config_identity"] != asked:
+        reason = f"The notebook ran another configuration than it was given; see {done.job.output}."
+    return VariantState(done.job.name, "failed" if reason else "ok", reason, done.seconds, record=record)
+
+
+def _live(run: RunFolder, variants: Sequence[Variant]) -> str:
+    """Return which stage each running variant is at."""
+    told = []
+    for variant in variants:
+        try:
+            stage = (run.variant_dir(variant.variant_id) / LIVE_FILE).read_text(encoding="utf-8")
+        except OSError:
+            continue
+        told.append(f"{variant.variant_id}: {stage}")
+    return ", ".join(told)

@@ -1,0 +1,107 @@
+"""What an exception of a remote model means: try again, give up on this request, or give up on the model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from rag_lab.models.redaction import one_line
+
+_TRANSIENT_STATUSES = {408, 409, 425, 429}
+_REJECTED_KEY = ("API_KEY_INVALID", "API key not valid")  # Gemini says so with status 400
+_CONNECTION_WORDS = ("timeout", "connect", "transport", "protocol", "readerror", "writeerror")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed call. `wait_s` is what the server asked for, None where it did not say."""
+
+    sentence: str
+    transient: bool
+    fatal: bool = False  # no request to this model can succeed
+    wait_s: float | None = None
+
+
+def classify(error: Exception) -> Failure:
+    """Return what `error`, raised by LangChain or a provider's client, means."""
+    chain = list(_chain(error))
+    status = next((found for link in chain if (found := _status(link)) is not None), None)
+    text = one_line(_message(chain) or str(error))
+    if status in (401, 403) or any(word in str(error) for word in _REJECTED_KEY):
+        return Failure(f"the key was rejected ({status}): {text}", transient=False, fatal=True)
+    if status == 404:
+        return Failure(f"the server does not know the model (404): {text}", transient=False, fatal=True)
+    if status is not None and status >= 400:
+        transient = status in _TRANSIENT_STATUSES or status >= 500
+        return Failure(f"the server answered with status {status}: {text}", transient, wait_s=_wait(chain))
+    if any(isinstance(link, json.JSONDecodeError) for link in chain):
+        return Failure("the server's reply is not JSON", transient=True)
+    if any(_is_connection_problem(link) for link in chain):
+        return Failure(f"the server did not answer ({type(error).__name__}): {text}", transient=True)
+    return Failure(f"the call failed ({type(error).__name__}): {text}", transient=False)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _message(chain: list[BaseException]) -> str:
+    """Return the server's own words, without the JSON around them."""
+    for link in chain:
+        for body in (getattr(link, "body", None), getattr(link, "details", None)):
+            if isinstance(body, dict):
+                inner = body.get("error", body)
+                if isinstance(inner, dict) and isinstance(inner.get("message"), str):
+                    return str(inner["message"])
+    return ""
+
+
+def _status(error: BaseException) -> int | None:
+    for value in (getattr(error, "status_code", None), getattr(error, "code", None)):
+        if isinstance(value, int) and 100 <= value <= 599:
+            return value
+    return None
+
+
+def _is_connection_problem(error: BaseException) -> bool:
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    names = " ".join(base.__name__.lower() for base in type(error).__mro__)
+    return any(word in names for word in _CONNECTION_WORDS)
+
+
+def _wait(chain: list[BaseException]) -> float | None:
+    for link in chain:
+        headers = getattr(getattr(link, "response", None), "headers", None) or {}
+        for asked in (_seconds(headers.get("retry-after")), _retry_delay(getattr(link, "details", None))):
+            if asked is not None:
+                return asked
+    return None
+
+
+def _seconds(header: Any) -> float | None:
+    """Read `Retry-After`: seconds or an HTTP date."""
+    try:
+        return max(0.0, float(header))
+    except (TypeError, ValueError):
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
+def _retry_delay(details: Any) -> float | None:
+    """Read Google's `RetryInfo`, e.g. `{"retryDelay": "7s"}`, wherever it stands in the details."""
+    found = re.search(r"[\"']retryDelay[\"']:\s*[\"']([\d.]+)s[\"']", str(details))
+    return float(found[1]) if found else None

@@ -1,0 +1,87 @@
+"""Gemini's embedding models through langchain-google-genai, with their task types for documents and questions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rag_lab.errors import ModelError
+from rag_lab.models.base import Vectors
+from rag_lab.models.gemini import KEY_VARIABLES
+from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
+from rag_lab.models.requirements import require_key, require_package
+from rag_lab.models.unit_vectors import unit_vectors
+
+
+class GeminiEmbedder:
+    """A Gemini embedding model, e.g. `gemini-embedding-001`."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "",
+        batch_size: int = 100,
+        concurrency: int = 4,
+        max_attempts: int = 5,
+        timeout_s: float = 120.0,
+    ) -> None:
+        self.name = name
+        self.base_url = base_url
+        self.batch_size = batch_size
+        self.concurrency = concurrency
+        self.retry = RetryPolicy(max_attempts)
+        self.timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return f"GeminiEmbedder({self.name!r})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name and the address where it is not Google's own; never the key."""
+        return {"provider": "gemini", "name": self.name, "base_url": self.base_url}
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors, task type RETRIEVAL_DOCUMENT.
+
+        Raises:
+            ModelError: if the package or key is missing, or a batch fails after every attempt.
+        """
+        return self._embed(texts, "RETRIEVAL_DOCUMENT")
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors, task type RETRIEVAL_QUERY; see `embed_documents`."""
+        return self._embed(texts, "RETRIEVAL_QUERY")
+
+    @cached_property
+    def _client(self) -> Any:
+        library = require_package("langchain_google_genai", "langchain-google-genai")
+        return library.GoogleGenerativeAIEmbeddings(
+            model=self.name,
+            google_api_key=require_key(KEY_VARIABLES),
+            base_url=self.base_url or None,
+            client_args={"timeout": self.timeout_s},
+            vertexai=False,
+        )
+
+    def _embed(self, texts: Sequence[str], task_type: str) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        client, size = self._client, self.batch_size
+
+        def embed(batch: Sequence[str]) -> list[list[float]]:
+            return self.retry.call(
+                repr(self), lambda: client.embed_documents(list(batch), task_type=task_type, batch_size=size)
+            )
+
+        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        try:
+            rows = list(itertools.chain.from_iterable(in_parallel(embed, batches, self.concurrency)))
+        except CallFailed as error:
+            raise ModelError(f"{self!r}: {error}; try again later.") from None
+        if len(rows) != len(texts):
+            raise ModelError(f"{self!r} returned {len(rows)} vectors for {len(texts)} texts.")
+        return unit_vectors(np.asarray(rows, dtype=np.float32))

@@ -1,0 +1,118 @@
+"""One llama.cpp server in this process: locked, quiet, and with a prefix reuse that does not change its answers.
+
+llama.cpp keeps what it has read of the last prompt and reads only what differs in the next one. Where that boundary
+falls depends on the prompt before, the arithmetic depends on where it falls, and greedy text changes now and then (two
+of thirty replies measured). Here the boundary is always the same for a request: everything before its last message is
+read from scratch once, and each request starts from exactly that, so few-shot prompts are still read once.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rag_lab.errors import ModelError
+from rag_lab.models.requirements import require_package
+
+Messages = list[dict[str, str]]
+
+
+class ServerError(Exception):
+    """What llama.cpp said about one request."""
+
+
+class LlamaCppServer:
+    """Loads a GGUF file and answers one chat at a time."""
+
+    def __init__(self, path: Path, context_tokens: int, threads: int) -> None:
+        self._key = secrets.token_urlsafe()  # other users of the machine must not use the loopback port
+        self._server = _start(path, context_tokens, threads, self._key)
+        self._lock = threading.Lock()
+        self._prefix: Messages = []  # what the slot was last primed with
+        self.count_tokens = lru_cache(maxsize=65_536)(self._count_tokens)
+
+    def chat(self, messages: Messages, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return llama.cpp's chat completion.
+
+        Raises:
+            ServerError: if this request cannot be answered (too long, a schema that is not understood).
+        """
+        with self._lock:
+            reusing = self._prime(messages[:-1], settings)
+            return self._call({"messages": messages, "cache_prompt": reusing, **settings})
+
+    def _prime(self, prefix: Messages, settings: dict[str, Any]) -> bool:
+        """Bring the slot to the state "has read exactly `prefix`"; return whether there is a prefix to reuse."""
+        reading = {
+            "messages": prefix,
+            "max_tokens": 0,
+            "temperature": 0,
+            "add_generation_prompt": False,
+            "chat_template_kwargs": settings["chat_template_kwargs"],
+        }
+        known, self._prefix = self._prefix, []
+        if not prefix:
+            return False
+        if prefix != known:
+            self._call({**reading, "cache_prompt": False})
+        self._call({**reading, "cache_prompt": True})  # drops the last request, reads the prefix's last token again
+        self._prefix = prefix
+        return True
+
+    def _call(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply = self._server.handle_chat_completions(request)
+        except ValueError as error:  # a schema or a template that llama.cpp does not understand
+            raise ServerError(f"llama.cpp refused the request: {_one_line(str(error))}") from error
+        content: dict[str, Any] = json.loads(reply) if isinstance(reply, str) else reply
+        if "error" in content:
+            raise ServerError(_sentence(content["error"]))
+        return content
+
+    def _count_tokens(self, text: str) -> int:
+        address = urlsplit(self._server.listening_address)
+        connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=60)
+        try:
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+            connection.request("POST", "/tokenize", json.dumps({"content": text}), headers)
+            return len(json.loads(connection.getresponse().read())["tokens"])
+        finally:
+            connection.close()
+
+
+def _start(path: Path, context_tokens: int, threads: int, key: str) -> Any:
+    xllamacpp = require_package("xllamacpp", "xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = context_tokens
+    params.n_parallel = 1  # more slots gave no gain on a CPU
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.verbosity = -1
+    params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts are kept
+    params.api_keys = [key]
+    try:
+        return xllamacpp.Server(params)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(
+            f"llama.cpp cannot load {path.name} ({_one_line(str(error))}); give a whole GGUF file that fits in memory."
+        ) from error
+
+
+def _sentence(error: Any) -> str:
+    if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
+        return (
+            f"The prompt has {error['n_prompt_tokens']} tokens and the context holds {error['n_ctx']}; shorten it or "
+            "raise the model's option context."
+        )
+    message = error.get("message", error) if isinstance(error, dict) else error
+    return f"llama.cpp answered with an error: {_one_line(str(message))}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]

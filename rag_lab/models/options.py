@@ -1,0 +1,94 @@
+"""Typed options of a model name: `?context=8192&device=cpu`. A secret is never an option."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from rag_lab.errors import ModelError, unknown_name
+
+Value = str | int | float | bool
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_SECRETS = ("key", "token", "secret", "password", "auth", "credential")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its type, its smallest value, its allowed values, and the argument it sets."""
+
+    kind: type[str] | type[int] | type[float] | type[bool]
+    minimum: int = 1
+    choices: tuple[str, ...] = ()
+    argument: str = ""  # the constructor's argument, where it cannot have the option's name
+
+
+def parse_options(text: str, allowed: Mapping[str, Option]) -> dict[str, Value]:
+    """Return the options written in `text` (`key=value&key=value`), typed, in the order given.
+
+    Raises:
+        ModelError: for an unknown option, a repeated one, an impossible value, or a secret.
+    """
+    values: dict[str, Value] = {}
+    for part in filter(None, text.split("&")):
+        key, _, raw = part.partition("=")
+        if key not in allowed:
+            raise ModelError(_unknown(key, allowed))
+        if key in values:
+            raise ModelError(f"The option {key!r} of a model is given twice; give it once.")
+        values[key] = _typed(key, unquote(raw), allowed[key])
+    return values
+
+
+def _unknown(key: str, allowed: Mapping[str, Option]) -> str:
+    if any(word in key.lower() for word in _SECRETS):
+        return f"A model name must not hold secrets ({key!r}); set the provider's environment variable instead."
+    return unknown_name("option of this model", key, allowed) if allowed else f"This model has no option {key!r}."
+
+
+def _typed(key: str, raw: str, option: Option) -> Value:
+    if option.kind is bool:
+        if raw.lower() not in _TRUTH:
+            raise ModelError(f"The option {key} must be true or false, got {raw!r}.")
+        return _TRUTH[raw.lower()]
+    if option.kind is str:
+        return _word(key, raw, option)
+    return _number(key, raw, option)
+
+
+def _number(key: str, raw: str, option: Option) -> int | float:
+    whole = option.kind is int
+    try:
+        number = int(raw) if whole else float(raw)
+    except ValueError:
+        number = -1
+    if not option.minimum <= number < float("inf") or number <= 0:
+        noun = "whole number" if whole else "number"
+        bound = f"of at least {option.minimum}" if option.minimum else "above 0"
+        raise ModelError(f"The option {key} must be a {noun} {bound}, got {raw!r}.")
+    return number
+
+
+def _word(key: str, raw: str, option: Option) -> str:
+    if option.choices and raw not in option.choices:
+        raise ModelError(unknown_name(f"value of the option {key}", raw, option.choices))
+    if not raw:
+        raise ModelError(f"The option {key} is empty; give it a value or leave it out.")
+    if key == "base_url":
+        check_url(raw, "The option base_url")
+    return raw
+
+
+def check_url(url: str, what: str) -> None:
+    """Refuse an address that is not http(s) or that carries a secret, without repeating it."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelError(f"{what} must be an address such as http://127.0.0.1:8000/v1.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ModelError(
+            f"{what} must not hold a user, a password or a query; set the provider's environment variable."
+        )

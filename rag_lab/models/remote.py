@@ -1,0 +1,82 @@
+"""Calls of remote models: bounded concurrency, and retries that are ours alone (the libraries' own are off)."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rag_lab.errors import ModelError
+from rag_lab.models.failures import Failure, classify
+
+_LOG = logging.getLogger(__name__)
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0  # a server that asks for more is given up for now
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class CallFailed(Exception):  # noqa: N818
+    """One request failed for good, or for as often as it was tried."""
+
+    def __init__(self, failure: Failure, attempts: int) -> None:
+        self.transient = failure.transient
+        tries = f" after {attempts} attempts" if attempts > 1 else ""
+        super().__init__(f"{failure.sentence}{tries}")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often to try, and how to wait between attempts."""
+
+    max_attempts: int = 5
+    sleep: Callable[[float], None] = time.sleep
+
+    def call(self, what: str, function: Callable[[], B]) -> B:
+        """Return what `function` returns, trying again after rate limits, server errors and time-outs.
+
+        Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured.
+
+        Raises:
+            ModelError: if the key is rejected or the model unknown: no request can succeed.
+            CallFailed: if this request fails otherwise.
+        """
+        attempt = 1
+        while True:
+            try:
+                return function()
+            except Exception as error:
+                failure = classify(error)
+                if failure.fatal:
+                    raise ModelError(f"{what}: {failure.sentence}.") from None
+                wait_s = _wait_s(attempt, failure)
+                if not failure.transient or attempt >= self.max_attempts or wait_s > _LONGEST_WAIT_S:
+                    raise CallFailed(failure, attempt) from None
+            _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
+            self.sleep(wait_s)
+            attempt += 1
+
+
+def _wait_s(attempt: int, failure: Failure) -> float:
+    jitter = 1 + random.random() / 4  # noqa: S311 (spreads retries; nothing secret)
+    if failure.wait_s is not None:
+        return failure.wait_s
+    return min(_FIRST_WAIT_S * 2.0 ** (attempt - 1) * jitter, _LONGEST_WAIT_S)
+
+
+def in_parallel(function: Callable[[A], B], items: Sequence[A], concurrency: int) -> list[B]:
+    """Return `function` of each item, in order, at most `concurrency` at a time. An exception stops the rest."""
+    if not items:
+        return []
+    with ThreadPoolExecutor(min(concurrency, len(items))) as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

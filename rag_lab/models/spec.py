@@ -1,0 +1,47 @@
+"""A model's name as people write it: `provider:name?option=value&option=value`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rag_lab.errors import ModelError, unknown_name
+from rag_lab.models.options import Value, parse_options
+from rag_lab.models.providers import Kind, Provider, providers_of
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A parsed model name. `options` holds only what was given."""
+
+    provider: str
+    name: str  # may hold colons and slashes
+    options: Mapping[str, Value]
+
+    @classmethod
+    def parse(cls, text: str, kind: Kind = "chat") -> ModelSpec:
+        """Parse `text` as a model of this `kind`.
+
+        Example:
+            >>> ModelSpec.parse("openai:llama3.2:3b?concurrency=2").name
+            'llama3.2:3b'
+
+        Raises:
+            ModelError: for a missing provider or name, an unknown provider or option, or an impossible value.
+        """
+        provider, colon, rest = text.strip().partition(":")
+        name, _, options = rest.partition("?")
+        if not colon or not provider or not name:
+            raise ModelError(f"A model is named provider:name, for example {_example(kind)}; got {text!r}.")
+        known = providers_of(kind)
+        if provider not in known:
+            raise ModelError(unknown_name(f"{kind} provider", provider, known))
+        return cls(provider, name, parse_options(options, known[provider].options))
+
+    def arguments(self, provider: Provider) -> dict[str, Value]:
+        """Return the options as arguments of the provider's class."""
+        return {provider.options[key].argument or key: value for key, value in self.options.items()}
+
+
+def _example(kind: Kind) -> str:
+    return next(iter(providers_of(kind).values())).example

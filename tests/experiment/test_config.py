@@ -1,0 +1,99 @@
+import pytest
+import yaml
+
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ConfigError
+from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import ExperimentConfig, read_experiment
+from rag_lab.experiment.problems import ExperimentError
+
+GOOD = {
+    "name": "reranker",
+    "question": "Does it help?",
+    "dataset": "plant_docs",
+    "factors": {"rerank.name": ["none", "cross_encoder"]},
+    "design": "grid",
+    "metrics": ["retrieval.ndcg@10"],
+}
+
+
+def write(path, **changes):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(GOOD | changes))
+    return path
+
+
+def test_a_file_is_read_with_its_defaults(tmp_path):
+    config = ExperimentConfig.load(write(tmp_path / "e.yaml"))
+    assert config.repeats == 1
+    assert config.judge is None
+    assert config.limits.questions is None
+    assert config.base == PipelineConfig()
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    config = ExperimentConfig.load(write(tmp_path / "e.yaml", base={"rerank": {"final_k": 3}}, limits={"answers": 4}))
+    (tmp_path / "again.yaml").write_text(config.to_yaml())
+    assert ExperimentConfig.load(tmp_path / "again.yaml") == config
+
+
+def test_the_base_is_a_file_beside_the_experiment_a_preset_or_the_keys(tmp_path):
+    write(tmp_path / "a" / "e.yaml", base="mine/small.yaml")
+    (tmp_path / "a" / "mine").mkdir()
+    (tmp_path / "a" / "mine" / "small.yaml").write_text("rerank: {final_k: 2}")
+    assert ExperimentConfig.load(tmp_path / "a" / "e.yaml").base.rerank.final_k == 2
+
+    assert ExperimentConfig.load(write(tmp_path / "b.yaml", base="assistant")).base == PipelineConfig()
+    assert ExperimentConfig.load(write(tmp_path / "c.yaml", base={"seed": 4})).base.seed == 4
+
+
+def test_everything_that_is_wrong_is_named_at_once(tmp_path):
+    path = write(
+        tmp_path / "e.yaml",
+        name="../evil",
+        design="latin",
+        repeats=0,
+        limit={"questions": 3},
+        limits={"question": 3},
+        base={"rerank": {"nmae": "none"}},
+        factors={"rerank.name": []},
+    )
+    with pytest.raises(ExperimentError) as error:
+        ExperimentConfig.load(path)
+    text = "\n".join(error.value.problems)
+    for word in ("../evil", "latin", "repeats", "'limit'", "limits.question", "rerank.nmae", "at least one value"):
+        assert word in text
+    assert len(error.value.problems) == 7
+
+
+def test_what_is_right_in_a_faulty_file_is_still_read(tmp_path):
+    draft = read_experiment(write(tmp_path / "e.yaml", design="latin", metrics=["foo"]))
+    assert draft.broken == {"design"}
+    assert draft.config.metrics == ["foo"]
+
+
+@pytest.mark.parametrize("key", ["name", "question", "dataset"])
+def test_a_missing_key_is_named(tmp_path, key):
+    path = tmp_path / "e.yaml"
+    path.write_text(yaml.safe_dump({name: value for name, value in GOOD.items() if name != key}))
+    with pytest.raises(ExperimentError, match=f"{key}: missing"):
+        ExperimentConfig.load(path)
+
+
+@pytest.mark.parametrize(
+    ("base", "said"), [("asistant", "did you mean 'assistant'"), ("no.yaml", "no.yaml"), (3, "got 3")]
+)
+def test_a_base_that_is_not_there_is_named(tmp_path, base, said):
+    with pytest.raises(ExperimentError, match=said):
+        ExperimentConfig.load(write(tmp_path / "e.yaml", base=base))
+
+
+def test_a_missing_file_is_one_sentence(tmp_path):
+    with pytest.raises(ConfigError, match="Cannot read"):
+        ExperimentConfig.load(tmp_path / "none.yaml")
+
+
+def test_presets_say_every_key_so_that_they_teach():
+    for path in checkout_file("experiments/presets").glob("*.yaml"):
+        written = yaml.safe_load(path.read_text())
+        assert written == PipelineConfig.load(path).model_dump(), path

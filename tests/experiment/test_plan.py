@@ -1,0 +1,100 @@
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from small_dataset import write_dataset
+
+from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.plan import choose_questions, plan
+from rag_lab.experiment.problems import ExperimentError
+from rag_lab.experiment.run_folder import RunFolder
+from rag_lab.records import QUERY_CLASSES, Question
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    def write(**changes):
+        data = {
+            "name": "small",
+            "question": "Does it help?",
+            "dataset": str(write_dataset(tmp_path)),
+            "base": {"query": {"rewrite": "none", "hyde": "none"}},
+            "factors": {"rerank.final_k": [5, 3], "query.hyde": ["none", "always"]},
+            "metrics": ["retrieval.ndcg@10"],
+        }
+        path = tmp_path / "experiment.yaml"
+        path.write_text(yaml.safe_dump(data | changes, sort_keys=False))
+        return path
+
+    return write
+
+
+def test_a_plan_has_the_variants_and_all_questions(experiment, tmp_path):
+    checked = plan(experiment())
+    assert [variant.variant_id for variant in checked.variants] == ["baseline", "final_k-3", "hyde-always"]
+    assert checked.questions == checked.answered == ("q1", "q2", "q3", "q4")
+    run = checked.run_folder(tmp_path / "run")
+    run.write_plan()
+    assert RunFolder.open(tmp_path / "run") == run
+    assert run.baseline == "baseline"
+
+
+def test_everything_that_is_wrong_is_named_before_anything_runs(experiment, tmp_path):
+    path = experiment(
+        dataset="nowhere",
+        factors={"rerank.nmae": ["none"], "rerank.final_k": [5, 0], "models.generation": ["gemini:gemini-2.5-flash"]},
+        metrics=["retrieval.ndcg", "ragas.faithfulness", "foo"],
+        base={"models": {"embedding": "sentence_transformers:no/such/folder"}},
+        repeats=0,
+    )
+    with pytest.raises(ExperimentError) as error:
+        plan(path)
+    text = "\n".join(error.value.problems)
+    for word in ("nowhere", "rerank.nmae", "final_k", "cut-off", "needs a judge", "'foo'", "no/such/folder", "repeats"):
+        assert word in text, word
+    assert str(path) in str(error.value)
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()] == ["small"]
+
+
+def test_models_of_every_variant_are_checked_but_not_those_that_no_variant_uses(experiment):
+    factors = {"models.generation": ["llamacpp:smollm2", "gemini:gemini-2.5-flash", "nobody:x"]}
+    with pytest.raises(ExperimentError) as error:
+        plan(experiment(factors=factors, base={"models": {"cross_encoder": "nobody:y"}}))
+    gemini, nobody = error.value.problems
+    assert "GOOGLE_API_KEY" in gemini
+    assert "'nobody'" in nobody
+
+
+def test_a_judge_is_checked_like_any_other_model(experiment):
+    with pytest.raises(ExperimentError, match=r"judge \(gemini:x\): No key"):
+        plan(experiment(metrics=["ragas.faithfulness"], judge="gemini:x"))
+
+
+def test_a_server_of_ones_own_needs_no_key(experiment):
+    server = "openai:llama3.2:3b?base_url=http://127.0.0.1:9/v1"
+    assert plan(experiment(metrics=["ragas.faithfulness"], judge=server)).experiment.judge == server
+
+
+def test_a_dry_run_says_what_would_run(experiment):
+    text = plan(experiment(limits={"answers": 1}, judge="llamacpp:smollm2")).describe()
+    for said in ("hyde-always", "rerank.final_k = 3", "4 of 4 questions", "1 of them are answered", "llamacpp:smollm2"):
+        assert said in text
+
+
+questions = st.lists(
+    st.builds(Question, st.uuids().map(str), st.just("?"), query_class=st.sampled_from(QUERY_CLASSES)), max_size=30
+)
+
+
+@given(questions, st.integers(1, 40) | st.none(), st.integers(0, 40) | st.none(), st.integers(0, 5))
+def test_questions_are_chosen_within_the_limits_in_order_and_always_the_same(questions, asked, answered, seed):
+    experiment = ExperimentConfig(
+        name="n", question="q", dataset="d", seed=seed, limits={"questions": asked, "answers": answered}
+    )
+    chosen, with_answer = choose_questions(questions, experiment)
+    ids = [question.question_id for question in questions]
+    assert list(chosen) == [i for i in ids if i in chosen]
+    assert len(chosen) == (len(ids) if asked is None else min(asked, len(ids)))
+    assert list(with_answer) == [i for i in chosen if i in with_answer]
+    assert answered is None or len(with_answer) == min(answered, len(chosen))
+    assert choose_questions(questions, experiment) == (chosen, with_answer)

@@ -1,0 +1,80 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_lab.errors import ModelError
+from rag_lab.models.providers import PROVIDERS
+from rag_lab.models.spec import ModelSpec
+
+
+def test_a_name_may_hold_colons_and_slashes():
+    spec = ModelSpec.parse("openai:team/llama3.2:3b?base_url=http://127.0.0.1:8000/v1&concurrency=2&timeout_s=1.5")
+    assert (spec.provider, spec.name) == ("openai", "team/llama3.2:3b")
+    assert spec.options == {"base_url": "http://127.0.0.1:8000/v1", "concurrency": 2, "timeout_s": 1.5}
+
+
+def test_percent_signs_escape_what_separates():
+    address = "http%3A%2F%2F127.0.0.1%3A1%2Fa%26b"
+    assert ModelSpec.parse(f"openai:m?base_url={address}").options["base_url"] == "http://127.0.0.1:1/a&b"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: f"{provider.name}-{provider.kind}")
+def test_every_example_parses(provider):
+    spec = ModelSpec.parse(provider.example, provider.kind)
+    assert spec.provider == provider.name
+    assert all(key.isidentifier() for key in spec.arguments(provider))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "provider:name"),
+        ("smollm2", "provider:name"),
+        ("llamacpp:", "provider:name"),
+        (":smollm2", "provider:name"),
+        ("lamacpp:smollm2", "did you mean 'llamacpp'"),
+        ("llamacpp:smollm2?contxt=1", "did you mean 'context'"),
+        ("llamacpp:smollm2?context=many", "whole number of at least 16"),
+        ("llamacpp:smollm2?context=-1", "whole number of at least 16"),
+        ("llamacpp:smollm2?context=64&context=65", "twice"),
+        ("transformers:smollm2?4bit=maybe", "true or false"),
+        ("transformers:smollm2?dtype=float8", "float32"),
+        ("transformers:smollm2?device=", "empty"),
+        ("openai:m?timeout_s=0", "above 0"),
+        ("openai:m?timeout_s=nan", "above 0"),
+        ("openai:m?timeout_s=inf", "above 0"),
+        ("openai:m?base_url=ftp://x", "address"),
+        ("openai:m?base_url=http://[", "address"),
+    ],
+)
+def test_a_mistake_is_one_sentence(text, said):
+    with pytest.raises(ModelError) as caught:
+        ModelSpec.parse(text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "openai:m?api_key=hunter2",
+        "openai:m?token=hunter2",
+        "openai:m?base_url=http://me:hunter2@host/v1",
+        "openai:m?base_url=http://host/v1%3Fkey=hunter2",
+    ],
+)
+def test_a_secret_is_refused_and_not_repeated(text):
+    with pytest.raises(ModelError) as caught:
+        ModelSpec.parse(text)
+    assert "environment variable" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_parsed_or_refused(text):
+    try:
+        spec = ModelSpec.parse(text)
+    except ModelError:
+        return
+    assert spec.name
+    assert text.strip().startswith(f"{spec.provider}:{spec.name}")

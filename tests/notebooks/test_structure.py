@@ -1,0 +1,72 @@
+"""The notebooks are thin: they set parameters, call the package, and show what comes back."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from rag_lab.config import PipelineConfig
+from rag_lab.notebook.parameters import from_parameters, parameters_in, to_parameters
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+MAX_CELLS = MAX_LINES = 15
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def defaults(path):
+    namespace = {}
+    exec(code_cells(path)[0].source, namespace)  # noqa: S102 - our own notebook
+    return namespace
+
+
+def test_the_three_notebooks_are_there():
+    assert [path.name for path in NOTEBOOKS] == ["01_tour.ipynb", "02_run_variant.ipynb", "03_compare.ipynb"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_thin(path):
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    assert book.cells[0].cell_type == "markdown"
+    assert "*Runtime:*" in book.cells[0].source
+    assert "*Needs:*" in book.cells[0].source
+    assert book.metadata.kernelspec.name == "python3"
+    cells = code_cells(path)
+    assert len(cells) <= MAX_CELLS
+    for cell in cells[1:]:
+        assert len(cell.source.splitlines()) <= MAX_LINES
+        tree = ast.parse(cell.source)
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+        assert not re.search(r"sys\.path|pip install|[\"']/[a-z]", cell.source)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_parameters_stand_alone_in_the_first_code_cell_each_with_its_help(path):
+    tagged = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    assert tagged == code_cells(path)[:1]
+    declared = papermill.inspect_notebook(str(path))
+    assigned = ast.parse(tagged[0].source).body
+    assert all(isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Constant) for line in assigned)
+    assert list(declared) == [line.target.id for line in assigned]  # papermill parses by a regex, and skips silently
+    assert all(entry["help"] and entry["inferred_type_name"] in {"str", "int", "bool"} for entry in declared.values())
+
+
+def test_the_variant_notebook_declares_the_names_that_the_sweep_sends_with_the_pipelines_defaults():
+    values = defaults(FOLDER / "02_run_variant.ipynb")
+    assert parameters_in(values) == to_parameters(PipelineConfig())
+    assert from_parameters(PipelineConfig(), parameters_in(values)) == PipelineConfig()
+
+
+def test_notebooks_are_committed_without_outputs():
+    strip = Path(sys.executable).with_name("nbstripout")
+    ended = subprocess.run([strip, "--verify", *NOTEBOOKS], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
