@@ -3,6 +3,6 @@
 import os
 
 # llama.cpp's threads wait for each other by spinning, and a second process on the same cores then slows both to a
-# crawl (1.6 to 5.6 tokens/s written under load, 20 to 26 with this). libgomp reads it once, when torch or llama.cpp
+# crawl (3.1 to 5.6 tokens/s written under load, 20 to 26 with this). libgomp reads it once, when torch or llama.cpp
 # first loads it, so it stands here.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

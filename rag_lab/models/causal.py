@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
+from rag_lab.models.quiet import without_progress_bars
 from rag_lab.models.requirements import cuda_problem, require_package
 from rag_lab.models.transformers_copy import transformers_copy
 from rag_lab.models.weights import Source, find, loading_error
@@ -99,7 +100,8 @@ def _load(settings: CausalSettings) -> CausalLM:
     try:
         path = readable(source)
         tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(path, **_loading_options(settings, four_bit, source))
+        with without_progress_bars():
+            model = AutoModelForCausalLM.from_pretrained(path, **_loading_options(settings, four_bit, source))
         if not four_bit:
             model = model.to(device_or_default(settings.device))
     except ModelError:

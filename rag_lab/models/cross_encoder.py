@@ -8,6 +8,8 @@ from functools import cached_property
 from importlib import metadata
 from typing import Any
 
+from rag_lab.errors import ModelError
+from rag_lab.models.quiet import without_progress_bars
 from rag_lab.models.requirements import require_package
 from rag_lab.models.weights import find, loading_error
 
@@ -57,11 +59,10 @@ class CrossEncoderScorer:
     @cached_property
     def _model(self) -> Any:
         library = require_package("sentence_transformers", "sentence-transformers")
-        from rag_lab.errors import ModelError
-
         source = find(self.name)
         try:
-            model = library.CrossEncoder(source.location, device=self.device or None, max_length=self.max_tokens)
+            with without_progress_bars():
+                model = library.CrossEncoder(source.location, device=self.device or None, max_length=self.max_tokens)
         except Exception as error:
             raise loading_error(source, error) from error
         if model.num_labels != 1:

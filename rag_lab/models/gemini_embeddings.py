@@ -63,9 +63,14 @@ class GeminiEmbedder:
             model=self.name,
             google_api_key=require_key(KEY_VARIABLES),
             base_url=self.base_url or None,
-            client_args={"timeout": self.timeout_s},
+            client_args={"event_hooks": {"request": [self._limit]}},
             vertexai=False,
         )
+
+    def _limit(self, request: Any) -> None:
+        """Give an HTTP request its time-out: LangChain's class takes none, and the client then waits for ever."""
+        parts = ("connect", "read", "write", "pool")
+        request.extensions = {**request.extensions, "timeout": dict.fromkeys(parts, self.timeout_s)}
 
     def _embed(self, texts: Sequence[str], task_type: str) -> Vectors:
         if not texts:

@@ -90,8 +90,13 @@ class LlamaCppChat:
     def _server(self) -> LlamaCppServer:
         given = Path(self._source.location)
         path = q8_0_copy(given) if self.name == _PACKAGED else given
-        threads = self.threads or len(os.sched_getaffinity(0))
-        return LlamaCppServer(path, self.context_tokens, threads)
+        return LlamaCppServer(path, self.context_tokens, self.threads or _free_threads())
+
+
+def _free_threads() -> int:
+    """Return this process's share of the cores: a sweep that runs variants side by side sets OMP_NUM_THREADS."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() and int(given) else len(os.sched_getaffinity(0))
 
 
 def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:

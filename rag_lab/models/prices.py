@@ -1,4 +1,8 @@
-"""What remote models cost, in dollars for a million tokens, as published on 2025-10-01 (paid tier, short prompts)."""
+"""What remote models cost, in dollars for a million tokens (paid tier, short prompts).
+
+Checked in 2026-11 against third-party price lists from 2024 to March 2026, not against the providers' own pages: look
+there before a budget depends on it.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab.models.base import Vectors
+from rag_lab.models.quiet import without_progress_bars
 from rag_lab.models.requirements import require_package
 from rag_lab.models.unit_vectors import unit_vectors
 from rag_lab.models.weights import find, loading_error
@@ -64,6 +65,7 @@ class SentenceTransformerEmbedder:
         library = require_package("sentence_transformers", "sentence-transformers")
         source = find(self.name)
         try:
-            return library.SentenceTransformer(source.location, device=self.device or None)
+            with without_progress_bars():
+                return library.SentenceTransformer(source.location, device=self.device or None)
         except Exception as error:
             raise loading_error(source, error) from error

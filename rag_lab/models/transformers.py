@@ -1,7 +1,7 @@
 """Causal models of the transformers library, called directly with their chat template.
 
 The model itself and not a HuggingFacePipeline: the pipeline hides token counts, the padding side and the thinking
-switch of the template, and answers a batch one by one.
+switch of the template.
 """
 
 from __future__ import annotations

@@ -20,12 +20,17 @@ class NotebookProgress:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show that `done` of `total` traces have passed `stage`."""
         if self.live is not None:
-            self.live.write_text(f"{stage} {done}/{total}", encoding="utf-8")
+            self.enter(f"{stage} {done}/{total}")
             return
         if stage != self._stage:
             self._close()
             self._bar, self._stage = tqdm(total=total, desc=stage, unit="question"), stage
         self._bar.update(done - self._bar.n)
+
+    def enter(self, step: str) -> None:
+        """Tell the sweep of a step that draws a bar of its own in a notebook."""
+        if self.live is not None:
+            self.live.write_text(step, encoding="utf-8")
 
     def __enter__(self) -> NotebookProgress:
         return self

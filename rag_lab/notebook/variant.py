@@ -100,7 +100,7 @@ class VariantRun:
         chosen = set(self.questions)
         asked = [question for question in self.dataset.questions if question.question_id in chosen]
         with NotebookProgress(self._live) as progress:
-            progress("index", 0, 1)
+            progress.enter("index")
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
             self.traces = [
@@ -117,7 +117,7 @@ class VariantRun:
         from rag_lab.models.remembered_embedder import RememberedEmbedder
 
         with NotebookProgress(self._live) as progress:
-            progress("score", 0, 1)
+            progress.enter("score")
             self.scores = evaluate(
                 self.traces,
                 self.metrics,
@@ -182,6 +182,8 @@ def _questions(dataset: Dataset, wanted: str) -> tuple[tuple[str, ...], tuple[st
     if not wanted:
         return ids, ids
     if wanted.isdigit():
+        if int(wanted) == 0:
+            raise ConfigError("QUESTIONS must be at least one, got 0; leave it empty for all.")
         chosen = set(stratified(dataset.questions, int(wanted), seed=0))
         sample = tuple(question_id for question_id in ids if question_id in chosen)
         return sample, sample

@@ -62,7 +62,7 @@ def is_running(pid):
         return False
 
 
-def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path):
+def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path, monkeypatch):
     kernels = (
         tmp_path / "jupyter" / "kernels" / "python3"
     )  # a kernel of the user's with the same name must not be taken
@@ -70,11 +70,8 @@ def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path):
     (kernels / "kernel.json").write_text('{"argv": ["/bin/false"], "display_name": "other", "language": "python"}')
     here = tmp_path / "here"
     here.mkdir()
-    os.environ["JUPYTER_PATH"] = str(tmp_path / "jupyter")
-    try:
-        [done] = execute([job(tmp_path / "run")], cwd=here)
-    finally:
-        del os.environ["JUPYTER_PATH"]
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    [done] = execute([job(tmp_path / "run")], cwd=here)
     assert done.reason == ""
     python, cwd, home, _ = (tmp_path / "run" / "one.txt").read_text().splitlines()
     assert (python, cwd, home) == (sys.executable, str(here), os.environ["RAG_LAB_HOME"])

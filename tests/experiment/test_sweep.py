@@ -19,6 +19,7 @@ from rag_lab.experiment.finish import failures
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.experiment.sweep import sweep
 
+COMMAND = [sys.executable, "-c", "from rag_lab.cli import main; main()"]
 METRICS = ["retrieval.mrr@10", "citations.precision", "cost.tokens"]
 
 
@@ -128,15 +129,7 @@ def test_a_killed_sweep_goes_on_with_the_same_results_and_pays_for_nothing_twice
     with loopback_chat(delay_s=0.5) as chat:
         path = write_experiment(tmp_path, chat, limits={})
         killed_dir = tmp_path / "killed"
-        command = [
-            sys.executable,
-            "-c",
-            "from rag_lab.cli import main; main()",
-            "sweep",
-            str(path),
-            "--out",
-            str(killed_dir),
-        ]
+        command = [*COMMAND, "sweep", str(path), "--out", str(killed_dir)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while len(chat.prompts) < 6 and process.poll() is None:
             time.sleep(0.05)
@@ -167,3 +160,22 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path, chat):
     with pytest.raises(RagLabError, match="Cannot write"):
         sweep(write_experiment(tmp_path, chat), tmp_path / "out" / "thesis.txt")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_sweep_and_says_how_to_go_on(tmp_path):
+    with loopback_chat(delay_s=1.0) as chat:
+        path = write_experiment(tmp_path, chat, limits={})
+        command = [*COMMAND, "sweep", str(path), "--out", str(tmp_path / "run")]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not chat.prompts and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Start the same command again" in err
+        assert "Traceback" not in err
+        asked = len(chat.prompts)
+        time.sleep(3)
+        assert len(chat.prompts) <= asked + 1  # the kernel ends with the sweep
+    assert out == ""

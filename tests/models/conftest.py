@@ -4,7 +4,50 @@ from pathlib import Path
 
 import pytest
 
-WORDS = ["passage", "please", "write", "a", "question", "based", "on", "this", "how", "often", "is", "the", "filter", "of", "oven", "changed", "monthly", "by", "maintenance", "press", "runs", "at", "140", "bar", "what", "pressure", "does", "it", "need", "grease", "ram", "guides", "every", "500", "hours", "who", "changes", "when", "and", ".", "?", ":"]
+WORDS = [
+    "passage",
+    "please",
+    "write",
+    "a",
+    "question",
+    "based",
+    "on",
+    "this",
+    "how",
+    "often",
+    "is",
+    "the",
+    "filter",
+    "of",
+    "oven",
+    "changed",
+    "monthly",
+    "by",
+    "maintenance",
+    "press",
+    "runs",
+    "at",
+    "140",
+    "bar",
+    "what",
+    "pressure",
+    "does",
+    "it",
+    "need",
+    "grease",
+    "ram",
+    "guides",
+    "every",
+    "500",
+    "hours",
+    "who",
+    "changes",
+    "when",
+    "and",
+    ".",
+    "?",
+    ":",
+]
 
 
 @pytest.fixture(scope="session")

