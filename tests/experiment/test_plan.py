@@ -1,6 +1,6 @@
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
@@ -87,6 +87,7 @@ questions = st.lists(
 
 
 @given(questions, st.integers(1, 40) | st.none(), st.integers(0, 40) | st.none(), st.integers(0, 5))
+@settings(deadline=None)
 def test_questions_are_chosen_within_the_limits_in_order_and_always_the_same(questions, asked, answered, seed):
     experiment = ExperimentConfig(
         name="n", question="q", dataset="d", seed=seed, limits={"questions": asked, "answers": answered}
