@@ -15,7 +15,7 @@ Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of
 Jobs = Annotated[int, typer.Option(min=1, help="Variants that run at the same time.")]
 
 
-def demo(out: Out = None, jobs: Jobs = 1) -> None:
+def demo(out: Out = None, jobs: Jobs = 2) -> None:
     """Run the demo, an ablation on the packaged data.
 
     It needs no key, no network and no GPU, takes some minutes, and ends with a report to open. If it is stopped

@@ -63,7 +63,7 @@ def execute(
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
-                running.append(_start(waiting.popleft(), cwd or Path.cwd(), n_jobs))
+                running.append(_start(waiting.popleft(), cwd or Path.cwd()))
             time.sleep(_POLL_S)
             poll()
             for one in [one for one in running if one.process.poll() is not None]:
@@ -95,7 +95,7 @@ def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
         raise ConfigError("; ".join(problems))
 
 
-def _start(job: Job, cwd: Path, n_jobs: int) -> _Running:
+def _start(job: Job, cwd: Path) -> _Running:
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with job.log.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -104,7 +104,7 @@ def _start(job: Job, cwd: Path, n_jobs: int) -> _Running:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=_environment(n_jobs),
+            env=_environment(),
             start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
         )
     task = {
@@ -118,11 +118,9 @@ def _start(job: Job, cwd: Path, n_jobs: int) -> _Running:
     return _Running(job, process, time.monotonic())
 
 
-def _environment(n_jobs: int) -> dict[str, str]:
-    """Return this process's environment with one home for all, the cores shared out, and a quiet kernel."""
-    threads = str(max(1, (os.cpu_count() or 1) // n_jobs))
+def _environment() -> dict[str, str]:
+    """Return this process's environment with one home for all, and a quiet kernel."""
     return {
-        "OMP_NUM_THREADS": threads,
         **os.environ,
         "RAG_LAB_HOME": str(home()),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

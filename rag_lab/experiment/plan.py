@@ -78,11 +78,14 @@ def choose_questions(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids to ask and, among them, those to answer, both in the order of the dataset.
 
-    Samples are stratified and depend on the seed and the questions alone.
+    Samples are stratified and depend on the seed and the questions alone. A question that has no answer is asked only
+    where it is answered: retrieval cannot be measured on it.
     """
     asked = _sample(questions, experiment.limits.questions, experiment.seed)
     among = [question for question in questions if question.question_id in set(asked)]
-    return asked, _sample(among, experiment.limits.answers, experiment.seed)
+    answered = _sample(among, experiment.limits.answers, experiment.seed)
+    measured = {question.question_id for question in among if question.answerable} | set(answered)
+    return tuple(question_id for question_id in asked if question_id in measured), answered
 
 
 def _sample(questions: Sequence[Question], limit: int | None, seed: int) -> tuple[str, ...]:
