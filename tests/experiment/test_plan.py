@@ -99,3 +99,13 @@ def test_questions_are_chosen_within_the_limits_in_order_and_always_the_same(que
     assert list(with_answer) == [i for i in chosen if i in with_answer]
     assert answered is None or len(with_answer) == min(answered, len(chosen))
     assert choose_questions(questions, experiment) == (chosen, with_answer)
+
+
+def test_a_question_without_an_answer_is_asked_only_where_it_is_answered():
+    known = [Question(f"k{i}", "?") for i in range(4)]
+    unknown = [Question(f"u{i}", "?", answerable=False) for i in range(4)]
+    limited = ExperimentConfig(name="n", question="q", dataset="d", limits={"answers": 2})
+    asked, answered = choose_questions([*known, *unknown], limited)
+    assert set(asked) == {question.question_id for question in known} | set(answered)
+    unlimited = ExperimentConfig(name="n", question="q", dataset="d")
+    assert len(choose_questions([*known, *unknown], unlimited)[0]) == 8
