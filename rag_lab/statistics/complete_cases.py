@@ -9,7 +9,7 @@ value counts as failed. In the results, a number that cannot be told is None, so
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import pandas as pd
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
-from rag_lab.statistics.per_question import CELL, frame, numbers, per_question
+from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, frame, numbers, per_question
 from rag_lab.statistics.randomization import N_PERMUTATIONS
 from rag_lab.statistics.verdict import verdict
 
@@ -31,7 +31,6 @@ COMPARISON_COLUMNS = (
     *("wins", "ties", "losses", "verdict", "against", "effect_size"),
 )
 Pairs = Literal["baseline", "all"]
-Clusters = Mapping[Any, Hashable]  # question_id -> the document, or whatever questions have in common
 _FLIPS_PER_TEST = 40  # so that Holm's strictest step can still be met: p_corrected can fall to 1 / 40
 
 
@@ -61,7 +60,7 @@ def summary(
     """
     questions = per_question(scores)
     cells = list(questions.groupby(CELL, sort=False))
-    groups = None if clusters is None else [_groups(cell.loc[cell["scored"], "question_id"], clusters) for _, cell in cells]
+    groups = None if clusters is None else [cluster_labels(cell.loc[cell["scored"], "question_id"], clusters) for _, cell in cells]
     intervals = mean_intervals([numbers(cell["mean"]) for _, cell in cells], confidence, seed, groups)
     reasons = _commonest_reasons(scores)
     rows = []
@@ -121,7 +120,7 @@ def comparisons(
     cells = {key: cell.set_index("question_id")["mean"].dropna() for key, cell in questions.groupby(CELL, sort=False)}
     keys = _keys(list(cells), [baseline, *(v for v in variants if v != baseline)], pairs)
     shared = [_both(cells[variant, metric], cells.get((against, metric))) for variant, metric, against in keys]
-    groups = None if clusters is None else [_groups(ids, clusters) for ids, _, _ in shared]
+    groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
     flips = max(N_PERMUTATIONS, _FLIPS_PER_TEST * len(keys))
     differences = paired_differences([(a, b) for _, a, b in shared], confidence, seed, flips, groups)
     return _table(keys, differences, correction, noise_floors or {})
@@ -175,10 +174,6 @@ def _both(
         return [], [], []
     shared = ours.index.intersection(theirs.index)
     return list(shared), numbers(ours[shared]), numbers(theirs[shared])
-
-
-def _groups(question_ids: Sequence[Any] | pd.Series[Any], clusters: Clusters) -> list[Hashable]:
-    return [("cluster", clusters[name]) if name in clusters else ("question", name) for name in question_ids]
 
 
 def _commonest_reasons(scores: pd.DataFrame) -> dict[Any, str]:

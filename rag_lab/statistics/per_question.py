@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rag_lab.errors import ConfigError
 
 INPUT_COLUMNS = ("variant_id", "question_id", "metric", "value", "status", "reason")
 CELL = ["variant_id", "metric"]
+Clusters = Mapping[Any, Hashable]  # question_id to its document, or whatever else questions have in common
 _QUESTION = [*CELL, "question_id"]
 
 
@@ -54,3 +56,8 @@ def numbers(column: pd.Series[float]) -> list[float]:
 def frame(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
     """Return a table of dtype object, in which what cannot be told is None rather than NaN."""
     return pd.DataFrame(rows, columns=list(columns), dtype=object)
+
+
+def cluster_labels(question_ids: Iterable[Any], clusters: Clusters) -> list[Hashable]:
+    """Return the cluster of each question; one that is not named is a cluster of its own."""
+    return [("cluster", clusters[name]) if name in clusters else ("question", name) for name in question_ids]
