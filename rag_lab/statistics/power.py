@@ -10,6 +10,9 @@ from scipy.special import nctdtr, stdtrit
 
 from rag_lab.statistics.verdict import ALPHA, POWER
 
+_CERTAIN = 40.0  # noncentralities beyond the critical value at which power is 1 to four digits
+_ONE_SIDED = 4.0
+
 
 def power(difference: float, sd: float, n: int, n_comparisons: int = 1) -> float:
     """Return the chance that n questions show a true mean `difference`, at 0.05 / n_comparisons, two-sided.
@@ -32,7 +35,11 @@ def power(difference: float, sd: float, n: int, n_comparisons: int = 1) -> float
         return ALPHA / n_comparisons
     away = math.sqrt(n) * abs(difference) / sd
     critical = float(stdtrit(n - 1, 1 - ALPHA / n_comparisons / 2))
-    return float(1 - nctdtr(n - 1, away, critical) + nctdtr(n - 1, away, -critical))
+    if away > critical + _CERTAIN:
+        return 1.0
+    # Far from zero the chance of the wrong sign is below 1e-9, and scipy gives NaN for it.
+    wrong_sign = float(nctdtr(n - 1, away, -critical)) if away < _ONE_SIDED else 0.0
+    return float(1 - nctdtr(n - 1, away, critical)) + wrong_sign
 
 
 def smallest_difference(sd: float, n: int, n_comparisons: int = 1) -> float:
