@@ -91,13 +91,15 @@ def seen(name: str, lift: float, n: int, repetitions: int, seed: int) -> dict[st
     found: list[PairedDifference] = []
     for chunk in range(0, repetitions, 100):
         found += differences([family(random, n, np.array([0.0, lift])) for _ in range(100)], seed + chunk, False)
-    sizes = [1, N_VARIANTS - 1]
-    rates = [np.mean([verdict(d, min(1.0, size * (d.p_value or 0)), size) == "better" for d in found]) for size in sizes]
+    rates = []
+    for size in (1, N_VARIANTS - 1):
+        said = [verdict(d, min(1.0, size * (d.p_value or 0.0)), size) for d in found]
+        rates.append(said.count("better") / len(said))
     effect = true_mean(family, lift) - true_mean(family, 0.0)
     spread = float(np.mean([d.sd for d in found]))
     return {
         **{"scores": name, "questions": n, "difference": round(effect, 4), "sd": round(spread, 3)},
-        **{"alone": float(rates[0]), "one_of_15": float(rates[1])},
+        **{"alone": rates[0], "one_of_15": rates[1]},
         **{"formula_alone": round(power(effect, spread, n), 3), "formula_15": round(power(effect, spread, n, 15), 3)},
     }
 

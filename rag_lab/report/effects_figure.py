@@ -51,8 +51,9 @@ def interaction_figure(effects: pd.DataFrame, metric: str, factor: str, other: s
     axes.set_xlabel(literal(other))
     axes.set_ylabel(f"effect on {literal(metric, 30)}")
     if levels:
-        axes.legend(title=literal(factor), frameon=False, fontsize=FONT_SIZE, title_fontsize=FONT_SIZE, labelcolor=INK)
-        axes.get_legend().get_title().set_color(INK)
+        legend = axes.legend(frameon=False, fontsize=FONT_SIZE, labelcolor=INK)
+        legend.set_title(literal(factor))
+        legend.get_title().set(color=INK, fontsize=FONT_SIZE)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     return figure
 

@@ -22,9 +22,7 @@ _BATCH = 303  # fixed, as the draws depend on it; a divisor of N_RESAMPLES
 Floats = npt.NDArray[np.float64]
 
 
-def bca_bounds(
-    columns: Sequence[Units], confidence: float, seed: int
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def bca_bounds(columns: Sequence[Units], confidence: float, seed: int) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """Return the lower and upper BCa bounds of the mean of each column, and where they are BCa.
 
     Efron (1987), "Better Bootstrap Confidence Intervals", equations 2.3 and 6.6, for means of skewed scores.
@@ -65,18 +63,21 @@ def expanded_percentile_bounds(columns: Sequence[Units], confidence: float, seed
 
 
 def resampled_means(columns: Sequence[Units], seed: int) -> Floats:
-    """Return (N_RESAMPLES, k) means; a resample that drew nothing (of very few units) counts as the sample itself."""
+    """Return (k, N_RESAMPLES) means; a resample that drew nothing (of very few units) counts as the sample itself."""
     sums, counts = padded(columns)
     sizes, which = np.unique(counts, axis=1, return_inverse=True)
-    which = which.reshape(-1)
-    stacked = np.hstack([sums, sizes])
-    resampled = np.empty((N_RESAMPLES, len(columns)))
+    stacked = np.hstack([sums, sizes]).T.copy()
+    means = (sums.sum(axis=0) / counts.sum(axis=0))[:, None]
+    resampled = np.empty((len(columns), N_RESAMPLES))
     for batch, draws in enumerate(_draws(len(sums), seed)):
-        drawn = draws.T @ stacked
-        totals = drawn[:, len(columns) :][:, which]
-        part = np.broadcast_to(sums.sum(axis=0) / counts.sum(axis=0), totals.shape).copy()
-        np.divide(drawn[:, : len(columns)], totals, out=part, where=totals > 0)
-        resampled[batch * _BATCH : (batch + 1) * _BATCH] = part
+        drawn = stacked @ draws
+        totals = drawn[len(columns) :]
+        if totals.shape[0] > 1:
+            totals = totals[which.reshape(-1)]
+        part = resampled[:, batch * _BATCH : (batch + 1) * _BATCH]
+        np.divide(drawn[: len(columns)], np.where(totals > 0, totals, 1.0), out=part)
+        if not totals.all():
+            part[:] = np.where(totals > 0, part, means)
     return resampled
 
 
@@ -87,11 +88,12 @@ def _draws(rows: int, seed: int) -> Iterator[Floats]:
 
 
 def _quantiles(resampled: Floats, levels: Floats) -> tuple[Floats, Floats]:
-    """Return the two quantiles of each column at its two levels."""
-    ordered = np.sort(resampled, axis=0)
-    place = levels * (len(ordered) - 1)
-    below = np.clip(np.floor(place).astype(int), 0, len(ordered) - 2)
-    here, above = (np.take_along_axis(ordered, rows, axis=0) for rows in (below, below + 1))
+    """Return the two quantiles of each row at its two levels, (2, k); the rows are sorted in place."""
+    resampled.sort(axis=1)
+    place = levels * (N_RESAMPLES - 1)
+    below = np.clip(np.floor(place).astype(int), 0, N_RESAMPLES - 2)
+    rows = np.arange(len(resampled))
+    here, above = resampled[rows, below], resampled[rows, below + 1]
     bounds = here + (place - below) * (above - here)
     return bounds[0], bounds[1]
 
@@ -99,8 +101,8 @@ def _quantiles(resampled: Floats, levels: Floats) -> tuple[Floats, Floats]:
 def _bias(resampled: Floats, means: Floats) -> Floats:
     """Return z0; a resampled mean equal to the mean (to rounding) counts half on either side."""
     slack = 1e-12 * np.maximum(1, np.abs(means))
-    below = (resampled < means - slack).mean(axis=0)
-    above = (resampled > means + slack).mean(axis=0)
+    below = (resampled < (means - slack)[:, None]).mean(axis=1)
+    above = (resampled > (means + slack)[:, None]).mean(axis=1)
     result: Floats = ndtri((1 + below - above) / 2)
     return result
 

@@ -18,7 +18,7 @@ import pandas as pd
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
-from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, frame, numbers, per_question
+from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
 from rag_lab.statistics.randomization import N_PERMUTATIONS
 from rag_lab.statistics.verdict import verdict
 
@@ -60,7 +60,8 @@ def summary(
     """
     questions = per_question(scores)
     cells = list(questions.groupby(CELL, sort=False))
-    groups = None if clusters is None else [cluster_labels(cell.loc[cell["scored"], "question_id"], clusters) for _, cell in cells]
+    asked = [cell.loc[cell["scored"], "question_id"] for _, cell in cells]
+    groups = None if clusters is None else [cluster_labels(ids, clusters) for ids in asked]
     intervals = mean_intervals([numbers(cell["mean"]) for _, cell in cells], confidence, seed, groups)
     reasons = _commonest_reasons(scores)
     rows = []
@@ -117,7 +118,9 @@ def comparisons(
         raise ConfigError(unknown_name("baseline variant", baseline, map(str, variants)))
     if pairs not in ("baseline", "all"):
         raise ConfigError(unknown_name("choice of pairs", pairs, ("baseline", "all")))
-    cells = {key: cell.set_index("question_id")["mean"].dropna() for key, cell in questions.groupby(CELL, sort=False)}
+    cells: dict[Any, pd.Series[float]] = {
+        key: cell.set_index("question_id")["mean"].dropna() for key, cell in questions.groupby(CELL, sort=False)
+    }
     keys = _keys(list(cells), [baseline, *(v for v in variants if v != baseline)], pairs)
     shared = [_both(cells[variant, metric], cells.get((against, metric))) for variant, metric, against in keys]
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
@@ -126,9 +129,7 @@ def comparisons(
     return _table(keys, differences, correction, noise_floors or {})
 
 
-def _keys(
-    cells: Sequence[tuple[Any, Any]], variants: Sequence[Any], pairs: Pairs
-) -> list[tuple[Any, Any, Any]]:
+def _keys(cells: Sequence[tuple[Any, Any]], variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any, Any]]:
     """Return (variant, metric, against) of every comparison."""
     if pairs == "baseline":
         return [(variant, metric, variants[0]) for variant, metric in cells if variant != variants[0]]
@@ -163,12 +164,10 @@ def _limits(cell: pd.DataFrame) -> tuple[float | None, float | None]:
     judged = cell[cell["scored"] | cell["failed"]]
     if outside.any() or judged.empty:
         return None, None
-    return float(judged["worst"].mean()), float(judged["best"].mean())
+    return exact_mean(judged["worst"]), exact_mean(judged["best"])
 
 
-def _both(
-    ours: pd.Series[float], theirs: pd.Series[float] | None
-) -> tuple[Sequence[Any], list[float], list[float]]:
+def _both(ours: pd.Series[float], theirs: pd.Series[float] | None) -> tuple[Sequence[Any], list[float], list[float]]:
     """Return the questions that both have, and the scores of both, in one order."""
     if theirs is None:
         return [], [], []

@@ -81,7 +81,8 @@ def _weights(factors: Factors, plus: Mapping[str, str], minus: Mapping[str, str]
     names = list(factors.levels)
 
     def share(wanted: Mapping[str, str]) -> dict[Any, float]:
-        members = [v for cell, v in factors.cells.items() if wanted.items() <= dict(zip(names, cell, strict=True)).items()]
+        named = {variant: dict(zip(names, cell, strict=True)) for cell, variant in factors.cells.items()}
+        members = [variant for variant, levels in named.items() if wanted.items() <= levels.items()]
         return {variant: 1 / len(members) for variant in members}
 
     ours, theirs = share(plus), share(minus)

@@ -16,11 +16,11 @@ def corrected(p_values: Sequence[float | None], method: Correction = "holm") -> 
     Raises:
         ConfigError: if there is no such method.
     """
-    methods = {"holm": holm, "bh": benjamini_hochberg, "none": list}
-    if method not in methods:
+    if method not in get_args(Correction):
         raise ConfigError(unknown_name("correction", method, get_args(Correction)))
-    adjusted: list[float | None] = methods[method](p_values)
-    return adjusted
+    if method == "none":
+        return list(p_values)
+    return holm(p_values) if method == "holm" else benjamini_hochberg(p_values)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

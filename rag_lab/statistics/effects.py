@@ -24,6 +24,7 @@ EFFECT_COLUMNS = (
     *("n", "effect", "low", "high", "p_value", "p_corrected", "effect_size", "verdict"),
 )
 
+
 def effects(
     scores: pd.DataFrame,
     values: Mapping[Any, Mapping[str, Any]],

@@ -28,8 +28,8 @@ class LearnedRouting:
 
     `class_to_hyde` is learned on all questions. `gains` are those of rules learned in the same way without the question
     they are tried on: over never using HyDE (`none`), over `always`, over the better of these two as known from the
-    same training questions (`best_arm`), and, where it was run, over the present rule (`classified`). `reasons` says for
-    each class why it is on or off.
+    same training questions (`best_arm`), and, where it was run, over the present rule (`classified`). `reasons` says
+    for each class why it is on or off.
     """
 
     class_to_hyde: dict[str, bool]
@@ -68,10 +68,10 @@ def learn_class_to_hyde(
 ) -> LearnedRouting:
     """Learn for which classes HyDE pays, and estimate the gain by repeated stratified cross-validation.
 
-    A class is on where `always` scores more than `none` on average, over at least 5 questions; ties are off. The gain of
-    a question is that of the rules learned on the folds it is not in, averaged over the repetitions; its interval is the
-    bootstrap over questions. (The rules of the folds resemble each other, which that interval does not hold; with few
-    questions take it as a lower bound of the uncertainty.)
+    A class is on where `always` scores more than `none` on average, over at least 5 questions; ties are off. The gain
+    of a question is that of the rules learned on the folds it is not in, averaged over the repetitions; its interval is
+    the bootstrap over questions. (The rules of the folds resemble each other, which that interval does not hold; with
+    few questions take it as the least that the uncertainty can be.)
 
     Args:
         table: see `routing`.
@@ -151,5 +151,3 @@ def _said(gain: PairedDifference) -> str:
         return f"{gain.mean:+.3f}, without an interval"
     certain = "" if gain.low > 0 or gain.high < 0 else ", which the data cannot tell from chance"
     return f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]{certain}"
-
-

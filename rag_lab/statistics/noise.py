@@ -61,38 +61,32 @@ def components(
     values: Sequence[float],
     questions: Sequence[Hashable],
     repeats: Sequence[Hashable],
-    judgements: Sequence[Hashable] | None = None,
 ) -> NoiseComponents:
     """Return the variance components of scores of one variant and metric.
 
     Args:
         values: one a (question, repeat, judgement), finite.
         questions: the question of each.
-        repeats: which generation of that question.
-        judgements: which judgement of that generation; None where each was judged once.
+        repeats: which generation of that question; several values of one generation are its judgements.
     """
     if not len(values):
         return NoiseComponents(None, None, None, 0, 0.0, 0.0)
-    table = pd.DataFrame({"value": np.asarray(values, dtype=float), "question": questions, "repeat": repeats})
-    table = table.assign(judgement=0 if judgements is None else list(judgements))
-    table = table.sort_values(["value"], kind="stable")  # sums must not depend on the order of the rows
-    outer = table.groupby("question", sort=False).ngroup().to_numpy()
-    inner = table.groupby(["question", "repeat"], sort=False).ngroup().to_numpy()
-    return _moments(table["value"].to_numpy(), outer, inner)
+    order = np.argsort(np.asarray(values, dtype=float), kind="stable")  # sums must not depend on the order given
+    outer, inner = _codes([questions[i] for i in order]), _codes([(questions[i], repeats[i]) for i in order])
+    return _moments(np.asarray(values, dtype=float)[order], outer, inner)
 
 
 def noise(scores: pd.DataFrame, metric: str) -> NoiseComponents:
     """Return the components of `metric`, averaged over the variants by how much each can tell.
 
-    `scores` is as for `summary`; a column `judge_repeat`, where there is one, numbers the judgements of a generation.
+    `scores` is as for `summary`; several rows of one (variant, question, repeat) are judgements of one generation.
     """
     rows = scores[(scores["metric"] == metric) & (scores["status"] == "scored")]
     rows = rows.assign(value=pd.to_numeric(rows["value"]).astype(float))
     rows = rows[np.isfinite(rows["value"])]
     found = []
     for _, part in sorted(rows.groupby("variant_id"), key=lambda item: str(item[0])):
-        judgements = list(part["judge_repeat"]) if "judge_repeat" in part else None
-        found.append(components(list(part["value"]), list(part["question_id"]), list(part["repeat"]), judgements))
+        found.append(components(list(part["value"]), list(part["question_id"]), list(part["repeat"])))
     weights = [one.n_questions for one in found]
     return NoiseComponents(
         question=_average([one.question for one in found], weights),
@@ -166,6 +160,12 @@ def _moments(values: Floats, outer: Codes, inner: Codes) -> NoiseComponents:
         noise = (judge or 0.0) * (n_outer - 1) + (generation or 0.0) * (within - overall)
         question = max(0.0, (ss_question - noise) / (n - float((size_outer**2).sum()) / n))
     return NoiseComponents(_clean(question), _clean(generation), _clean(judge), n_outer, n_inner / n_outer, n / n_inner)
+
+
+def _codes(names: Sequence[Hashable]) -> Codes:
+    """Return a number from 0 for each name."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], dtype=np.int64)
 
 
 def _clean(variance: float | None) -> float | None:

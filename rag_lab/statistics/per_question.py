@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -51,6 +52,11 @@ def per_question(scores: pd.DataFrame) -> pd.DataFrame:
 def numbers(column: pd.Series[float]) -> list[float]:
     """Return the values of `column` that are there."""
     return [float(value) for value in column.dropna()]
+
+
+def exact_mean(column: pd.Series[float]) -> float:
+    """Return the mean, the same to the last digit for any order; the column has at least one value."""
+    return math.fsum(column) / len(column)
 
 
 def frame(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:

@@ -77,4 +77,4 @@ def _random_signs(rows: int, seed: int, n_permutations: int) -> Iterator[Floats]
     for start in range(0, n_permutations, _BATCH):
         generator = np.random.default_rng([seed, 1, start])
         signs = generator.integers(0, 2, (rows, _BATCH), dtype=np.int8)[:, : n_permutations - start]
-        yield signs * 2.0 - 1.0
+        yield signs.astype(np.float64) * 2 - 1

@@ -11,12 +11,13 @@ fewer, and means decide only between equals.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.per_question import frame, per_question
+from rag_lab.statistics.per_question import exact_mean, frame, per_question
 
 RANKING_COLUMNS = ("rank", "variant_id", "ranked_by", "mean", "scored", "failed", "asked")
 
@@ -59,13 +60,13 @@ def ranking(scores: pd.DataFrame, metric: str, lowest: float | None = 0.0) -> pd
 def _row(variant: Any, cell: pd.DataFrame, everything: set[Any], lowest: float | None) -> tuple[Any, ...]:
     without_row = len(everything - set(cell["question_id"]))
     scored, failed = int(cell["scored"].sum()), int((cell["failed"] & ~cell["scored"]).sum()) + without_row
-    mean = float(cell["mean"].mean()) if scored else None
+    mean = exact_mean(cell["mean"].dropna()) if scored else None
     by = None
     if lowest is not None and scored + failed:
         # `worst` holds 0 for each failed repeat; the share of failed repeats is what moves it to `lowest`.
         asked = cell[cell["scored"] | cell["failed"]]
         share = 1 - (asked["best"] - asked["worst"])
-        by = float((asked["worst"] + (1 - share) * lowest).sum() + without_row * lowest) / (scored + failed)
+        by = (math.fsum(asked["worst"] + (1 - share) * lowest) + without_row * lowest) / (scored + failed)
     return (variant, by, mean, scored, failed, scored + failed)
 
 

@@ -51,9 +51,10 @@ def routing_table(
     first = {trace.question.question_id: trace for trace in reversed(traces)}
     predicted = {name: trace.query_class for name, trace in first.items()}
     labelled = {name: trace.question.query_class for name, trace in first.items()}
+    ids = list(table["question_id"])
     return table.assign(
-        predicted=[predicted.get(name) for name in table["question_id"]],
-        labelled=[labelled.get(name) for name in table["question_id"]],
+        predicted=pd.Series([predicted.get(name) for name in ids], index=table.index, dtype=object),
+        labelled=pd.Series([labelled.get(name) for name in ids], index=table.index, dtype=object),
     )
 
 

@@ -20,9 +20,9 @@ def verdict(
 ) -> str:
     """Return `better`, `worse`, or a sentence that says why neither can be said.
 
-    `better` and `worse` (a larger score is better) need a corrected p-value below 0.05, an interval off zero, and, where
-    a noise floor was measured, a difference above it. Otherwise the sentence names the number of questions that would
-    settle a difference of the size seen.
+    `better` and `worse` (a larger score is better) need a corrected p-value below 0.05, an interval off zero, and,
+    where a noise floor was measured, a difference above it. Otherwise the sentence names the number of questions that
+    would settle a difference of the size seen.
     """
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or p_corrected is None:

@@ -62,9 +62,7 @@ def test_effects_by_hand() -> None:
 
 def test_a_three_factor_grid_agrees_with_least_squares() -> None:
     random = np.random.default_rng(0)
-    values = {
-        f"v{i}": dict(zip("ABD", cell, strict=True)) for i, cell in enumerate(product("xyz", "pq", "mn"))
-    }
+    values = {f"v{i}": dict(zip("ABD", cell, strict=True)) for i, cell in enumerate(product("xyz", "pq", "mn"))}
     columns = {variant: random.random(9) for variant in values}
     table = effects(scores(columns), values, "v0")
     long = pd.concat([pd.DataFrame({"y": columns[v], **values[v]}) for v in values])

@@ -22,7 +22,7 @@ def simulated(
 
 
 def found_in(table: pd.DataFrame) -> NoiseComponents:
-    return components(list(table["value"]), list(table["q"]), list(table["r"]), list(table["j"]))
+    return components(list(table["value"]), list(table["q"]), list(table["r"]))
 
 
 def test_known_components_come_back_without_bias_with_and_without_gaps() -> None:
@@ -73,7 +73,7 @@ def test_without_repeats_nothing_is_said_of_noise() -> None:
 
 
 def test_judgements_of_one_generation_tell_the_judge_alone() -> None:
-    found = components([0.4, 0.6, 0.8, 1.0], ["a", "a", "b", "b"], [0] * 4, [0, 1, 0, 1])
+    found = components([0.4, 0.6, 0.8, 1.0], ["a", "a", "b", "b"], [0] * 4)
     assert found.judge == pytest.approx(0.02) and found.generation is None
     assert noise_floor(found).reason == "noise of the judge, over 2 questions"
 

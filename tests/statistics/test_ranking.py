@@ -9,9 +9,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.statistics.ranking import ranking
 
 values = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
-tables = st.integers(2, 8).flatmap(
-    lambda n: st.lists(st.lists(values, min_size=n, max_size=n), min_size=2, max_size=4)
-)
+tables = st.integers(2, 8).flatmap(lambda n: st.lists(st.lists(values, min_size=n, max_size=n), min_size=2, max_size=4))
 
 
 def scores(table: list[list[float | None]]) -> pd.DataFrame:

@@ -39,9 +39,11 @@ def test_arms_are_compared_by_class() -> None:
     found = by_class(data)
     assert list(dict.fromkeys(found["query_class"])) == ["all", "specific", "fuzzy"]
     part = data[data["labelled"] == "fuzzy"]
-    ours = found[(found["query_class"] == "fuzzy") & (found["arm"] == "always") & (found["against"] == "none")].iloc[0]
+    ours = found.set_index(["query_class", "arm", "against"]).loc[("fuzzy", "always", "none")]
     theirs = paired_difference(list(part["always"]), list(part["none"]))
-    assert (ours["difference"], ours["low"], ours["p_value"]) == pytest.approx((theirs.mean, theirs.low, theirs.p_value))
+    assert (ours["difference"], ours["low"], ours["p_value"]) == pytest.approx(
+        (theirs.mean, theirs.low, theirs.p_value)
+    )
     assert (ours["n"], ours["verdict"]) == (len(part), "better")
     assert ours["mean"] - ours["mean_against"] == pytest.approx(ours["difference"])
 
