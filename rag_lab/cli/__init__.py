@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from rag_lab.cli import ask, datasets, doctor, runs
+from rag_lab.cli import ask, datasets, doctor, judge, runs
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ for _group in (runs, ask, doctor):
     for _command in _group.COMMANDS:
         app.command()(_command)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(judge.app, name="judge")
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.metric import CostlyMetric, Metric, Tools
+from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric, problems
-from rag_lab.evaluation.remembered import Advance, score_costly, score_unremembered
+from rag_lab.evaluation.remembered import score_metric
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, Embedder
 from rag_lab.records import Score, Trace
@@ -47,15 +47,6 @@ def evaluate(
     scores: list[Score] = []
     with tqdm(total=len(metrics) * len(traces), desc="scoring", unit="score", disable=not progress) as bar:
         for name in metrics:
-            scores += _score(build_metric(name, tools), traces, store, bar.update)
+            scores += score_metric(build_metric(name, tools), traces, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores
-
-
-def _score(metric: Metric, traces: Sequence[Trace], store: Memory | None, advance: Advance) -> list[Score]:
-    asks_models = bool(metric.needs & {"judge", "embeddings"})
-    if not isinstance(metric, CostlyMetric) or not asks_models:
-        return metric.score(traces)
-    if store is None:
-        return score_unremembered(metric, traces, advance)
-    return score_costly(metric, traces, store, advance)

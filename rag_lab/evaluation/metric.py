@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from rag_lab.config import digest
 from rag_lab.models.base import ChatModel, Embedder
 from rag_lab.records import Score, Trace
 
@@ -119,6 +120,13 @@ class TraceMetric:
     def _score(self, trace: Trace) -> Score:
         value = find_gap(trace, self.needs) or self.compute(trace)
         return value.to_score(trace, self.name) if isinstance(value, Gap) else scored(trace, self.name, value)
+
+
+def model_name(identity: Mapping[str, Any]) -> str:
+    """Return a model's name in a table, `provider:name`; a digest where its identity has neither."""
+    return (
+        ":".join(str(identity[key]) for key in ("provider", "name") if key in identity) or digest(dict(identity))[:12]
+    )
 
 
 def scored(trace: Trace, metric: str, value: float) -> Score:

@@ -15,15 +15,14 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-from rag_lab.config import digest
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeQueue
 from rag_lab.evaluation.judge_reply import JudgeError
-from rag_lab.evaluation.metric import Gap, Measurement, Metric, MetricInfo, Needs, Tools, find_gap
+from rag_lab.evaluation.metric import Gap, Measurement, Metric, MetricInfo, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.ragas_table import INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.records import Score, Trace
 
-__all__ = ["INFOS", "RagasMetric", "build"]
+__all__ = ["INFOS", "RagasMetric", "build", "make_metric"]
 
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
 _CHEAP_BATCH = 128
@@ -165,15 +164,16 @@ class RagasMetric:
         """Return who gave the score: the judge, else the embedding model."""
         judge, embedder = self._models()
         model = judge or embedder
-        if model is None:
-            return ""
-        identity = dict(model.identity())
-        return ":".join(str(identity[key]) for key in ("provider", "name") if key in identity) or digest(identity)[:12]
+        return "" if model is None else model_name(model.identity())
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the RAGAs metric called `name`; RAGAs is not imported yet."""
-    spec = SPECS[name.removeprefix("ragas.")]
+    return make_metric(name, SPECS[name.removeprefix("ragas.")], tools)
+
+
+def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
+    """Return a metric of any RAGAs class, also one that the table does not name."""
     queue = JudgeQueue(tools.judge) if "judge" in spec.needs and tools.judge is not None else None
     return RagasMetric(name, spec, tools, queue)
 

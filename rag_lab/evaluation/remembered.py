@@ -8,13 +8,23 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 
 from rag_lab.config import digest
-from rag_lab.evaluation.metric import CostlyMetric
+from rag_lab.evaluation.metric import CostlyMetric, Metric
 from rag_lab.memory import Memory, batches
 from rag_lab.records import Score, Trace
 
 _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
 
 Advance = Callable[[int], object]  # told how many traces were scored
+
+
+def score_metric(metric: Metric, traces: Sequence[Trace], memory: Memory | None, advance: Advance) -> list[Score]:
+    """Return one score for each trace, in order, remembering those that a model was asked for."""
+    asks_models = bool(metric.needs & {"judge", "embeddings"})
+    if not isinstance(metric, CostlyMetric) or not asks_models:
+        return metric.score(traces)
+    if memory is None:
+        return score_unremembered(metric, traces, advance)
+    return score_costly(metric, traces, memory, advance)
 
 
 def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, advance: Advance) -> list[Score]:

@@ -1,0 +1,67 @@
+"""Records of judges' trials, one file a judge, and what a report says of a judge."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_lab.config import digest
+from rag_lab.evaluation.judge_result import JudgeCheck
+from rag_lab.evaluation.metric import model_name
+from rag_lab.home import home
+
+_LOG = logging.getLogger(__name__)
+_FOLDER = "judge_checks"
+_COMMAND = "rag-lab judge check"
+
+
+def save_check(check: JudgeCheck, folder: Path | None = None) -> Path:
+    """Write the record where `judge_banner` finds it, below `home()`; return its path."""
+    path = _record_path(check.identity, folder or home())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(check.to_json(), encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
+def load_check(judge: Mapping[str, Any] | str, folder: Path | None = None) -> JudgeCheck | None:
+    """Return the record of a judge's last trial, by identity or by `provider:name` (the latest); None without one."""
+    root = folder or home()
+    if not isinstance(judge, str):
+        return _read(_record_path(judge, root))
+    found = [check for path in (root / _FOLDER).glob("*.json") if (check := _read(path)) and check.judge == judge]
+    return max(found, key=lambda check: check.checked_at, default=None)
+
+
+def judge_banner(judge: Mapping[str, Any] | str, folder: Path | None = None) -> str:
+    """Return what a report says of a judge beside its scores: the verdict of its trial, or that there was none.
+
+    Args:
+        judge: the model's identity, or `provider:name` as a score has it; empty where nothing was judged.
+        folder: where records are kept; `home()` where None.
+    """
+    if not judge:
+        return ""
+    name = judge if isinstance(judge, str) else model_name(judge)
+    check = load_check(judge, folder)
+    if check is None:
+        return f"The judge {name} was not checked: run `{_COMMAND} {name}` before its scores are believed."
+    tried = f"{_COMMAND}, {check.n_questions} questions of {check.dataset}, {check.checked_at[:10]}"
+    return f"{check.verdict} ({tried})"
+
+
+def _record_path(identity: Mapping[str, Any], root: Path) -> Path:
+    return root / _FOLDER / f"{digest(dict(identity))}.json"
+
+
+def _read(path: Path) -> JudgeCheck | None:
+    if not path.is_file():
+        return None
+    try:
+        return JudgeCheck.from_json(path.read_text(encoding="utf-8"))
+    except ValueError:
+        _LOG.warning("%s is no record of a judge's trial: run `%s` again.", path, _COMMAND)
+        return None
