@@ -60,12 +60,12 @@ class Comparison:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Variants that failed, with the reason."""
+        """Variants that failed or were stopped by a limit, with the reason."""
         states = self.manifest.get("variants", {})
         return {
             plan.variant_id: str(states[plan.variant_id].get("reason") or "no reason was recorded")
             for plan in self.run.variants
-            if states.get(plan.variant_id, {}).get("status") == "failed"
+            if states.get(plan.variant_id, {}).get("status") in ("failed", "stopped")
         }
 
     @property
