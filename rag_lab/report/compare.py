@@ -101,6 +101,12 @@ class Comparison:
 
         return to_markdown(self)
 
+    def to_latex(self) -> str:
+        """Return the tables of scores and differences for LaTeX, with booktabs' rules."""
+        from rag_lab.report.comparison_tables import tables
+
+        return "\n\n".join(table.to_latex() for table in tables(self) if table.rows) + "\n"
+
     def _repr_html_(self) -> str:
         from rag_lab.report.html import overview_html
 
