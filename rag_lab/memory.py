@@ -101,10 +101,11 @@ def _is_free(database: sqlite3.Connection, key: str, me: tuple[str, int]) -> boo
     if database.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone():
         return False
     owner = database.execute("SELECT host, pid FROM claims WHERE key = ?", (key,)).fetchone()
-    return owner is None or owner == me or not _is_alive(*owner)
+    return owner is None or owner == me or not is_alive(*owner)
 
 
-def _is_alive(host: str, pid: int) -> bool:
+def is_alive(host: str, pid: int) -> bool:
+    """Tell whether a process still runs; one on another host counts as running."""
     if host != socket.gethostname():
         return True
     try:

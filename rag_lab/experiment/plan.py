@@ -12,6 +12,7 @@ from rag_lab.errors import DatasetError
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand
 from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.experiment.price_checks import limit_problems
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 from rag_lab.records import Question
@@ -130,4 +131,5 @@ def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
     needed = {(role, text) for config in configs for role, text in models_used(config).items()}
     if draft.config.judge is not None:
         needed.add(("judge", draft.config.judge))
-    return [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]
+    problems = [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]
+    return problems + limit_problems(draft.config.limits, needed)
