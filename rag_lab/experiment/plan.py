@@ -46,6 +46,7 @@ class Plan:
             variants=tuple(VariantPlan(v.variant_id, v.label, dict(v.changes)) for v in self.variants),
             questions=self.questions,
             answered=self.answered,
+            clusters=self.experiment.clusters,
         )
 
     def describe(self) -> str:
