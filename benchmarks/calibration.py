@@ -123,7 +123,7 @@ def main() -> None:
     kinds = [(name, declare) for name in FAMILIES for declare in ([False, True] if name == "clustered" else [False])]
     result = {
         "false_winners": [false_winners(name, declare, given.sweeps, given.seed) for name, declare in kinds],
-        "coverage": [coverage(name, n, given.sweeps, given.seed) for name in FAMILIES for n in SIZES],
+        "coverage": [coverage(name, n, 4 * given.sweeps, given.seed) for name in FAMILIES for n in SIZES],
         "power": [
             seen(name, lift, n, max(100, given.sweeps // 2), given.seed)
             for name in ("skewed", "tied", "binary")
