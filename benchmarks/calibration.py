@@ -117,21 +117,22 @@ docs/calibration.md`; `conclusions.md` defines the methods, `benchmarks/simulate
 
 {result["sweeps"]:,} A/A sweeps of each kind of scores, 16 variants that are the same but for chance, 100 questions.
 `false_winner` is the share of sweeps in which any variant is called better or worse than the baseline; it may be 0.05.
-`covered` is how often the interval of a difference holds zero. Clustered scores that are *not* declared show why declaring
-matters.
+`covered` is how often the interval of a difference holds zero. Clustered scores that are
+*not* declared show why declaring matters.
 
 {markdown(result["false_winners"])}
 
 ## Coverage of 95% intervals
 
-How often they hold the true mean, the true difference where there is none, and where there is one. The aim is 0.93 to 0.97.
+How often they hold the true mean, the true difference where there is none, and where there is one. The aim is
+0.93 to 0.97.
 
 {markdown(result["coverage"])}
 
 ## Power
 
-How often a true difference is called better: alone, and as the only real one of 15 comparisons (Holm); beside it what the
-formula of `statistics/power.py` says, by which the report advises how many questions to ask.
+How often a true difference is called better: alone, and as the only real one of 15 comparisons (Holm); beside
+it what the formula of `statistics/power.py` says, by which the report advises how many questions to ask.
 
 {markdown(result["power"])}
 """
