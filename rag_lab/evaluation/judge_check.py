@@ -24,6 +24,7 @@ from rag_lab.data.perturb import PERTURBATIONS
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_items import TrialItem, trial_items
 from rag_lab.evaluation.judge_record import judge_banner, load_check, save_check
+from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.evaluation.judge_result import ALL, Agreement, JudgeCheck, Objects, Telling
 from rag_lab.evaluation.metric import Metric, Tools, model_name
 from rag_lab.evaluation.ragas_metrics import make_metric
@@ -80,7 +81,7 @@ def check_judge(
     right = [item.trace for item in items if item.perturbation is None]
     tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, progress=progress)
     store = Memory(memory) if memory is not None else None
-    trials = [(metric, _score(metric, items, store, progress)) for metric in _telling_metrics(Tools(judge))]
+    trials = [(metric, _score(metric, items, store, progress)) for metric in _telling_metrics(Tools(judge, replies=JudgeReplies(judge, store)))]
     faithfulness, first = trials[0]
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
     scores = [*tried, *(score for _, found in trials for score in found), *second]

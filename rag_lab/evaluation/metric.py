@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from rag_lab.config import digest
+from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.models.base import ChatModel, Embedder
 from rag_lab.records import Score, Trace
 
@@ -37,14 +38,17 @@ class MetricInfo:
     low: float = 0.0
     high: float | None = 1.0
     higher_is_better: bool = True
+    translatable: bool = True  # False where a judge's prompts are in English, whatever language is asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The models that a metric may use."""
+    """The models that a metric may use, what the judge has said before, and the language it is asked in."""
 
     judge: ChatModel | None = None
     embedder: Embedder | None = None
+    replies: JudgeReplies | None = None  # of `judge`; metrics that share them ask nothing twice
+    language: str = ""  # of the examples in a judge's prompts, such as "german"; RAGAs' own where empty
 
 
 @dataclass(frozen=True, slots=True)

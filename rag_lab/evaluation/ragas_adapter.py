@@ -16,7 +16,7 @@ from ragas.llms.base import InstructorBaseRagasLLM
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeQueue
-from rag_lab.evaluation.judge_reply import JudgeError, Reply, read_reply, strict_schema
+from rag_lab.evaluation.judge_reply import JudgeError, Reply, UnusableReply, read_reply, strict_schema
 from rag_lab.models.base import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
@@ -29,11 +29,12 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     """What one score asks of the judge, with the calls and seconds it took.
 
     The first time a prompt is asked it is decoded greedily. Where RAGAs asks the same again (answer relevancy samples
-    three questions, context relevance retries) the reply is sampled with another seed, or it would be the same reply.
+    three questions, context relevance retries) or a reply was unusable, the reply is sampled with another seed, or it would be the same reply.
     """
 
-    def __init__(self, queue: JudgeQueue, repeat: int) -> None:
+    def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1) -> None:
         self.calls = 0
+        self._attempts = attempts
         self.seconds = 0.0
         self._queue = queue
         self._first_seed = _SEEDS_PER_REPEAT * repeat
@@ -56,11 +57,17 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         )
 
     async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
-        """Ask the judge, together with whatever other scores ask now.
+        """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable.
 
         Raises:
             JudgeError: if there is no usable reply.
         """
+        for _ in range(self._attempts - 1):
+            with suppress(UnusableReply):
+                return await self._ask(prompt, response_model)
+        return await self._ask(prompt, response_model)
+
+    async def _ask(self, prompt: str, response_model: type[Reply]) -> Reply:
         try:
             request = self._request(prompt, response_model)
             reply = await self._queue.ask(request)

@@ -70,21 +70,23 @@ def build_metric(name: str, tools: Tools) -> Metric:
     return metric
 
 
-def problems(names: Iterable[str], has_judge: bool, has_embedder: bool = True) -> list[str]:
+def problems(names: Iterable[str], has_judge: bool, has_embedder: bool = True, language: str = "") -> list[str]:
     """Return everything that is wrong with a list of metric names, one sentence each; empty where all is well."""
     names = list(names)
     found = [f"Metric {name!r} is named {n} times; name it once." for name, n in Counter(names).items() if n > 1]
     for name in dict.fromkeys(names):
         try:
-            needs = parse_name(name).info.needs
+            info = parse_name(name).info
         except ConfigError as error:
             found.append(str(error))
             continue
-        if "judge" in needs and not has_judge:
+        if language and not info.translatable:
+            found.append(f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language.")
+        if "judge" in info.needs and not has_judge:
             found.append(
                 f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out."
             )
-        if "embeddings" in needs and not has_embedder:
+        if "embeddings" in info.needs and not has_embedder:
             found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
     return found
 
