@@ -29,7 +29,7 @@ format: .venv/ready ## format the code
 	$(BIN)/ruff check --fix .
 
 lab: .venv/ready ## open JupyterLab on the notebooks
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --notebook-dir=. notebooks/01_tour.ipynb
 
 bench: .venv/ready ## measure speed and memory
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done

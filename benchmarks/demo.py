@@ -44,7 +44,9 @@ def resident_bytes(pid: int) -> int:
 def run(home: str, out: str) -> dict[str, float]:
     started, peak, done = time.perf_counter(), 0, threading.Event()
     environment = {**os.environ, "RAG_LAB_HOME": home}
-    process = subprocess.Popen([RAG_LAB, "sweep", "experiments/ablation.yaml", "--out", out], env=environment)
+    process = subprocess.Popen(
+        [RAG_LAB, "sweep", "experiments/ablation.yaml", "--jobs", "2", "--out", out], env=environment
+    )
 
     def watch() -> None:
         nonlocal peak

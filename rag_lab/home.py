@@ -5,7 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+NAME = ".rag_lab"
+_ROOT_MARKS = (NAME, ".git", "pyproject.toml")
+
 
 def home() -> Path:
-    """Return the workbench's folder: `$RAG_LAB_HOME`, else `.rag_lab` below the current folder. It may not exist."""
-    return Path(os.environ.get("RAG_LAB_HOME") or ".rag_lab").resolve()
+    """Return the workbench's folder: `$RAG_LAB_HOME`, else `.rag_lab` in the project around the current folder.
+
+    The project is the nearest folder, from the current one upwards, that has a `.rag_lab`, a `.git` or a
+    `pyproject.toml`; so a notebook, which runs in its own folder, shares what the command line remembers. Where there
+    is no project it is the current folder. The folder returned may not exist.
+    """
+    given = os.environ.get("RAG_LAB_HOME")
+    return Path(given).resolve() if given else _project(Path.cwd()) / NAME
+
+
+def _project(folder: Path) -> Path:
+    around = (place for place in (folder, *folder.parents) if any((place / mark).exists() for mark in _ROOT_MARKS))
+    return next(around, folder)

@@ -101,10 +101,11 @@ def _is_free(database: sqlite3.Connection, key: str, me: tuple[str, int]) -> boo
     if database.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone():
         return False
     owner = database.execute("SELECT host, pid FROM claims WHERE key = ?", (key,)).fetchone()
-    return owner is None or owner == me or not _is_alive(*owner)
+    return owner is None or owner == me or not is_alive(*owner)
 
 
-def _is_alive(host: str, pid: int) -> bool:
+def is_alive(host: str, pid: int) -> bool:
+    """Tell whether a process still runs; one on another host counts as running."""
     if host != socket.gethostname():
         return True
     try:
@@ -113,4 +114,13 @@ def _is_alive(host: str, pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether the process has ended and only waits for its parent to notice (as `/proc` tells, where there is one)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state == "Z"

@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab.config import digest
 from rag_lab.memory import Memory, batches
+from rag_lab.purpose import doing
 from rag_lab.records import StageRecord, Trace
 from rag_lab.stage import Outcome, Stage
 
@@ -92,7 +93,8 @@ def _compute_claimed(stage: Stage, claimed: Mapping[str, Trace], memory: Memory)
 
 def _compute(stage: Stage, wanted: Mapping[str, Trace]) -> dict[str, Outcome]:
     started = time.perf_counter()
-    outcomes = stage.run(list(wanted.values()))
+    with doing(stage.name):
+        outcomes = stage.run(list(wanted.values()))
     share_s = (time.perf_counter() - started) / len(wanted)
     timed = [o if o.seconds is not None else replace(o, seconds=share_s) for o in outcomes]
     return dict(zip(wanted, timed, strict=True))

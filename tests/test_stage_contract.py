@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 
 import pytest
 from doubles import Corpus, hits
-from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
 from rag_lab.answer.context import Assemble
 from rag_lab.answer.generate import Generate
@@ -21,6 +20,7 @@ from rag_lab.rerank.pairs import PairRerank
 from rag_lab.retrieval.dense import DenseSearch
 from rag_lab.retrieval.merge import Merge
 from rag_lab.run_stage import run_stage, stage_key
+from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
 REPLY = json.dumps({"class": "fuzzy", "rewritten": "oven trips", "hyde": True, "answer": "A7", "citations": [1]})
 RULE = dict.fromkeys(QUERY_CLASSES, True)

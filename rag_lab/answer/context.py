@@ -12,7 +12,7 @@ from rag_lab.models.base import ChatModel
 from rag_lab.records import Hit, Passage, Trace
 from rag_lab.stage import Outcome
 
-_SHRINK = 0.9  # a cut that is still too long is cut again by this factor
+_SHRINK = 0.95  # of the length that the token count suggests, since tokens are not spread evenly over a text
 _LEAST_CHARS = 40  # a shorter piece of a passage tells a reader nothing
 
 
@@ -38,7 +38,7 @@ class Assemble:
     def identity(self) -> Mapping[str, Any]:
         """Index (for the texts), the model that counts, and the budget."""
         return {
-            "version": 1,
+            "version": 2,
             "index": self.index.digest,
             "counter": self.counter.identity(),
             "final_k": self.final_k,
@@ -66,9 +66,10 @@ class Assemble:
         parent, child = self.index.parent(hit.parent_id), self.index.child(hit.chunk_id)
         whole = Passage(len(before) + 1, hit.parent_id, hit.source, hit.page, parent.start, parent.end, parent.text)
         centre = (child.start + child.end) // 2 - parent.start
-        passage, length = whole, len(whole.text)
-        while self._count([*before, passage]) > limit:
-            length = int(length * _SHRINK)
+        used = self._count(before)
+        passage = whole
+        while (count := self._count([*before, passage])) > limit:
+            length = int(len(passage.text) * _SHRINK * max(limit - used, 0) / (count - used))
             if length < _LEAST_CHARS:
                 return None
             passage = _window(whole, centre, length)

@@ -9,13 +9,14 @@ import typer
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
+    from rag_lab.experiment.run_folder import RunFolder
 
 DEMO = "experiments/ablation.yaml"
 Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Variants that run at the same time.")]
 
 
-def demo(out: Out = None, jobs: Jobs = 1) -> None:
+def demo(out: Out = None, jobs: Jobs = 2) -> None:
     """Run the demo, an ablation on the packaged data.
 
     It needs no key, no network and no GPU, takes some minutes, and ends with a report to open. If it is stopped
@@ -24,7 +25,10 @@ def demo(out: Out = None, jobs: Jobs = 1) -> None:
     from rag_lab.experiment.checkout import checkout_file
     from rag_lab.experiment.plan import plan
 
-    _run(plan(checkout_file(DEMO)), out, jobs)
+    run = _run(plan(checkout_file(DEMO)), out, jobs)
+    # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
+    if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
+        raise typer.Exit(1)
 
 
 def sweep(
@@ -60,13 +64,15 @@ def sweep(
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """
+    from rag_lab.experiment.finish import failures
     from rag_lab.experiment.plan import plan
 
     checked = plan(experiment)
     if dry_run:
         typer.echo(checked.describe())
         return
-    _run(checked, out, jobs)
+    if failures(_run(checked, out, jobs)):
+        raise typer.Exit(1)
 
 
 def report(
@@ -85,7 +91,8 @@ def report(
     typer.echo(f"Report: {write_report(run)}")
 
 
-def _run(checked: Plan, out: Path | None, jobs: int) -> None:
+def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
+    """Run a plan; say what failed in it, and where the report is."""
     from rag_lab.experiment.finish import failures
     from rag_lab.experiment.sweep import run_plan
 
@@ -96,14 +103,12 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> None:
     except KeyboardInterrupt:
         typer.echo("\nStopped. Start the same command again and it goes on where it was.", err=True)
         raise typer.Exit(130) from None
-    failed = failures(run)
-    for sentence in failed:
+    for sentence in failures(run):
         typer.echo(sentence, err=True)
     for name in ("report.html", "report.md"):
         if (run.path / name).is_file():
             typer.echo(f"Report: {run.path / name}")
-    if failed:
-        raise typer.Exit(1)
+    return run
 
 
 COMMANDS = (demo, sweep, report)

@@ -14,6 +14,7 @@ from rag_lab.evaluation.registry import build_metric, problems
 from rag_lab.evaluation.remembered import score_metric
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, Embedder
+from rag_lab.purpose import doing
 from rag_lab.records import Score, Trace
 
 
@@ -50,6 +51,7 @@ def evaluate(
     scores: list[Score] = []
     with tqdm(total=len(metrics) * len(traces), desc="scoring", unit="score", disable=not progress) as bar:
         for name in metrics:
-            scores += score_metric(build_metric(name, tools), traces, store, bar.update)
+            with doing(name):
+                scores += score_metric(build_metric(name, tools), traces, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores

@@ -21,12 +21,15 @@ _STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
 
 
 class Limits(Section):
-    """How much of the dataset is used; null is all of it."""
+    """How much of the dataset is used, and how much the sweep may use up, all its starts together; null is no limit."""
 
     questions: int | None = Field(None, ge=1, description="questions asked, a stratified sample")
     answers: int | None = Field(
         None, ge=0, description="questions answered; retrieval is measured on all that are asked"
     )
+    cost_usd: float | None = Field(None, gt=0, description="dollars for calls of chat models, by the price table")
+    calls: int | None = Field(None, ge=1, description="calls of chat models, the judge's included")
+    minutes: float | None = Field(None, gt=0, description="minutes that the sweep runs")
 
 
 class ExperimentConfig(Section):

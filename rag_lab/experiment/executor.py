@@ -9,7 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,17 @@ class Job:
     output: Path
     parameters: Mapping[str, Any]
     log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a job ended; `reason` is empty where it succeeded."""
+    """How a job ended; `reason` is empty where it succeeded. `vetoed`: it was not started, or ended early."""
 
     job: Job
     reason: str
     seconds: float
+    vetoed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,20 @@ class _Running:
     started: float
 
 
+Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it must not start or go on, or ""
+
+
 def execute(
-    jobs: Sequence[Job], n_jobs: int = 1, cwd: Path | None = None, poll: Callable[[], None] = lambda: None
+    jobs: Sequence[Job],
+    n_jobs: int = 1,
+    cwd: Path | None = None,
+    poll: Callable[[], None] = lambda: None,
+    veto: Veto = lambda job, runs: "",
 ) -> Iterator[Done]:
     """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
 
-    `poll` is called several times a second. Whatever ends the iteration early (Ctrl-C, say) ends the running processes.
+    `poll` and `veto` are called several times a second. Whatever ends the iteration early (Ctrl-C, say) ends the
+    running processes.
 
     Raises:
         ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
@@ -63,15 +73,30 @@ def execute(
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
-                running.append(_start(waiting.popleft(), cwd or Path.cwd(), n_jobs))
+                job = waiting.popleft()
+                if reason := veto(job, False):
+                    yield Done(job, reason, 0.0, vetoed=True)
+                else:
+                    running.append(_start(job, cwd or Path.cwd()))
             time.sleep(_POLL_S)
             poll()
-            for one in [one for one in running if one.process.poll() is not None]:
-                running.remove(one)
-                yield Done(one.job, _reason(one), time.monotonic() - one.started)
+            for one in list(running):
+                if (done := _ended(one, veto)) is not None:
+                    running.remove(one)
+                    yield done
     finally:
         for one in running:
             _stop(one.process)
+
+
+def _ended(one: _Running, veto: Veto) -> Done | None:
+    """Return how a job ended, ending it where it is vetoed; None while it runs."""
+    if one.process.poll() is not None:
+        return Done(one.job, _reason(one), time.monotonic() - one.started)
+    if reason := veto(one.job, True):
+        _stop(one.process)
+        return Done(one.job, reason, time.monotonic() - one.started, vetoed=True)
+    return None
 
 
 def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
@@ -95,7 +120,7 @@ def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
         raise ConfigError("; ".join(problems))
 
 
-def _start(job: Job, cwd: Path, n_jobs: int) -> _Running:
+def _start(job: Job, cwd: Path) -> _Running:
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with job.log.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -104,7 +129,7 @@ def _start(job: Job, cwd: Path, n_jobs: int) -> _Running:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=_environment(n_jobs),
+            env={**_environment(), **job.environment},
             start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
         )
     task = {
@@ -118,11 +143,9 @@ def _start(job: Job, cwd: Path, n_jobs: int) -> _Running:
     return _Running(job, process, time.monotonic())
 
 
-def _environment(n_jobs: int) -> dict[str, str]:
-    """Return this process's environment with one home for all, the cores shared out, and a quiet kernel."""
-    threads = str(max(1, (os.cpu_count() or 1) // n_jobs))
+def _environment() -> dict[str, str]:
+    """Return this process's environment with one home for all, and a quiet kernel."""
     return {
-        "OMP_NUM_THREADS": threads,
         **os.environ,
         "RAG_LAB_HOME": str(home()),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.limits import limits_used
 from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
@@ -20,7 +21,7 @@ def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: da
     from rag_lab.report.html import write_report
 
     counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
-    manifest = build_manifest(plan, states, counts, start)
+    manifest = build_manifest(plan, states, counts, start) | {"limits": limits_used(plan.experiment.limits, run)}
     write_json(run.path / DRAFT_FILE, manifest)
     try:
         write_report(run.path)
@@ -57,6 +58,7 @@ def failures(run: RunFolder) -> list[str]:
         for name, state in variants.items()
         if state["status"] == "failed"
     ]
+    told += [f"Variant {name}: {state['reason']}." for name, state in variants.items() if state["status"] == "stopped"]
     for name, state in variants.items():
         told += [
             f"Variant {name}: {n} of {state['traces']} questions failed at {stage}." for stage, n in _failed(state)

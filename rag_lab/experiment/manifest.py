@@ -24,10 +24,13 @@ _PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class VariantState:
-    """How a variant ended. `resumed`: its results were whole from an earlier start of the same sweep."""
+    """How a variant ended; `stopped` by a limit.
+
+    `resumed`: its results were whole from an earlier start of the same sweep.
+    """
 
     variant_id: str
-    status: Literal["ok", "failed"]
+    status: Literal["ok", "failed", "stopped"]
     reason: str = ""
     seconds: float = 0.0
     resumed: bool = False

@@ -12,6 +12,7 @@ from rag_lab.errors import DatasetError
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand
 from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.experiment.price_checks import limit_problems
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 from rag_lab.records import Question
@@ -78,11 +79,14 @@ def choose_questions(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids to ask and, among them, those to answer, both in the order of the dataset.
 
-    Samples are stratified and depend on the seed and the questions alone.
+    Samples are stratified and depend on the seed and the questions alone. A question that has no answer is asked only
+    where it is answered: retrieval cannot be measured on it.
     """
     asked = _sample(questions, experiment.limits.questions, experiment.seed)
     among = [question for question in questions if question.question_id in set(asked)]
-    return asked, _sample(among, experiment.limits.answers, experiment.seed)
+    answered = _sample(among, experiment.limits.answers, experiment.seed)
+    measured = {question.question_id for question in among if question.answerable} | set(answered)
+    return tuple(question_id for question_id in asked if question_id in measured), answered
 
 
 def _sample(questions: Sequence[Question], limit: int | None, seed: int) -> tuple[str, ...]:
@@ -127,4 +131,5 @@ def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
     needed = {(role, text) for config in configs for role, text in models_used(config).items()}
     if draft.config.judge is not None:
         needed.add(("judge", draft.config.judge))
-    return [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]
+    problems = [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]
+    return problems + limit_problems(draft.config.limits, needed)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
@@ -16,6 +19,7 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executor import Done, Job, execute
 from rag_lab.experiment.finish import finish
 from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.limits import Brake
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.run_folder import (
@@ -44,8 +48,8 @@ def sweep(
 ) -> RunFolder:
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
-    A sweep that was stopped goes on where it was when it is called again: variants that are whole are kept, and of the
-    others the memory holds every stage result and score that was paid for.
+    A sweep that was stopped, by hand or by one of its limits, goes on where it was when it is called again: variants
+    that are whole are kept, and of the others the memory holds every stage result and score that was paid for.
 
     Args:
         experiment_path: the experiment file.
@@ -102,16 +106,18 @@ def _run_variants(checked: Plan, run: RunFolder, notebook: Path, jobs: int, prog
     identities = run_identities(checked, notebook)
     states = {v: state for v, identity in identities.items() if (state := _resumed(run, v, identity))}
     missing = [variant for variant in checked.variants if variant.variant_id not in states]
-    todo = [_job(checked, run, variant, notebook) for variant in missing]
+    brake = Brake(run, checked.experiment.limits)
+    todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
     with tqdm(total=len(identities), initial=len(states), desc="variants", unit="variant", disable=not progress) as bar:
-        for done in execute(todo, jobs, poll=lambda: bar.set_postfix_str(_live(run, missing), refresh=True)):
-            state = _state(run, checked, done)
+        poll = partial(_show, bar, run, missing)
+        for done in execute(todo, jobs, poll=poll, veto=brake.veto):
+            state = brake.stopped(done) or _state(run, checked, done)
             states[state.variant_id] = state
             if state.status == "ok":
                 outcome = {"identity": identities[state.variant_id], "seconds": state.seconds}
                 write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
             else:
-                bar.write(f"{state.variant_id} failed: {state.reason}")
+                bar.write(f"{state.variant_id} {state.status}: {state.reason}")
             bar.update()
     return [states[variant_id] for variant_id in identities]
 
@@ -157,6 +163,10 @@ def _state(run: RunFolder, checked: Plan, done: Done) -> VariantState:
     elif not reason and record is not None and record["config_identity"] != asked:
         reason = f"The notebook ran another configuration than it was given; see {done.job.output}."
     return VariantState(done.job.name, "failed" if reason else "ok", reason, done.seconds, record=record)
+
+
+def _show(bar: Any, run: RunFolder, variants: Sequence[Variant]) -> None:
+    bar.set_postfix_str(_live(run, variants), refresh=True)
 
 
 def _live(run: RunFolder, variants: Sequence[Variant]) -> str:

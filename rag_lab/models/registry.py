@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from rag_lab.errors import ModelError
 from rag_lab.models.base import ChatModel, Embedder, PairScorer
+from rag_lab.models.metered import metered
 from rag_lab.models.providers import PROVIDERS, Kind, Provider, providers_of
 from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
 from rag_lab.models.spec import ModelSpec
@@ -21,10 +22,12 @@ _LOCK = threading.Lock()
 def chat_model(spec: str) -> ChatModel:
     """Return the chat model of this name, e.g. `llamacpp:smollm2`. Nothing is loaded before its first call.
 
+    In a sweep its calls are entered in the run's ledger.
+
     Raises:
         ModelError: if the name is malformed, or its provider or an option is unknown.
     """
-    return cast(ChatModel, _shared("chat", spec))
+    return metered(cast(ChatModel, _shared("chat", spec)), spec)
 
 
 def embedder(spec: str) -> Embedder:

@@ -60,12 +60,12 @@ class Comparison:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Variants that failed, with the reason."""
+        """Variants that failed or were stopped by a limit, with the reason."""
         states = self.manifest.get("variants", {})
         return {
             plan.variant_id: str(states[plan.variant_id].get("reason") or "no reason was recorded")
             for plan in self.run.variants
-            if states.get(plan.variant_id, {}).get("status") == "failed"
+            if states.get(plan.variant_id, {}).get("status") in ("failed", "stopped")
         }
 
     @property
@@ -100,6 +100,12 @@ class Comparison:
         from rag_lab.report.markdown import to_markdown
 
         return to_markdown(self)
+
+    def to_latex(self) -> str:
+        """Return the tables of scores and differences for LaTeX, with booktabs' rules."""
+        from rag_lab.report.comparison_tables import tables
+
+        return "\n\n".join(table.to_latex() for table in tables(self) if table.rows) + "\n"
 
     def _repr_html_(self) -> str:
         from rag_lab.report.html import overview_html

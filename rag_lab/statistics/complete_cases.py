@@ -4,19 +4,21 @@ The table has one row a (variant, question, metric, repeat), as in `scores.parqu
 `metric`, `repeat`, `value` (float, null where not scored), `status` (`scored`, `failed`, `not_applicable`), `reason`.
 Repeats are averaged within their question first: they are not further questions. A row marked `scored` without a finite
 value counts as failed. In the results, a number that cannot be told is None, so all columns have dtype object
-(`astype(float)` for plots).
+(`astype(float)` for plots). Numbers do not depend on the order of the rows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.statistics.corrections import holm
-from rag_lab.statistics.intervals import mean_intervals, paired_differences
+from rag_lab.statistics.corrections import Correction, corrected
+from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
+from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
 from rag_lab.statistics.randomization import N_PERMUTATIONS
 from rag_lab.statistics.verdict import verdict
 
@@ -26,13 +28,15 @@ SUMMARY_COLUMNS = (
 )
 COMPARISON_COLUMNS = (
     *("variant_id", "metric", "n", "difference", "low", "high", "p_value", "p_corrected"),
-    *("wins", "ties", "losses", "verdict"),
+    *("wins", "ties", "losses", "verdict", "against", "effect_size"),
 )
-_INPUT_COLUMNS = ("variant_id", "question_id", "metric", "value", "status", "reason")
-_CELL = ["variant_id", "metric"]
+Pairs = Literal["baseline", "all"]
+_FLIPS_PER_TEST = 40  # so that Holm's strictest step can still be met: p_corrected can fall to 1 / 40
 
 
-def summary(scores: pd.DataFrame, confidence: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def summary(
+    scores: pd.DataFrame, confidence: float = 0.95, seed: int = 0, clusters: Clusters | None = None
+) -> pd.DataFrame:
     """Return one row a (variant_id, metric), in order of first appearance.
 
     Columns:
@@ -45,12 +49,20 @@ def summary(scores: pd.DataFrame, confidence: float = 0.95, seed: int = 0) -> pd
         worst, best: the mean if every failed row had scored 0, or 1; None for a metric outside [0, 1]
         reason: why a number is missing or weak, else empty
 
+    Args:
+        scores: the table.
+        confidence: of the intervals.
+        seed: of the resamples.
+        clusters: resampled as a whole, where given; a question that is not named is a cluster of its own.
+
     Raises:
         ConfigError: if a column of the table is missing.
     """
-    questions = _per_question(scores)
-    cells = list(questions.groupby(_CELL, sort=False))
-    intervals = mean_intervals([_numbers(cell["mean"]) for _, cell in cells], confidence, seed)
+    questions = per_question(scores)
+    cells = list(questions.groupby(CELL, sort=False))
+    asked = [cell.loc[cell["scored"], "question_id"] for _, cell in cells]
+    groups = None if clusters is None else [cluster_labels(ids, clusters) for ids in asked]
+    intervals = mean_intervals([numbers(cell["mean"]) for _, cell in cells], confidence, seed, groups)
     reasons = _commonest_reasons(scores)
     rows = []
     for (key, cell), interval in zip(cells, intervals, strict=True):
@@ -59,63 +71,91 @@ def summary(scores: pd.DataFrame, confidence: float = 0.95, seed: int = 0) -> pd
         counts = (len(cell), scored, failed, len(cell) - scored - failed)
         reason = interval.reason if scored else reasons.get(key, interval.reason)
         rows.append((*key, *counts, interval.mean, interval.low, interval.high, *_limits(cell), reason))
-    return _frame(rows, SUMMARY_COLUMNS)
+    return frame(rows, SUMMARY_COLUMNS)
 
 
-def comparisons(scores: pd.DataFrame, baseline: str, confidence: float = 0.95, seed: int = 0) -> pd.DataFrame:
-    """Return one row a (variant_id other than `baseline`, metric), in order of first appearance.
+def comparisons(
+    scores: pd.DataFrame,
+    baseline: str,
+    confidence: float = 0.95,
+    seed: int = 0,
+    *,
+    pairs: Pairs = "baseline",
+    correction: Correction = "holm",
+    clusters: Clusters | None = None,
+    noise_floors: Mapping[str, float] | None = None,
+) -> pd.DataFrame:
+    """Return one row a (variant_id, metric, against), in order of first appearance.
 
     Columns:
         variant_id, metric
-        n: questions that both the variant and the baseline have a score for; all that follows is over these
-        difference: mean of variant minus baseline
-        low, high: its BCa bootstrap interval
+        n: questions that both the variant and `against` have a score for; all that follows is over these
+        difference: mean of variant minus `against`
+        low, high: its bootstrap interval (expanded percentile, see `bootstrap`)
         p_value: two-sided sign-flip test
-        p_corrected: after Holm, over all rows of this table
+        p_corrected: after `correction`, over all rows of this table
         wins, ties, losses: questions on which the variant is above, equal, below
         verdict: `better`, `worse`, or a sentence that says why neither can be said (see `verdict`)
+        against: the baseline; with all pairs, the one of the two that comes first (the baseline before all)
+        effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
+
+    Args:
+        scores: the table.
+        baseline: the variant_id of the baseline.
+        confidence: of the intervals.
+        seed: of the resamples and of the flips.
+        pairs: every variant against the `baseline`, or `all` pairs.
+        correction: `holm`, `bh` (Benjamini-Hochberg) or `none`.
+        clusters: resampled and flipped as a whole; a question that is not named is a cluster of its own.
+        noise_floors: by metric (see `noise`); no smaller difference is called one.
 
     Raises:
-        ConfigError: if `baseline` is no variant of the table, or a column of the table is missing.
+        ConfigError: if `baseline` is no variant of the table, a column is missing, or an option is unknown.
     """
-    questions = _per_question(scores)
-    variants = list(dict.fromkeys(scores["variant_id"]))
+    variants = list(dict.fromkeys(scores["variant_id"])) if "variant_id" in scores else []
+    questions = per_question(scores)
     if baseline not in variants:
         raise ConfigError(unknown_name("baseline variant", baseline, map(str, variants)))
-    cells = {key: cell.set_index("question_id")["mean"].dropna() for key, cell in questions.groupby(_CELL, sort=False)}
-    keys = [(variant_id, metric) for variant_id, metric in cells if variant_id != baseline]
-    pairs = [_both(cells[key], cells.get((baseline, key[1]))) for key in keys]
-    # Enough flips that Holm's strictest step can still be met: p_corrected can fall to about 0.01.
-    differences = paired_differences(pairs, confidence, seed, max(N_PERMUTATIONS, 100 * len(pairs)))
-    corrected = holm([difference.p_value for difference in differences])
-    n_tested = sum(p_value is not None for p_value in corrected)
-    rows = [
-        (*key, d.n, d.mean, d.low, d.high, d.p_value, p, d.wins, d.ties, d.losses, verdict(d, p, n_tested))
-        for key, d, p in zip(keys, differences, corrected, strict=True)
+    if pairs not in ("baseline", "all"):
+        raise ConfigError(unknown_name("choice of pairs", pairs, ("baseline", "all")))
+    cells: dict[Any, pd.Series[float]] = {
+        key: cell.set_index("question_id")["mean"].dropna() for key, cell in questions.groupby(CELL, sort=False)
+    }
+    keys = _keys(list(cells), [baseline, *(v for v in variants if v != baseline)], pairs)
+    shared = [_both(cells[variant, metric], cells.get((against, metric))) for variant, metric, against in keys]
+    groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
+    flips = max(N_PERMUTATIONS, _FLIPS_PER_TEST * len(keys))
+    differences = paired_differences([(a, b) for _, a, b in shared], confidence, seed, flips, groups)
+    return _table(keys, differences, correction, noise_floors or {})
+
+
+def _keys(cells: Sequence[tuple[Any, Any]], variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any, Any]]:
+    """Return (variant, metric, against) of every comparison."""
+    if pairs == "baseline":
+        return [(variant, metric, variants[0]) for variant, metric in cells if variant != variants[0]]
+    metrics = list(dict.fromkeys(metric for _, metric in cells))
+    return [
+        (later, metric, earlier)
+        for earlier, later in combinations(variants, 2)
+        for metric in metrics
+        if (later, metric) in cells
     ]
-    return _frame(rows, COMPARISON_COLUMNS)
 
 
-def _per_question(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a (variant_id, metric, question_id): scored, failed (any repeat), mean, worst, best."""
-    missing = [column for column in _INPUT_COLUMNS if column not in scores.columns]
-    if missing:
-        raise ConfigError(f"The table of scores lacks the columns {', '.join(missing)}; give one as in scores.parquet.")
-    value = pd.to_numeric(scores["value"]).astype(float)
-    scored = (scores["status"] == "scored") & np.isfinite(value)
-    failed = scores["status"].isin(["scored", "failed"]) & ~scored
-    rows = scores[[*_CELL, "question_id"]].assign(
-        scored=scored,
-        failed=failed,
-        mean=value.where(scored),
-        worst=value.where(scored).mask(failed, 0.0),
-        best=value.where(scored).mask(failed, 1.0),
-        smallest=value.where(scored),
-        largest=value.where(scored),
-    )
-    how = {"scored": "any", "failed": "any", "mean": "mean", "worst": "mean", "best": "mean"}
-    grouped = rows.groupby([*_CELL, "question_id"], sort=False, observed=True)
-    return grouped.agg({**how, "smallest": "min", "largest": "max"}).reset_index()
+def _table(
+    keys: Sequence[tuple[Any, Any, Any]],
+    differences: Sequence[PairedDifference],
+    correction: Correction,
+    noise_floors: Mapping[str, float],
+) -> pd.DataFrame:
+    p_values = corrected([difference.p_value for difference in differences], correction)
+    n_tested = sum(p_value is not None for p_value in p_values) if correction != "none" else 1
+    rows = []
+    for (variant, metric, against), d, p in zip(keys, differences, p_values, strict=True):
+        said = verdict(d, p, n_tested, noise_floors.get(metric))
+        numbers_of_d = (d.n, d.mean, d.low, d.high, d.p_value, p, d.wins, d.ties, d.losses)
+        rows.append((variant, metric, *numbers_of_d, said, against, d.effect_size))
+    return frame(rows, COMPARISON_COLUMNS)
 
 
 def _limits(cell: pd.DataFrame) -> tuple[float | None, float | None]:
@@ -124,27 +164,19 @@ def _limits(cell: pd.DataFrame) -> tuple[float | None, float | None]:
     judged = cell[cell["scored"] | cell["failed"]]
     if outside.any() or judged.empty:
         return None, None
-    return float(judged["worst"].mean()), float(judged["best"].mean())
+    return exact_mean(judged["worst"]), exact_mean(judged["best"])
 
 
-def _both(ours: pd.Series[float], theirs: pd.Series[float] | None) -> tuple[list[float], list[float]]:
-    """Return the scores of the questions that both have, in one order."""
+def _both(ours: pd.Series[float], theirs: pd.Series[float] | None) -> tuple[Sequence[Any], list[float], list[float]]:
+    """Return the questions that both have, and the scores of both, in one order."""
     if theirs is None:
-        return [], []
+        return [], [], []
     shared = ours.index.intersection(theirs.index)
-    return _numbers(ours[shared]), _numbers(theirs[shared])
-
-
-def _numbers(column: pd.Series[float]) -> list[float]:
-    return [float(value) for value in column.dropna()]
+    return list(shared), numbers(ours[shared]), numbers(theirs[shared])
 
 
 def _commonest_reasons(scores: pd.DataFrame) -> dict[Any, str]:
     """Return the most frequent reason of each (variant_id, metric) among the rows without a score."""
     reasons = scores["reason"].astype(object).fillna("").astype(str)
     rows = scores.assign(reason=reasons)[(scores["status"] != "scored") & (reasons != "")]
-    return {key: str(cell["reason"].mode().iloc[0]) for key, cell in rows.groupby(_CELL, sort=False)}
-
-
-def _frame(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(columns), dtype=object)
+    return {key: str(cell["reason"].mode().iloc[0]) for key, cell in rows.groupby(CELL, sort=False)}

@@ -3,6 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
+
+from rag_lab.errors import ConfigError, unknown_name
+
+Correction = Literal["holm", "bh", "none"]
+
+
+def corrected(p_values: Sequence[float | None], method: Correction = "holm") -> list[float | None]:
+    """Return the p-values adjusted by `method`; a None (nothing was tested) stays None and is not in the family.
+
+    Raises:
+        ConfigError: if there is no such method.
+    """
+    if method not in get_args(Correction):
+        raise ConfigError(unknown_name("correction", method, get_args(Correction)))
+    if method == "none":
+        return list(p_values)
+    return holm(p_values) if method == "holm" else benjamini_hochberg(p_values)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -17,4 +35,19 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     for rank, (p_value, index) in enumerate(tested):
         floor = max(floor, min(1.0, p_value * (len(tested) - rank)))
         adjusted[index] = floor
+    return adjusted
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the step-up adjusted p-values of Benjamini and Hochberg (1995), "Controlling the False Discovery Rate".
+
+    Of the findings below a level, at most that share is false on average: weaker than Holm, for screening many
+    variants. It holds for independent tests and for positively dependent ones, as those against one baseline are.
+    """
+    tested = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    ceiling = 1.0
+    for rank, (p_value, index) in reversed(list(enumerate(tested, 1))):
+        ceiling = min(ceiling, p_value * len(tested) / rank)
+        adjusted[index] = ceiling
     return adjusted

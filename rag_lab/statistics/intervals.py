@@ -1,24 +1,26 @@
 """Intervals of means and tests of paired differences; no input leads to a NaN.
 
 Both depend on the values alone, not on their order, and swapping the two sides of a comparison mirrors it exactly.
+Clusters, where given, name for each value the group of values that are not independent of each other.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab.statistics.bootstrap import bca_bounds
+from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
 from rag_lab.statistics.randomization import N_PERMUTATIONS, sign_flip_p_values
+from rag_lab.statistics.units import Units, units
 
 TIE = 1e-12  # differences smaller than this are rounding
 
 Floats = npt.NDArray[np.float64]
+Sample = Sequence[float] | Floats
+Clusters = Sequence[Sequence[Hashable]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,15 @@ class PairedDifference:
     n: int
     sd: float | None = None  # standard deviation of a - b; None where n < 2
     reason: str = ""
+    standard_error: float | None = None  # of the mean, robust to clusters; None with fewer than two of them
+
+    @property
+    def effect_size(self) -> float | None:
+        """Cohen's d_z (1988, section 2.3.5): mean / standard deviation of the differences; None without spread."""
+        return self.mean / self.sd if self.mean is not None and self.sd else None
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95, seed: int = 0) -> Interval:
+def mean_interval(values: Sample, confidence: float = 0.95, seed: int = 0) -> Interval:
     """Return the mean of `values` and its BCa bootstrap interval.
 
     Raises:
@@ -62,20 +70,16 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95, seed: int =
 
 
 def mean_intervals(
-    samples: Sequence[Sequence[float] | Floats], confidence: float = 0.95, seed: int = 0
+    samples: Sequence[Sample], confidence: float = 0.95, seed: int = 0, clusters: Clusters | None = None
 ) -> list[Interval]:
-    """Return `mean_interval` of each sample, in order; samples of one size share their resamples."""
-    columns = [_finite(values) for values in samples]
-    results: dict[int, Interval] = {}
-    for members in _by_size(columns):
-        found = _intervals([columns[index] for index in members], confidence, seed)
-        results.update(zip(members, found, strict=True))
-    return [results[index] for index in range(len(columns))]
+    """Return `mean_interval` of each sample, in order; all samples share their resamples."""
+    columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
+    distinct = _distinct(columns, confidence)
+    bounds = dict(zip([column.key for column in distinct], _bca(distinct, confidence, seed), strict=True))
+    return [_interval(column, bounds.get(column.key)) for column in columns]
 
 
-def paired_difference(
-    a: Sequence[float], b: Sequence[float], confidence: float = 0.95, seed: int = 0
-) -> PairedDifference:
+def paired_difference(a: Sample, b: Sample, confidence: float = 0.95, seed: int = 0) -> PairedDifference:
     """Return the mean of a - b with its interval and p-value; a[i] and b[i] belong to the same question.
 
     Raises:
@@ -85,96 +89,95 @@ def paired_difference(
 
 
 def paired_differences(
-    pairs: Sequence[tuple[Sequence[float], Sequence[float]]],
+    pairs: Sequence[tuple[Sample, Sample]],
     confidence: float = 0.95,
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
+    clusters: Clusters | None = None,
 ) -> list[PairedDifference]:
-    """Return `paired_difference` of each pair of samples, in order; pairs of one size share their resamples."""
-    columns = [_difference(a, b) for a, b in pairs]
+    """Return `paired_difference` of each pair of samples, in order; all pairs share their resamples and flips.
+
+    The interval is the expanded percentile interval (see `bootstrap.expanded_percentile_bounds`).
+    """
+    values = [_difference(a, b) for a, b in pairs]
+    columns = [units(column, None if clusters is None else clusters[i]) for i, column in enumerate(values)]
     flips = [_is_mirrored(column) for column in columns]
-    canonical = [np.sort(-column) if flip else column for column, flip in zip(columns, flips, strict=True)]
-    intervals = mean_intervals(canonical, confidence, seed)
-    p_values = _p_values(canonical, seed, n_permutations)
+    canonical = [column.mirrored() if flip else column for column, flip in zip(columns, flips, strict=True)]
+    distinct = _distinct(canonical, confidence)
+    bounds = dict(zip([column.key for column in distinct], _percentile(distinct, confidence, seed), strict=True))
+    p_values = sign_flip_p_values([column.sums for column in canonical], seed, n_permutations)
     return [
-        _paired(column, interval, p_value, flip)
-        for column, interval, p_value, flip in zip(canonical, intervals, p_values, flips, strict=True)
+        _paired(values[i], canonical[i], bounds.get(canonical[i].key), float(p_values[i]), flips[i])
+        for i in range(len(pairs))
     ]
 
 
-def _paired(column: Floats, interval: Interval, p_value: float | None, flip: bool) -> PairedDifference:
+def _paired(
+    values: Floats, column: Units, bounds: tuple[float, float, bool] | None, p_value: float, flip: bool
+) -> PairedDifference:
     """Put the result for a canonical column together; `flip` tells that it is the mirror image of a - b."""
-    mean, low, high = interval.mean, interval.low, interval.high
-    wins, losses = int((column > 0).sum()), int((column < 0).sum())
+    found = _interval(column, bounds)
+    mean, low, high = found.mean, found.low, found.high
     if flip:
         mean, low, high = _negative(mean), _negative(high), _negative(low)
-        wins, losses = losses, wins
-    n = len(column)
-    sd = float(np.std(column, ddof=1)) if n > 1 else None
-    return PairedDifference(mean, low, high, p_value, wins, n - wins - losses, losses, n, sd, interval.reason)
+    n, wins, losses = len(values), int((values > 0).sum()), int((values < 0).sum())
+    sd = float(np.std(np.sort(-values if flip else values), ddof=1)) if n > 1 else None
+    p = p_value if n else None
+    se = column.standard_error if n else None
+    return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se)
 
 
-def _intervals(columns: list[Floats], confidence: float, seed: int) -> list[Interval]:
-    """Return the intervals of columns of one size."""
+def _interval(column: Units, bounds: tuple[float, float, bool] | None) -> Interval:
+    n = int(column.counts.sum())
+    if n == 0:
+        return Interval(None, None, None, 0, "no value")
+    if bounds is None:
+        what = "one value" if n == 1 else f"one cluster of {n} values"
+        return Interval(column.mean, None, None, n, f"{what} has no interval")
+    low, high, is_bca = bounds
+    averages = column.sums / column.counts
+    if averages.max() - averages.min() <= TIE:
+        what = f"all {n} values" if n == len(averages) else f"the means of all {len(averages)} clusters"
+        return Interval(column.mean, column.mean, column.mean, n, f"{what} are equal, so the bootstrap sees no spread")
+    return Interval(column.mean, low, high, n, "" if is_bca else "percentile interval, since BCa is undefined here")
+
+
+def _distinct(columns: Sequence[Units], confidence: float) -> list[Units]:
+    """Return the samples that have an interval, each content once, in an order of their own.
+
+    Equal samples get equal results, and the last digit does not depend on the order of the samples either.
+    """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    n = len(columns[0])
-    if n == 0:
-        return [Interval(None, None, None, 0, "no value")] * len(columns)
-    means = [math.fsum(column) / n for column in columns]
-    if n == 1:
-        return [Interval(mean, None, None, 1, "one value has no interval") for mean in means]
-    lows, highs, defined = bca_bounds(np.column_stack(columns), confidence, seed)
-    return [
-        _interval(column, mean, float(low), float(high), bool(is_bca))
-        for column, mean, low, high, is_bca in zip(columns, means, lows, highs, defined, strict=True)
-    ]
+    found = {column.key: column for column in columns if len(column.sums) > 1}
+    return [found[key] for key in sorted(found)]
 
 
-def _interval(column: Floats, mean: float, low: float, high: float, is_bca: bool) -> Interval:
-    n = len(column)
-    if column[-1] - column[0] <= TIE:
-        return Interval(mean, mean, mean, n, f"all {n} values are equal, so the bootstrap sees no spread")
-    return Interval(mean, low, high, n, "" if is_bca else "percentile interval, since BCa is undefined here")
+def _bca(columns: list[Units], confidence: float, seed: int) -> list[tuple[float, float, bool]]:
+    if not columns:
+        return []
+    low, high, defined = bca_bounds(columns, confidence, seed)
+    return list(zip(low.tolist(), high.tolist(), defined.tolist(), strict=True))
 
 
-def _p_values(columns: list[Floats], seed: int, n_permutations: int) -> list[float | None]:
-    results: list[float | None] = [None] * len(columns)
-    for members in _by_size(columns):
-        if len(columns[members[0]]) == 0:
-            continue
-        by_magnitude = [columns[index][np.argsort(np.abs(columns[index]), kind="stable")] for index in members]
-        found = sign_flip_p_values(np.column_stack(by_magnitude), seed, n_permutations)
-        for index, p_value in zip(members, found, strict=True):
-            results[index] = float(p_value)
-    return results
+def _percentile(columns: list[Units], confidence: float, seed: int) -> list[tuple[float, float, bool]]:
+    if not columns:
+        return []
+    low, high = expanded_percentile_bounds(columns, confidence, seed)
+    return [(*ends, True) for ends in zip(low.tolist(), high.tolist(), strict=True)]
 
 
-def _finite(values: Sequence[float] | Floats) -> Floats:
-    """Return `values` sorted."""
-    column = np.sort(np.asarray(values, dtype=np.float64))
-    if not np.isfinite(column).all():
-        raise ValueError("values must be finite numbers; leave out what was not scored")
-    return column
-
-
-def _difference(a: Sequence[float], b: Sequence[float]) -> Floats:
+def _difference(a: Sample, b: Sample) -> Floats:
     if len(a) != len(b):
         raise ValueError(f"paired samples must have one length, got {len(a)} and {len(b)}")
-    column = _finite(np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64))
+    column = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     return np.where(np.abs(column) <= TIE, 0.0, column)
 
 
-def _is_mirrored(column: Floats) -> bool:
+def _is_mirrored(column: Units) -> bool:
     """Tell whether the mirror image is the one to compute on, so that a swap of sides gives the mirrored result."""
-    return bool(tuple(np.sort(-column)) > tuple(column))
-
-
-def _by_size(columns: Sequence[Floats]) -> list[list[int]]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    for index, column in enumerate(columns):
-        groups[len(column)].append(index)
-    return list(groups.values())
+    mirror = column.mirrored()
+    return (tuple(mirror.sums), tuple(mirror.counts)) > (tuple(column.sums), tuple(column.counts))
 
 
 def _negative(value: float | None) -> float | None:

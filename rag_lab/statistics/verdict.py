@@ -11,28 +11,35 @@ from rag_lab.statistics.randomization import smallest_n
 
 ALPHA = 0.05
 POWER = 0.8
+MOST_QUESTIONS = 100_000  # beyond this a number of questions is no advice
 CANNOT_TELL = "the data cannot tell"
 
 
-def verdict(difference: PairedDifference, p_corrected: float | None, n_comparisons: int) -> str:
+def verdict(
+    difference: PairedDifference, p_corrected: float | None, n_comparisons: int, noise_floor: float | None = None
+) -> str:
     """Return `better`, `worse`, or a sentence that says why neither can be said.
 
-    `better` and `worse` (a larger score is better) need a corrected p-value below 0.05 and an interval off zero.
-    Otherwise the sentence names the number of questions that would settle a difference of the size seen.
+    `better` and `worse` (a larger score is better) need a corrected p-value below 0.05, an interval off zero, and,
+    where a noise floor was measured, a difference above it. Otherwise the sentence names the number of questions that
+    would settle a difference of the size seen.
     """
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or p_corrected is None:
         return "no question has a score under both"
     if low is None or high is None:
-        return f"{CANNOT_TELL}: only one question has a score under both"
+        return f"{CANNOT_TELL}: only {_lone(difference)} under both"
     if difference.ties == difference.n:
         return f"no difference on any of the {difference.n} questions"
+    if noise_floor is not None and abs(mean) < noise_floor:
+        return f"{CANNOT_TELL}: a difference of {mean:+.3g} is below the noise floor of {noise_floor:.3g}"
     if p_corrected < ALPHA and (low > 0 or high < 0):
         return "better" if mean > 0 else "worse"
     needed = questions_needed(difference, n_comparisons)
     if needed is None:
         return f"{CANNOT_TELL}: wins and losses cancel out over {difference.n} questions"
-    return f"{CANNOT_TELL}: about {needed:,} questions would settle a difference of {mean:+.3g}"
+    count = f"about {needed:,}" if needed <= MOST_QUESTIONS else f"more than {MOST_QUESTIONS:,}"
+    return f"{CANNOT_TELL}: {count} questions would settle a difference of {mean:+.3g}"
 
 
 def questions_needed(difference: PairedDifference, n_comparisons: int) -> int | None:
@@ -40,14 +47,19 @@ def questions_needed(difference: PairedDifference, n_comparisons: int) -> int | 
 
     n = ((z_alpha + z_power) * sd / |mean|) ** 2 for a two-sided test at 0.05 / n_comparisons (Holm's strictest step)
     with power 0.8, at least the smallest number with which the sign-flip test can get there, rounded up to two digits.
+    sd is that of independent questions: where questions come in clusters, it holds the design effect.
     """
-    mean, sd = difference.mean, difference.sd
-    if mean is None or sd is None or abs(mean) <= 1e-9 * sd:
+    mean, error = difference.mean, difference.standard_error
+    if mean is None or error is None or abs(mean) <= 1e-9 * error * math.sqrt(difference.n):
         return None
     alpha = ALPHA / max(1, n_comparisons)
     z = float(ndtri(1 - alpha / 2) + ndtri(POWER))
-    by_power = math.ceil((z * sd / abs(mean)) ** 2)
+    by_power = math.ceil((z * error * math.sqrt(difference.n) / abs(mean)) ** 2 * (1 - 1e-12))
     return _round_up(max(by_power, smallest_n(alpha), difference.n + 1))
+
+
+def _lone(difference: PairedDifference) -> str:
+    return "one question has a score" if difference.n == 1 else f"one cluster ({difference.n} questions) has scores"
 
 
 def _round_up(number: int) -> int:

@@ -98,6 +98,8 @@ def test_the_assistant_says_every_key_so_that_it_teaches_and_is_the_default():
     assert yaml.safe_load(path.read_text()) == PipelineConfig().model_dump()
 
 
-@pytest.mark.parametrize("path", checkout_file("experiments/presets").glob("*.yaml"), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(checkout_file("experiments/presets").glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_every_preset_is_a_pipeline(path):
     assert PipelineConfig.load(path)

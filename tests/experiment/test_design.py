@@ -26,7 +26,7 @@ designs = st.sampled_from(["grid", "one_factor"])
 
 
 @given(factors, designs)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_variants_are_distinct_and_their_ids_are_safe_names_of_folders(factors, design):
     variants = expand(PipelineConfig(), factors, design).variants
     assert len({v.config.identity for v in variants}) == len(variants)
@@ -35,7 +35,7 @@ def test_variants_are_distinct_and_their_ids_are_safe_names_of_folders(factors, 
 
 
 @given(factors, designs)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_first_values_are_the_baseline_and_changes_lead_from_it_to_each_variant(factors, design):
     expansion = expand(PipelineConfig(), factors, design)
     first = {key: values[0] for key, values in factors.items()}
@@ -49,7 +49,7 @@ def test_the_first_values_are_the_baseline_and_changes_lead_from_it_to_each_vari
 
 
 @given(factors)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_grid_holds_every_combination_and_says_which_are_the_same(factors):
     expansion = expand(PipelineConfig(), factors, "grid")
     wanted = [

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig, dotted_keys
@@ -19,11 +19,13 @@ configs = st.builds(
 
 
 @given(configs)
+@settings(deadline=None)
 def test_parameters_and_the_rest_give_the_configuration_back(config):
     assert from_parameters(config, to_parameters(config)) == config
 
 
 @given(configs, configs)
+@settings(deadline=None)
 def test_parameters_win_over_what_they_are_put_into(base, config):
     merged = from_parameters(base, to_parameters(config)).flat()
     named = set(NAMES.values())

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap
+from scipy.stats import bootstrap, t
 
-from rag_lab.statistics.bootstrap import bca_bounds
+from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
+from rag_lab.statistics.units import Units, units
+
+
+def columns(samples: np.ndarray) -> list[Units]:
+    return [units(column) for column in samples.T]
 
 
 @pytest.mark.parametrize("n", [30, 100, 400])
 def test_agrees_with_scipy(n: int) -> None:
-    samples = np.sort(np.random.default_rng(n).beta(0.5, 2, (n, 3)), axis=0)
-    low, high, defined = bca_bounds(samples, 0.9, seed=0)
+    samples = np.random.default_rng(n).beta(0.5, 2, (n, 3))
+    low, high, defined = bca_bounds(columns(samples), 0.9, seed=0)
     assert defined.all()
     for column in range(3):
         theirs = bootstrap((samples[:, column],), np.mean, confidence_level=0.9, rng=1).confidence_interval
@@ -21,19 +26,37 @@ def test_agrees_with_scipy(n: int) -> None:
 
 def test_a_column_does_not_depend_on_its_neighbours() -> None:
     samples = np.random.default_rng(0).random((50, 4))
-    together = bca_bounds(samples, 0.95, seed=3)
-    alone = bca_bounds(samples[:, 2:3], 0.95, seed=3)
+    together = bca_bounds([*columns(samples), units(np.random.default_rng(1).random(80))], 0.95, seed=3)
+    alone = bca_bounds(columns(samples[:, 2:3]), 0.95, seed=3)
     for ours, theirs in zip(together, alone, strict=True):
         assert ours[2] == pytest.approx(theirs[0], abs=1e-12)
 
 
 def test_no_spread_is_told() -> None:
-    low, high, defined = bca_bounds(np.full((5, 1), 0.25), 0.95, seed=0)
+    low, high, defined = bca_bounds(columns(np.full((5, 1), 0.25)), 0.95, seed=0)
     assert (low[0], high[0], defined[0]) == (0.25, 0.25, False)
 
 
 def test_covers_the_true_mean_about_as_often_as_it_says() -> None:
     samples = np.random.default_rng(7).exponential(1.0, (60, 400))
-    low, high, _ = bca_bounds(samples, 0.9, seed=0)
+    low, high, _ = bca_bounds(columns(samples), 0.9, seed=0)
     covered = ((low <= 1.0) & (high >= 1.0)).mean()
     assert 0.84 <= covered <= 0.94  # 0.9, less what a skewed sample of 60 costs, plus or minus 3 standard errors
+
+
+def test_expanded_percentiles_are_students_t_for_well_behaved_values() -> None:
+    values = np.random.default_rng(2).normal(0, 1, 15)
+    low, high = expanded_percentile_bounds([units(values)], 0.95, seed=0)
+    theirs = t.interval(0.95, 14, values.mean(), values.std(ddof=1) / np.sqrt(15))
+    assert (low[0], high[0]) == pytest.approx(theirs, abs=0.07)
+    assert high[0] - low[0] == pytest.approx(theirs[1] - theirs[0], rel=0.06)
+
+
+@pytest.mark.parametrize("repeated", [2, 5])
+def test_clusters_of_copies_say_no_more_than_one_of_each(repeated: int) -> None:
+    values = np.random.default_rng(4).random(40)
+    copies = units(np.repeat(values, repeated), list(np.repeat(np.arange(40), repeated)))
+    clustered = expanded_percentile_bounds([copies], 0.95, seed=0)
+    alone = expanded_percentile_bounds([units(values)], 0.95, seed=0)
+    assert np.ravel(clustered) == pytest.approx(np.ravel(alone))
+    assert copies.standard_error == pytest.approx(units(values).standard_error)

@@ -1,0 +1,34 @@
+"""`rag-lab compare`: what a run says, in the terminal or for a paper; and two runs of the same questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    run: Annotated[Path, typer.Argument(help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN")],
+    other: Annotated[
+        Path | None, typer.Argument(help="Another run of the same questions.", metavar="[RUN]", show_default=False)
+    ] = None,
+    format: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+) -> None:
+    """Compare the variants of a run, or of two runs.
+
+    Means with intervals and how many questions were scored; differences from the baseline with a verdict. Two runs are
+    compared on the questions that both asked, with what changed between them: data, models, code, packages.
+
+    \b
+    Examples:
+      rag-lab compare results/ablation
+      rag-lab compare results/ablation --format latex > ablation.tex
+      rag-lab compare results/monday results/tuesday
+    """
+    from rag_lab.report.compare_text import compare_text
+
+    typer.echo(compare_text(run, other, format), nl=False)
+
+
+COMMANDS = (compare,)

@@ -1,0 +1,193 @@
+"""The ledger of one run: which calls of chat models were made, and what may still be called. Processes share it.
+
+A call is entered before it is made, at the most it can cost, and corrected when its reply is there; so variants that
+run side by side cannot pass a limit together. An entry that was never corrected (its process was killed) stays at the
+most it can have cost: limits are on the safe side. All starts of a sweep share the ledger of its run folder.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_lab.memory import is_alive
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY, payer TEXT NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
+    host TEXT NOT NULL, pid INTEGER NOT NULL, open INTEGER NOT NULL,
+    tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL, seconds REAL NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+"""
+_CENT_FRACTION = 1e-9  # sums of floats that should be equal
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a run has used of each limit, all its starts together."""
+
+    cost_usd: float
+    calls: int
+    minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls (a variant), what for (a stage or a metric), and which model."""
+
+    payer: str
+    purpose: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The calls that may be made now, by their numbers; where there are none, `reason` says why, or that one waits."""
+
+    numbers: tuple[int, ...]
+    reason: str = ""
+    wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a call turned out to be."""
+
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    seconds: float
+
+
+class Ledger:
+    """The ledger in the file at `path`. Each call opens its own connection, so threads may share an instance."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def start(self, cost_usd: float | None, calls: int | None, minutes: float | None) -> None:
+        """Begin a start of the sweep with these limits (None is no limit); what was refused before may be tried."""
+        given = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
+        with self._change() as database:
+            database.execute("DELETE FROM refused")
+            database.execute("DELETE FROM limits")
+            rows = [(name, value) for name, value in given.items() if value is not None]
+            database.executemany("INSERT INTO limits VALUES (?, ?)", rows)
+            database.execute("INSERT INTO starts (began, seen) VALUES (?, ?)", (time.time(), time.time()))
+
+    def tick(self) -> None:
+        """Note that the sweep is still running."""
+        with self._change() as database:
+            database.execute("UPDATE starts SET seen = ? WHERE id = (SELECT max(id) FROM starts)", (time.time(),))
+
+    def ask(self, caller: Caller, most_usd: Sequence[float]) -> Permit:
+        """Enter the first of the calls wanted (each with the most it can cost) that still fit, and permit them."""
+        with self._change() as database:
+            n, reason = _fitting(database, most_usd)
+            if n or not most_usd:
+                return Permit(tuple(_enter(database, caller, cost) for cost in most_usd[:n]))
+            if "cost_usd" in reason and _others_are_calling(database):
+                return Permit((), reason, wait=True)
+            database.execute("INSERT OR REPLACE INTO refused VALUES (?, ?)", (caller.payer, reason))
+            return Permit((), reason)
+
+    def correct(self, numbers: Sequence[int], made: Sequence[Made]) -> None:
+        """Write down what permitted calls turned out to be."""
+        rows = [(m.tokens_in, m.tokens_out, m.cost_usd, m.seconds, n) for n, m in zip(numbers, made, strict=True)]
+        change = "UPDATE calls SET open = 0, tokens_in = ?, tokens_out = ?, cost_usd = ?, seconds = ? WHERE id = ?"
+        with self._change() as database:
+            database.executemany(change, rows)
+
+    def close(self, numbers: Sequence[int]) -> None:
+        """Leave calls whose end is not known at the most they can have cost."""
+        with self._change() as database:
+            database.executemany("UPDATE calls SET open = 0 WHERE id = ?", [(number,) for number in numbers])
+
+    def strike(self, numbers: Sequence[int]) -> None:
+        """Take back calls that were permitted and not made."""
+        with self._change() as database:
+            database.executemany("DELETE FROM calls WHERE id = ?", [(number,) for number in numbers])
+
+    def used(self) -> Used:
+        """Return what has been used so far."""
+        with self._change() as database:
+            return _used(database)
+
+    def refused(self) -> dict[str, str]:
+        """Return those whose calls were refused in the present start, with the reason."""
+        with self._change() as database:
+            return dict(database.execute("SELECT payer, reason FROM refused"))
+
+    def out_of_time(self) -> str:
+        """Return why no time is left, or ''."""
+        with self._change() as database:
+            return _reason(database, "minutes", _used(database).minutes)
+
+    def calls(self) -> list[tuple[Caller, int, Made]]:
+        """Return the number and the totals of all calls by caller."""
+        query = (
+            "SELECT payer, purpose, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost_usd), sum(seconds) "
+            "FROM calls GROUP BY payer, purpose, model ORDER BY min(id)"
+        )
+        with self._change() as database:
+            return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query)]
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.executescript(_SCHEMA)
+            database.execute("BEGIN IMMEDIATE")
+            with database:
+                yield database
+
+
+def _fitting(database: sqlite3.Connection, most_usd: Sequence[float]) -> tuple[int, str]:
+    """Return how many of the calls wanted fit, and which limit the next would pass."""
+    used, total = _used(database), 0.0
+    for n, cost in enumerate(most_usd):
+        total += cost
+        reason = (
+            _reason(database, "minutes", used.minutes)
+            or _reason(database, "calls", used.calls + n)
+            or _reason(database, "cost_usd", used.cost_usd + total - _CENT_FRACTION, passed=used.cost_usd)
+        )
+        if reason:
+            return n, reason
+    return len(most_usd), ""
+
+
+def _reason(database: sqlite3.Connection, name: str, wanted: float, passed: float | None = None) -> str:
+    row = database.execute("SELECT value FROM limits WHERE name = ?", (name,)).fetchone()
+    if row is None or wanted < row[0]:
+        return ""
+    used = "" if passed is None else f", of which {passed:.4f} are spent and the next call may cost the rest"
+    return f"stopped by limits.{name} = {row[0]:g}{used}; raise it and start the sweep again, and it goes on"
+
+
+def _used(database: sqlite3.Connection) -> Used:
+    calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
+    (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
+    return Used(float(cost), int(calls), float(seconds) / 60)
+
+
+def _enter(database: sqlite3.Connection, caller: Caller, most_usd: float) -> int:
+    row = (caller.payer, caller.purpose, caller.model, socket.gethostname(), os.getpid(), most_usd)
+    change = "INSERT INTO calls (payer, purpose, model, host, pid, open, cost_usd) VALUES (?, ?, ?, ?, ?, 1, ?)"
+    return int(database.execute(change, row).lastrowid or 0)
+
+
+def _others_are_calling(database: sqlite3.Connection) -> bool:
+    """Tell whether calls under way may yet turn out cheaper than they were entered."""
+    open_calls = database.execute("SELECT DISTINCT host, pid FROM calls WHERE open = 1 AND cost_usd > 0")
+    return any(is_alive(host, pid) for host, pid in open_calls.fetchall())

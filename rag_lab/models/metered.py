@@ -1,0 +1,96 @@
+"""A chat model that enters its calls in a run's ledger, and does not make those that a limit forbids.
+
+The sweep sets the environment of a variant's kernel; stages and models know nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rag_lab.errors import RagLabError
+from rag_lab.ledger import Caller, Ledger, Made
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.prices import price
+from rag_lab.purpose import current
+
+LEDGER_VARIABLE = "RAG_LAB_LEDGER"
+PAYER_VARIABLE = "RAG_LAB_PAYER"
+_WAIT_S = 0.2
+_TOKENS_AROUND = 8  # what a chat template may put around a message
+
+
+def metered(model: ChatModel, spec: str) -> ChatModel:
+    """Return `model`, metered where the environment names a ledger."""
+    path = os.environ.get(LEDGER_VARIABLE)
+    return MeteredChat(model, spec, Ledger(Path(path)), os.environ.get(PAYER_VARIABLE, "")) if path else model
+
+
+class MeteredChat:
+    """A chat model whose calls `payer` pays from `ledger`. A forbidden call is a transient error: none remembers it."""
+
+    def __init__(self, inner: ChatModel, spec: str, ledger: Ledger, payer: str) -> None:
+        self.inner = inner
+        self.spec = spec
+        self.ledger = ledger
+        self.payer = payer
+        self.constrains_json = inner.constrains_json
+        self.context_tokens = inner.context_tokens
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the inner model's identity: metering changes no reply."""
+        return self.inner.identity()
+
+    def count_tokens(self, text: str) -> int:
+        """Count as the inner model does."""
+        return self.inner.count_tokens(text)
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order.
+
+        Calls are entered at the most they can cost, so few may fit at first and more once the replies turn out
+        cheaper; what fits by then is asked then.
+        """
+        caller = Caller(self.payer, current(), self.spec)
+        replies: list[ChatReply] = []
+        while len(replies) < len(requests):
+            rest = requests[len(replies) :]
+            permit = self.ledger.ask(caller, [most_usd(self.inner, request) for request in rest])
+            if permit.numbers:
+                replies += self._call(rest[: len(permit.numbers)], permit.numbers)
+            elif permit.wait:
+                time.sleep(_WAIT_S)
+            else:
+                replies += [ChatReply(error=permit.reason, transient=True) for _ in rest]
+        return replies
+
+    def _call(self, requests: Sequence[ChatRequest], numbers: Sequence[int]) -> list[ChatReply]:
+        with self._entered(numbers):
+            replies = self.inner.generate(requests)
+        self.ledger.correct(numbers, [Made(r.tokens_in, r.tokens_out, r.cost_usd, r.seconds) for r in replies])
+        return replies
+
+    @contextmanager
+    def _entered(self, numbers: Sequence[int]) -> Iterator[None]:
+        try:
+            yield
+        except RagLabError:  # the model cannot be used at all: nothing was asked
+            self.ledger.strike(numbers)
+            raise
+        except BaseException:
+            self.ledger.close(numbers)
+            raise
+
+
+def most_usd(model: Any, request: ChatRequest) -> float:
+    """Return the most that one call of `model` can cost by the price table; 0 for a model that costs nothing."""
+    found = price(model.name) if getattr(model, "priced", False) else None
+    if found is None:
+        return 0.0
+    texts = [message.content for message in request.messages] + [json.dumps(request.json_schema)]
+    return found.cost_usd(sum(model.count_tokens(text) + _TOKENS_AROUND for text in texts), request.max_tokens)

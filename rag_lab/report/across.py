@@ -1,0 +1,136 @@
+"""Two runs of the same questions: their variants against each other, and what changed between the runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.manifest_diff import Change, manifest_diff, suspects
+from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.comparison_tables import differences_table, scores_table
+from rag_lab.report.tables import Table
+
+_SEPARATOR = "\x1f"  # stands in no name
+
+
+@dataclass(frozen=True)
+class AcrossRuns:
+    """Two runs compared on the questions that both asked. Variants are named `run/variant_id`.
+
+    summary: as `Comparison.summary`, on the shared questions.
+    differences: as `Comparison.differences`, for the quality metrics: each variant of both runs minus the first run's
+        baseline.
+    same: the columns of `differences`: each variant that both runs have, the second run's minus the first's.
+    changes: what differs between the manifests and plans.
+    """
+
+    first: Comparison
+    second: Comparison
+    names: tuple[str, str]
+    questions: int
+    changes: tuple[Change, ...]
+    scores: pd.DataFrame = field(repr=False)
+    summary: pd.DataFrame = field(repr=False)
+    differences: pd.DataFrame = field(repr=False)
+    same: pd.DataFrame = field(repr=False)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is compared, and what to look at where the numbers differ."""
+        asked = [len(one.questions) for one in (self.first, self.second)]
+        return [
+            f"{self.names[0]} and {self.names[1]} share {self.questions} of {asked[0]} and {asked[1]} questions; "
+            "all that follows is on these.",
+            suspects(self.changes),
+        ]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Scores, differences, the variants that both runs have, and what changed."""
+        metrics = list(dict.fromkeys(self.summary["metric"]))
+        first, second = self.names
+        baseline = self.label(f"{first}/{self.first.run.baseline}")
+        made = [
+            scores_table("Scores on the shared questions", self.summary, metrics, self.label),
+            differences_table(f"Against {baseline}", self.differences, self.label),
+            differences_table(f"The same variant, {second} minus {first}", self.same, self.label),
+        ]
+        rows = tuple((change.what, change.first, change.second) for change in self.changes)
+        return [*made, Table("What changed", ("what", first, second), rows, names=3)]
+
+    def label(self, name: str) -> str:
+        """Return `run: label of the variant` for `run/variant_id`."""
+        run, _, variant_id = name.rpartition("/")
+        if not run:
+            return variant_id
+        return f"{run}: {(self.first if run == self.names[0] else self.second).label(variant_id)}"
+
+
+def compare_runs(first: Path | str, second: Path | str) -> AcrossRuns:
+    """Compare two runs on the questions that both asked.
+
+    Raises:
+        RagLabError: if a folder is no run or has no scores, or the runs share no question.
+    """
+    runs = compare(first), compare(second)
+    names = _names(*runs)
+    shared = set(runs[0].scores["question_id"]) & set(runs[1].scores["question_id"])
+    if not shared:
+        raise RagLabError(
+            f"{first} and {second} share no question, so they cannot be compared; give two runs of one dataset."
+        )
+    parts = [
+        one.scores[one.scores["question_id"].isin(shared)].assign(run=name)
+        for one, name in zip(runs, names, strict=True)
+    ]
+    scores = pd.concat(parts, ignore_index=True)
+    prefixed = scores.assign(variant_id=scores["run"].astype(str) + "/" + scores["variant_id"].astype(str))
+    return _compared(runs, names, len(shared), scores, prefixed)
+
+
+def _compared(
+    runs: tuple[Comparison, Comparison],
+    names: tuple[str, str],
+    questions: int,
+    scores: pd.DataFrame,
+    prefixed: pd.DataFrame,
+) -> AcrossRuns:
+    from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, comparisons, summary
+
+    is_quality = scores["metric"].isin({*runs[0].quality_metrics, *runs[1].quality_metrics})
+    baseline = f"{names[0]}/{runs[0].run.baseline}"
+    quality = prefixed[is_quality]
+    none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
+    return AcrossRuns(
+        first=runs[0],
+        second=runs[1],
+        names=names,
+        questions=questions,
+        changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
+        scores=prefixed,
+        summary=summary(prefixed),
+        differences=comparisons(quality, baseline) if baseline in set(quality["variant_id"]) else none,
+        same=_same_variant(scores[is_quality], names) if is_quality.any() else none,
+    )
+
+
+def _same_variant(scores: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
+    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
+    from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, comparisons
+
+    cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
+    in_both = set(cell[scores["run"] == names[0]]) & set(cell[scores["run"] == names[1]])
+    if not in_both:
+        return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
+    found = comparisons(scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)], names[0])
+    parts = found["metric"].str.split(_SEPARATOR, n=1)
+    return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
+
+
+def _names(first: Comparison, second: Comparison) -> tuple[str, str]:
+    """Return what the runs are called: by their folders, numbered where these have one name."""
+    one, other = first.run.path.resolve().name, second.run.path.resolve().name
+    return (one, other) if one != other else (f"{one}-1", f"{other}-2")

@@ -1,0 +1,52 @@
+"""What `rag-lab compare` prints: the tables of a comparison in one of four formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.report.redact import redact
+from rag_lab.report.tables import Table, escape_latex, escape_markdown
+
+Format = Literal["text", "markdown", "latex", "csv"]
+FORMATS: tuple[str, ...] = get_args(Format)
+_SHARED = ["variant_id", "metric"]
+
+
+def compare_text(run: Path | str, other: Path | str | None = None, form: str = "text") -> str:
+    """Return the comparison of a run's variants, or of two runs, in `form`; a CSV has one row a (variant, metric).
+
+    Raises:
+        RagLabError: if a folder is no run or has no scores, the runs share no question, or there is no such format.
+    """
+    from rag_lab.report.across import compare_runs
+    from rag_lab.report.compare import compare
+    from rag_lab.report.comparison_tables import tables
+    from rag_lab.report.verdict import verdict
+
+    if form not in FORMATS:
+        raise ConfigError(unknown_name("format", form, FORMATS))
+    if other is None:
+        one = compare(run)
+        summary, differences, sentences, made = one.summary, one.differences, verdict(one), tables(one)
+    else:
+        two = compare_runs(run, other)
+        summary, differences, sentences, made = two.summary, two.differences, two.sentences, two.tables
+    if form == "csv":
+        wide = summary.merge(differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))
+        return redact(str(wide.to_csv(index=False, lineterminator="\n")))
+    return redact(write(sentences, made, form))
+
+
+def write(sentences: list[str], made: list[Table], form: str) -> str:
+    """Return sentences and tables as `text`, `markdown` or `latex`; tables without rows are left out."""
+    made = [table for table in made if table.rows]
+    if form == "latex":
+        parts = [*(f"% {escape_latex(sentence)}" for sentence in sentences), *(table.to_latex() for table in made)]
+    elif form == "markdown":
+        told = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+        parts = [told, *(table.to_markdown() for table in made)]
+    else:
+        parts = ["\n".join(sentences), *(table.to_text() for table in made)]
+    return "\n\n".join(parts) + "\n"

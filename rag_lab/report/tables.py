@@ -1,0 +1,81 @@
+"""A table of texts, written as plain text, Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_lab.experiment.table import text_table
+from rag_lab.report.numbers import DASH, MINUS
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    '"': "''",
+    MINUS: "$-$",
+    DASH: "--",
+    "…": r"\ldots{}",
+} | {mark: f"\\{mark}" for mark in "&%$#_{}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title, a header, and rows of as many texts; the first `names` columns are names, the others numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: int = 1
+
+    def to_text(self) -> str:
+        """Return the title above aligned columns."""
+        rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]
+        return f"{self.title}\n{text_table(self.header, rows)}"
+
+    def to_markdown(self) -> str:
+        """Return a table as GitHub's Markdown writes it."""
+        line = [":--"] * self.names + ["--:"] * (len(self.header) - self.names)
+        rows = [_markdown_row(self.header), f"|{'|'.join(line)}|", *map(_markdown_row, self.rows)]
+        return f"**{escape_markdown(self.title)}**\n\n" + "\n".join(rows)
+
+    def to_latex(self) -> str:
+        """Return a `table` with booktabs' rules; the document needs `\\usepackage{booktabs}`."""
+        columns = "l" * self.names + "r" * (len(self.header) - self.names)
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape_latex(self.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _latex_row(self.header),
+            r"\midrule",
+            *map(_latex_row, self.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+        return "\n".join(lines)
+
+
+def escape_latex(text: str) -> str:
+    """Return `text` on one line so that LaTeX prints it as it is."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def escape_markdown(text: str) -> str:
+    """Return `text` on one line so that nothing in it is read as Markdown or HTML."""
+    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(escape_markdown, cells))} |"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return f"{' & '.join(map(escape_latex, cells))} \\\\"

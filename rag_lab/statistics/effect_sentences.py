@@ -1,0 +1,88 @@
+"""Effects in plain words, as a report says them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+
+def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
+    """Return what `effects` says: a sentence a main effect or toggle, and one a pair of levels of an interaction.
+
+    That an effect is reliable at one level and not at another does not show that it differs between them (Gelman and
+    Stern 2006); so the sentence about an interaction ends with whether the difference itself is reliable.
+
+    Args:
+        effects: the table that `effects.effects` returns.
+        metric: of which, where not all are wanted.
+    """
+    rows = effects if metric is None else effects[effects["metric"] == metric]
+    said = []
+    for row in rows.to_dict("records"):
+        if row["kind"] in ("main", "toggle"):
+            said.append(_main(row, rows))
+        elif row["kind"] == "interaction":
+            said.append(_interaction(row, rows))
+    return said
+
+
+def _main(row: dict[Any, Any], rows: pd.DataFrame) -> str:
+    others = [name for name in dict.fromkeys(rows.loc[rows["kind"] == "main", "factor"]) if name != row["factor"]]
+    over = f", averaged over {_listing(others)}" if row["kind"] == "main" and others else ""
+    against = f"against {row['first']}{over}"
+    return f"{row['factor']}={row['level']} {_does(row)} in {row['metric']} {against} ({_count(row['n'])})."
+
+
+def _interaction(row: dict[Any, Any], rows: pd.DataFrame) -> str:
+    alone, beside = (_conditional(row, rows, level) for level in (row["other_first"], row["other_level"]))
+    if row["verdict"] in ("better", "worse"):
+        end = f"the difference, {_seen(row)}, is reliable"
+    elif row["effect"] is None:
+        end = f"about the difference: {row['verdict']}"
+    else:
+        end = f"whether these two differ the data cannot tell ({_seen(row)})"
+    other = row["other"]
+    return (
+        f"{row['factor']}={row['level']} {_does(alone)} in {row['metric']} while {other}={row['other_first']}, and "
+        f"{_does(beside)} once {other}={row['other_level']}; {end} ({_count(row['n'])})."
+    )
+
+
+def _conditional(row: dict[Any, Any], rows: pd.DataFrame, held: Any) -> dict[Any, Any]:
+    same = (rows["kind"] == "conditional") & (rows["metric"] == row["metric"]) & (rows["other_level"] == held)
+    for name in ("factor", "level", "other"):
+        same &= rows[name] == row[name]
+    return {str(key): value for key, value in rows[same].iloc[0].items()}
+
+
+def _does(row: dict[Any, Any]) -> str:
+    if row["effect"] is None:
+        return f"does nothing that could be measured ({row['verdict']})"
+    if row["verdict"] == "better":
+        return f"adds {_seen(row)}"
+    if row["verdict"] == "worse":
+        return f"costs {_seen(row)}"
+    if str(row["verdict"]).startswith("no difference"):
+        return "changes no question"
+    return f"does nothing that the data can tell from chance ({_seen(row)})"
+
+
+def _seen(row: dict[Any, Any]) -> str:
+    if row["low"] is None or row["high"] is None:
+        return f"{_signed(row['effect'])}, without an interval"
+    return f"{_signed(row['effect'])} [{_signed(row['low'])}, {_signed(row['high'])}]"
+
+
+def _signed(value: float) -> str:
+    text = f"{abs(value):.3f}"
+    sign = "" if not text.strip("0.") else "+" if value > 0 else "\N{MINUS SIGN}"
+    return sign + text
+
+
+def _count(n: int) -> str:
+    return "1 question" if n == 1 else f"{n:,} questions"
+
+
+def _listing(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,153 @@
+"""A CLASS2HYDE learned from data, with its gain measured on questions that it was not learned on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import yaml
+
+from rag_lab.config import PipelineConfig
+from rag_lab.records import QUERY_CLASSES
+from rag_lab.statistics.intervals import PairedDifference, paired_differences
+from rag_lab.statistics.routing import ARMS, complete
+
+MIN_QUESTIONS = 5
+FOLDS = 5
+REPETITIONS = 20
+
+Floats = npt.NDArray[np.float64]
+Names = npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class LearnedRouting:
+    """A rule and what it is worth.
+
+    `class_to_hyde` is learned on all questions. `gains` are those of rules learned in the same way without the question
+    they are tried on: over never using HyDE (`none`), over `always`, over the better of these two as known from the
+    same training questions (`best_arm`), and, where it was run, over the present rule (`classified`). `reasons` says
+    for each class why it is on or off.
+    """
+
+    class_to_hyde: dict[str, bool]
+    reasons: dict[str, str]
+    gains: dict[str, PairedDifference]
+    n: int
+
+    def to_yaml(self, base: PipelineConfig | None = None) -> str:
+        """Return a configuration with the rule: the whole of `base` with it, or only the two keys, for a preset."""
+        if base is None:
+            body = yaml.safe_dump(
+                {"query": {"hyde": "classified", "class_to_hyde": self.class_to_hyde}}, sort_keys=False
+            )
+        else:
+            body = base.override({"query.hyde": "classified", "query.class_to_hyde": self.class_to_hyde}).to_yaml()
+        return "".join(f"# {line}\n" for line in self.sentences()) + body
+
+    def sentences(self) -> list[str]:
+        """Return what was learned and what it gains, in plain words."""
+        on = [name for name, hyde in self.class_to_hyde.items() if hyde]
+        rule = f"HyDE for {', '.join(on)}" if on else "HyDE for no class"
+        lines = [f"Learned from {self.n:,} questions: {rule}."]
+        names = {"none": "no HyDE", "always": "HyDE for all", "best_arm": "the better of these two"}
+        names["classified"] = "the present rule"
+        for arm, gain in self.gains.items():
+            lines.append(f"Against {names[arm]}, on questions it was not learned on: {_said(gain)}.")
+        return lines
+
+
+def learn_class_to_hyde(
+    table: pd.DataFrame,
+    column: str = "predicted",
+    seed: int = 0,
+    folds: int = FOLDS,
+    repetitions: int = REPETITIONS,
+) -> LearnedRouting:
+    """Learn for which classes HyDE pays, and estimate the gain by repeated stratified cross-validation.
+
+    A class is on where `always` scores more than `none` on average, over at least 5 questions; ties are off. The gain
+    of a question is that of the rules learned on the folds it is not in, averaged over the repetitions; its interval is
+    the bootstrap over questions. (The rules of the folds resemble each other, which that interval does not hold; with
+    few questions take it as the least that the uncertainty can be.)
+
+    Args:
+        table: see `routing`.
+        column: `predicted`, since that class is what the rule will be applied to, or `labelled` for what a classifier
+            without mistakes could gain.
+        seed: of folds and resamples.
+        folds: of one repetition, at least 2; fewer where there are fewer questions.
+        repetitions: with other folds each.
+    """
+    rows = complete(table)
+    classes = np.array([str(name) for name in rows[column]], dtype=np.str_)
+    gain = rows["always"].to_numpy(dtype=float) - rows["none"].to_numpy(dtype=float)
+    known = [*QUERY_CLASSES, *sorted(set(classes) - set(QUERY_CLASSES) - {""})]
+    learned = _learn(gain, classes)
+    rule = {name: learned.get(name, False) for name in known}
+    return LearnedRouting(
+        class_to_hyde=rule,
+        reasons={name: _reason(gain[classes == name]) for name in known},
+        gains=_gains(rows, gain, classes, seed, folds, repetitions),
+        n=len(rows),
+    )
+
+
+def _learn(gain: Floats, classes: Names) -> dict[str, bool]:
+    return {
+        str(name): bool((classes == name).sum() >= MIN_QUESTIONS and gain[classes == name].mean() > 1e-12)
+        for name in set(classes) - {""}
+    }
+
+
+def _gains(
+    rows: pd.DataFrame, gain: Floats, classes: Names, seed: int, folds: int, repetitions: int
+) -> dict[str, PairedDifference]:
+    """Return the gain over each arm; the score of a question is its mean over the rules it was not part of."""
+    none, n = rows["none"].to_numpy(dtype=float), len(rows)
+    routed, best = none.copy(), none.copy()
+    random = np.random.default_rng(seed)
+    if n >= 2:
+        share_on, share_always = np.zeros(n), np.zeros(n)
+        for _ in range(repetitions):
+            fold = _stratified(classes, min(folds, n), random)
+            for index in range(min(folds, n)):
+                train, test = fold != index, fold == index
+                learned = _learn(gain[train], classes[train])
+                share_on[test] += [learned.get(str(name), False) for name in classes[test]]
+                share_always[test] += gain[train].mean() > 0
+        routed, best = none + gain * share_on / repetitions, none + gain * share_always / repetitions
+    arms = {"none": none, "always": none + gain, "best_arm": best}
+    if ARMS[2] in rows:
+        arms[ARMS[2]] = rows[ARMS[2]].to_numpy(dtype=float)
+    found = paired_differences([(routed, scores) for scores in arms.values()], seed=seed)
+    return dict(zip(arms, found, strict=True))
+
+
+def _stratified(classes: Names, folds: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return the fold of each question: every class is spread evenly over the folds, in random order."""
+    shuffled = random.permutation(len(classes))
+    by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]
+    fold = np.empty(len(classes), dtype=np.int64)
+    fold[by_class] = np.arange(len(classes)) % folds
+    return fold
+
+
+def _reason(gain: Floats) -> str:
+    if len(gain) < MIN_QUESTIONS:
+        return f"off: {len(gain)} questions, fewer than {MIN_QUESTIONS}"
+    mean = float(gain.mean())
+    if abs(mean) <= 1e-12:
+        return f"off: HyDE changes nothing on average over {len(gain)} questions"
+    return f"{'on' if mean > 0 else 'off'}: HyDE changes the mean by {mean:+.3f} over {len(gain)} questions"
+
+
+def _said(gain: PairedDifference) -> str:
+    if gain.mean is None:
+        return "no question was scored"
+    if gain.low is None or gain.high is None:
+        return f"{gain.mean:+.3f}, without an interval"
+    certain = "" if gain.low > 0 or gain.high < 0 else ", which the data cannot tell from chance"
+    return f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]{certain}"

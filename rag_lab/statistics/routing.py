@@ -1,0 +1,182 @@
+"""Does routing pay: HyDE for no question, for every question, or for those of some classes.
+
+The table has one row a question: `question_id`, the scores of the arms `none`, `always` and, where it was run,
+`classified` (null where not scored), `predicted` (the class the pipeline gave, null where it gave none) and `labelled`
+(the dataset's class, or null). A question counts where every arm of the table has scored it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from rag_lab.errors import ConfigError
+from rag_lab.records import QUERY_CLASSES, Trace
+from rag_lab.statistics.corrections import Correction, corrected
+from rag_lab.statistics.intervals import PairedDifference, mean_interval, paired_differences
+from rag_lab.statistics.per_question import frame, numbers, per_question
+from rag_lab.statistics.verdict import verdict
+
+ARMS = ("none", "always", "classified")
+ALL = "all"
+CLASS_COLUMNS = (
+    *("query_class", "arm", "against", "n", "mean", "mean_against", "difference", "low", "high"),
+    *("p_value", "p_corrected", "verdict"),
+)
+ORACLE_COLUMNS = ("n", "oracle", "oracle_low", "oracle_high", "best_arm", "best_mean", "gain", "low", "high", "always")
+MISTAKE_COLUMNS = ("labelled", "predicted", "n", "n_routed_otherwise", "cost", "low", "high")
+
+
+def routing_table(
+    scores: pd.DataFrame, metric: str, arms: Mapping[str, Any], traces: Sequence[Trace] = ()
+) -> pd.DataFrame:
+    """Return the table of this module, from scores and the traces of the classified arm.
+
+    Args:
+        scores: as for `summary`.
+        metric: one in which more is better.
+        arms: arm to variant_id.
+        traces: of a variant that classifies; of several repeats, the first tells the class.
+
+    Raises:
+        ConfigError: if `none` or `always` is no arm, or a column of the scores is missing.
+    """
+    _check_arms(arms)
+    questions = per_question(scores)
+    ours = questions[(questions["metric"] == metric) & questions["variant_id"].isin(list(arms.values()))]
+    wide = ours.pivot(index="question_id", columns="variant_id", values="mean").reindex(columns=list(arms.values()))
+    table = wide.set_axis(list(arms), axis=1).reset_index()
+    first = {trace.question.question_id: trace for trace in reversed(traces)}
+    predicted = {name: trace.query_class for name, trace in first.items()}
+    labelled = {name: trace.question.query_class for name, trace in first.items()}
+    ids = list(table["question_id"])
+    return table.assign(
+        predicted=pd.Series([predicted.get(name) for name in ids], index=table.index, dtype=object),
+        labelled=pd.Series([labelled.get(name) for name in ids], index=table.index, dtype=object),
+    )
+
+
+def complete(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the questions that every arm of the table has scored, sorted by question.
+
+    Raises:
+        ConfigError: if `none` or `always` is no column.
+    """
+    _check_arms(table.columns)
+    arms = [arm for arm in ARMS if arm in table]
+    rows = table.assign(**{arm: pd.to_numeric(table[arm]).astype(float) for arm in arms}).dropna(subset=arms)
+    if "question_id" in rows:
+        rows = rows.sort_values("question_id", kind="stable")
+    return rows.assign(**{name: [_name(value) for value in rows[name]] for name in ("predicted", "labelled")})
+
+
+def by_class(
+    table: pd.DataFrame, column: str = "labelled", seed: int = 0, correction: Correction = "holm"
+) -> pd.DataFrame:
+    """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
+
+    Columns: `query_class`, `arm`, `against`, `n`, the means of both, `difference` with its interval and p-values (the
+    family is the whole table), `verdict`. Questions without a class count in `all` alone.
+    """
+    rows = complete(table)
+    arms = [arm for arm in ARMS if arm in table]
+    keys, pairs = [], []
+    for name in [ALL, *_classes(rows[column])]:
+        part = rows if name == ALL else rows[rows[column] == name]
+        for index, against in enumerate(arms):
+            for arm in arms[index + 1 :]:
+                keys.append((name, arm, against, part))
+                pairs.append((numbers(part[arm]), numbers(part[against])))
+    found = paired_differences(pairs, seed=seed)
+    p_values = corrected([d.p_value for d in found], correction)
+    tested = sum(p is not None for p in p_values)
+    lines = []
+    for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
+        means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
+        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, verdict(d, p, tested)))
+    return frame(lines, CLASS_COLUMNS)
+
+
+def oracle(table: pd.DataFrame, seed: int = 0) -> dict[str, Any]:
+    """Return the ceiling of any router: for each question the better of `none` and `always`, known afterwards.
+
+    It is optimistic: of two noisy scores the larger is chosen, so that even two equal arms would show a gain. No router
+    that must decide beforehand gets there; what the classes can give is measured by `learn_class_to_hyde`.
+
+    Keys: `n`, `oracle` with `oracle_low` and `oracle_high`, `best_arm` (the better of the two for all), `best_mean`,
+    `gain` of the oracle over it with `low` and `high`, `always`: share of questions for which HyDE is the better arm.
+    """
+    rows = complete(table)
+    none, always = rows["none"], rows["always"]
+    best = [max(pair) for pair in zip(none, always, strict=True)]
+    ceiling = mean_interval(best, seed=seed)
+    arm = "always" if always.sum() > none.sum() else "none"
+    gain = paired_differences([(best, list(rows[arm]))], seed=seed)[0]
+    share = float((always > none).mean()) if len(rows) else None
+    best_mean = float(rows[arm].mean()) if len(rows) else None
+    values = (len(rows), ceiling.mean, ceiling.low, ceiling.high, arm, best_mean, gain.mean, gain.low, gain.high, share)
+    return dict(zip(ORACLE_COLUMNS, values, strict=True))
+
+
+def confusion(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the counts of questions by labelled class (rows) and predicted class (columns).
+
+    All questions with a label count, scored or not; a question that got no class stands in the column `none given`.
+    """
+    rows = table.assign(**{name: [_name(value) for value in table[name]] for name in ("predicted", "labelled")})
+    rows = rows[rows["labelled"] != ""].assign(predicted=lambda part: part["predicted"].replace("", "none given"))
+    names = list(dict.fromkeys([*_classes(rows["labelled"]), *_classes(rows["predicted"])]))
+    counts = pd.crosstab(rows["labelled"], rows["predicted"])
+    labels = [name for name in names if name != "none given"]
+    return counts.reindex(index=labels, columns=names, fill_value=0).rename_axis(index="labelled", columns="predicted")
+
+
+def mistake_cost(table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: int = 0) -> pd.DataFrame:
+    """Return what the classifier's mistakes cost: a question's score in its true class's arm minus in the one it got.
+
+    One row `all` over every labelled question (right ones cost nothing), then one a (labelled, predicted) mistake.
+
+    Columns: `labelled`, `predicted`, `n`, `n_routed_otherwise` (the mistake changed the arm), `cost` (mean over the n;
+    positive where mistakes hurt) with `low` and `high`. A question without a predicted class gets no HyDE.
+    """
+    rows = complete(table)
+    rows = rows[rows["labelled"] != ""]
+    right = _routed(rows, rows["labelled"], class_to_hyde)
+    given = _routed(rows, rows["predicted"], class_to_hyde)
+    rows = rows.assign(right=right, given=given)
+    wrong = rows[rows["labelled"] != rows["predicted"]]
+    parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
+    found = paired_differences([(list(part["right"]), list(part["given"])) for _, part in parts], seed=seed)
+    lines = [_mistake(key, part, d, class_to_hyde) for (key, part), d in zip(parts, found, strict=True)]
+    return frame(lines, MISTAKE_COLUMNS)
+
+
+def _mistake(
+    key: tuple[str, str], part: pd.DataFrame, d: PairedDifference, class_to_hyde: Mapping[str, bool]
+) -> tuple[Any, ...]:
+    pairs = zip(part["labelled"], part["predicted"], strict=True)
+    moved = sum(class_to_hyde.get(a, False) != class_to_hyde.get(b, False) for a, b in pairs)
+    return (key[0], key[1] or "none given", d.n, moved, d.mean, d.low, d.high)
+
+
+def _routed(rows: pd.DataFrame, classes: pd.Series[str], class_to_hyde: Mapping[str, bool]) -> pd.Series[float]:
+    on = pd.Series([class_to_hyde.get(name, False) for name in classes], index=rows.index, dtype=bool)
+    return rows["always"].where(on, rows["none"])
+
+
+def _classes(column: pd.Series[str]) -> list[str]:
+    """Return the classes that occur, the known ones in their usual order."""
+    seen = [name for name in dict.fromkeys(column) if name]
+    return [*(name for name in QUERY_CLASSES if name in seen), *sorted(set(seen) - set(QUERY_CLASSES))]
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _check_arms(given: Any) -> None:
+    missing = [arm for arm in ARMS[:2] if arm not in given]
+    if missing:
+        raise ConfigError(f"The HyDE study needs the arms none and always; missing: {', '.join(missing)}.")
