@@ -29,13 +29,15 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     """What one score asks of the judge, with the calls and seconds it took.
 
     The first time a prompt is asked it is decoded greedily. Where RAGAs asks the same again (answer relevancy samples
-    three questions, context relevance retries) or a reply was unusable, the reply is sampled with another seed, or it would be the same reply.
+    three questions, context relevance retries) or a reply was unusable, it is sampled with another seed, or the reply
+    would be the same.
     """
 
-    def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1) -> None:
+    def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1, max_tokens: int = MAX_REPLY_TOKENS) -> None:
         self.calls = 0
-        self._attempts = attempts
         self.seconds = 0.0
+        self._attempts = attempts
+        self._max_tokens = max_tokens
         self._queue = queue
         self._first_seed = _SEEDS_PER_REPEAT * repeat
         self._asked: Counter[str] = Counter()
@@ -89,7 +91,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         self.calls += 1
         return ChatRequest(
             messages=(Message("user", prompt),),
-            max_tokens=min(MAX_REPLY_TOKENS, room),
+            max_tokens=min(self._max_tokens, room),
             temperature=RESAMPLING_TEMPERATURE if nth else 0.0,
             seed=self._first_seed + nth,
             json_schema=strict_schema(response_model),

@@ -11,6 +11,8 @@ from ragas.prompt.metrics.base_prompt import BasePrompt
 
 from rag_lab.evaluation.judge_reply import JudgeError
 
+_ATTEMPTS = 2  # the session samples the second
+
 
 async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str, Any]:
     """Return the metric's prompts by attribute, translated by the model of `session`.
@@ -19,10 +21,17 @@ async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str,
         JudgeError: if the model gives no usable translation.
     """
     prompts = {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
-    try:
-        return {name: await prompt.adapt(language, session) for name, prompt in prompts.items()}
-    except JudgeError as error:
-        reason = f"the prompts could not be put into {language}: {error.reason}"
-        raise JudgeError(reason, lasting=error.lasting) from None
-    except ValueError as error:  # RAGAs counts the translated strings
-        raise JudgeError(f"the prompts could not be put into {language}: {error}") from None
+    return {name: await _adapted(prompt, language, session) for name, prompt in prompts.items()}
+
+
+async def _adapted(prompt: Any, language: str, session: Any) -> Any:
+    problem = ""
+    for _ in range(_ATTEMPTS):
+        try:
+            return await prompt.adapt(language, session)
+        except JudgeError as error:
+            reason = f"the prompts could not be put into {language}: {error.reason}"
+            raise JudgeError(reason, lasting=error.lasting) from None
+        except ValueError as error:  # RAGAs counts the translated strings
+            problem = str(error)
+    raise JudgeError(f"the prompts could not be put into {language}: {problem}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +10,9 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeQueue
-from rag_lab.evaluation.judge_reply import JudgeError
 from rag_lab.evaluation.metric import Gap, Measurement, Metric, MetricInfo, Needs, Tools, find_gap, model_name
+from rag_lab.evaluation.ragas_call import RagasCall
 from rag_lab.evaluation.ragas_import import ragas_module, run_to_end
 from rag_lab.evaluation.ragas_spec import RagasSpec, fill_arguments
 from rag_lab.evaluation.ragas_table import INFOS, SPECS
@@ -25,10 +23,9 @@ __all__ = ["INFOS", "RagasMetric", "build", "make_metric"]
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
 _ROUNDS = 16  # scores for each call that a remote judge answers at a time: its places stay taken until near the end
 _CHEAP_BATCH = 128
+_TRANSLATION_TOKENS = 4096  # all examples of a prompt are translated in one reply
 _ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
 _ADAPTER = "rag_lab.evaluation.ragas_adapter"
-_LANGUAGE = "rag_lab.evaluation.ragas_language"
-_ROUNDING = 1e-5  # of float32 vectors of unit length
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,8 @@ class RagasMetric:
             return Measurement(arguments.to_score(trace, self.name), lasting=False)
         session = self._session(trace.repeat) if self.queue else None
         started = time.perf_counter()
-        value, error = await self._ask_ragas(arguments, session, embeddings)
+        call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
+        value, error = await call.value(arguments)
         own_s = session.seconds if session else time.perf_counter() - started
         score = Score(
             trace.question.question_id,
@@ -116,39 +114,6 @@ class RagasMetric:
             calls=session.calls if session else 0,
         )
         return Measurement(score, lasting=error is None or error.lasting)
-
-    async def _ask_ragas(
-        self, arguments: dict[str, Any], session: Any, embeddings: Any
-    ) -> tuple[float | None, JudgeError | None]:
-        """Return RAGAs' value, or the error that stands for it: RAGAs raises, swallows errors, and returns NaN."""
-        try:
-            value = await self._ragas_value(arguments, session, embeddings)
-        except JudgeError as error:
-            return None, error
-        except RagLabError as error:
-            return None, JudgeError(str(error), lasting=False)
-        except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
-            return None, JudgeError(f"RAGAs gave up: {_first_line(error)}", lasting=False)
-        if session and session.error:
-            return None, session.error
-        if not math.isfinite(value):
-            return None, JudgeError("RAGAs gave no number")
-        if not self.spec.low - _ROUNDING <= value <= 1 + _ROUNDING:
-            return None, JudgeError(f"RAGAs gave {value:g}, which is outside its range")
-        return value, None
-
-    async def _ragas_value(self, arguments: dict[str, Any], session: Any, embeddings: Any) -> float:
-        models = {"llm": session, "embeddings": embeddings}
-        wanted = {name: model for name, model in models.items() if model is not None}
-        ragas_class = getattr(ragas_module(self.spec.module), self.spec.class_name)
-        metric = ragas_class(**wanted, **self.spec.settings)
-        if self._is_translated:
-            language = self.tools.language
-            vars(metric).update(await ragas_module(_LANGUAGE).adapted_prompts(metric, language, self._session(0)))
-        if self.spec.is_legacy:
-            sample = ragas_module("ragas.dataset_schema").SingleTurnSample(**arguments)
-            return float(await metric.single_turn_ascore(sample))
-        return float((await metric.ascore(**arguments)).value)
 
     def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:
         return find_gap(trace, self.needs) or fill_arguments(self.spec, trace)
@@ -167,6 +132,14 @@ class RagasMetric:
 
     def _session(self, repeat: int) -> Any:
         return ragas_module(_ADAPTER).JudgeSession(self.queue, repeat, 1 if self.spec.asks_again else _ATTEMPTS)
+
+    def _translator(self) -> Any:
+        """Return a session for translations: the same ones for all repeats, and not counted as calls of a score."""
+        return (
+            ragas_module(_ADAPTER).JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
+            if self._is_translated
+            else None
+        )
 
     @property
     def _is_translated(self) -> bool:
@@ -196,8 +169,3 @@ def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     """Return a metric of any RAGAs class, also one that the table does not name."""
     queue = JudgeQueue(tools.judge, tools.replies) if "judge" in spec.needs and tools.judge is not None else None
     return RagasMetric(name, spec, tools, queue)
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -125,7 +125,9 @@ def test_metrics_share_what_the_judge_said():
     judge = ScriptedJudge(good_reply)
     metrics = ["ragas.faithfulness", "ragas.answer_correctness"]  # both take the answer apart with the same prompt
     together = evaluate([make_trace()], metrics, judge=judge, embedder=HashEmbedder())
-    alone = [evaluate([make_trace()], [m], judge=ScriptedJudge(good_reply), embedder=HashEmbedder())[0] for m in metrics]
+    alone = [
+        evaluate([make_trace()], [m], judge=ScriptedJudge(good_reply), embedder=HashEmbedder())[0] for m in metrics
+    ]
     assert [s.value for s in together] == [s.value for s in alone]
     assert [s.calls for s in together] == [2, 3]
     assert len(judge.requests) == 4

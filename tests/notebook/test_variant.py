@@ -22,6 +22,7 @@ def parameters(tmp_path):
         "METRICS": "retrieval.mrr@10, cost.usd,",
         "METRIC_EMBEDDING": "",
         "JUDGE": "",
+        "JUDGE_LANGUAGE": "",
         "REPEATS": 2,
         "_private": object(),
     }
