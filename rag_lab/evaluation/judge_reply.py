@@ -40,9 +40,11 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
     """Return the reply's first JSON object as `model`.
 
     Raises:
-        UnusableReply: if the reply is empty, no JSON, cut off, of another shape, or says nothing.
+        UnusableReply: if the prompt was read and the reply is empty, no JSON, cut off, of another shape, or says nothing.
         JudgeError: if the call failed.
     """
+    if reply.error and reply.tokens_in:
+        raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
         raise JudgeError(f"the judge failed: {reply.error}", lasting=not reply.transient)
     data = _first_object(reply)

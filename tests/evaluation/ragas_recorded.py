@@ -12,12 +12,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rag_lab.evaluation.judge_reply import strict_schema
+from rag_lab.evaluation.judge_reply import JudgeError, read_reply, strict_schema
 from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.models.base import ChatRequest, Message
 from rag_lab.records import Answer, Evidence, Passage, Question, StageRecord, Trace
@@ -40,7 +41,7 @@ SAMPLES = [
     },
     {
         "user_input": "What does alarm A7 of the curing oven mean?",
-        "response": "It means “the burner is locked out”. Reset it after 10 minutes at 80 °C.",
+        "response": "It means "the burner is locked out". Reset it "after ten long minutes" at 80 °C.",
         "reference": "The burner is locked out. Reset it after 10 minutes.",
         "retrieved_contexts": [
             "The canteen opens at 11:30 and closes at 14:00. On Fridays there is fish.",
@@ -137,24 +138,34 @@ def record() -> dict[str, Any]:
     def ask(prompt: str, nth: int, response_model: Any) -> str:
         key = reply_key(prompt, nth)
         if key not in replies:
-            request = ChatRequest(
-                (Message("user", prompt),),
-                max_tokens=512,
-                temperature=0.7 if nth else 0.0,
-                seed=nth,
-                json_schema=strict_schema(response_model),
-            )
-            replies[key] = judge.generate([request])[0].text
+            replies[key] = _usable_reply(judge, prompt, nth, response_model)
         return replies[key]
 
     values = {metric: [_value_or_none(metric, sample, ask) for sample in SAMPLES] for metric in SPECS}
     return {"ragas": version("ragas"), "judge": dict(judge.identity()), "values": values, "replies": replies}
 
 
+def _usable_reply(judge: Any, prompt: str, nth: int, response_model: Any) -> str:
+    """Return the first of six replies that fits: the small model often repeats itself until it is cut off."""
+    for attempt in range(6):
+        request = ChatRequest(
+            (Message("user", prompt),),
+            max_tokens=400,
+            temperature=0.7 if nth + attempt else 0.0,
+            seed=nth + 100 * attempt,
+            json_schema=strict_schema(response_model),
+        )
+        reply = judge.generate([request])[0]
+        with suppress(JudgeError):
+            read_reply(reply, response_model)
+            return str(reply.text)
+    raise ValueError("no usable reply")
+
+
 def _value_or_none(metric: str, sample: Mapping[str, Any], source: Source) -> float | None:
     try:
         value = own_value(metric, sample, source)
-    except ValueError:  # a reply that was cut off
+    except ValueError:  # no reply fits
         return None
     return value if math.isfinite(value) else None
 

@@ -23,7 +23,7 @@ BAD = {
     "cut": (Scripted('{"statements": ["a", "b', finish="length"), 2, "is cut off at its token limit"),
     "german": ("Die Aussagen lauten: erstens ist der Ofen heiß.", 2, "holds no JSON object: 'Die Aussagen"),
     "other_shape": ('{"aussagen": ["a"]}', 2, "does not fit the schema: statements"),
-    "nothing": ("", 2, "is empty"),
+    "nothing": ("", 2, "returned no text"),
     "late": (Scripted("too late", delay_s=1.5), 2, "did not answer"),
     "busy": (Scripted("slow down", 429, AT_ONCE), 2, "status 429: slow down after 2 attempts"),
     "broken": (Scripted("out of order", 500, AT_ONCE), 2, "status 500: out of order after 2 attempts"),

@@ -34,7 +34,7 @@ def test_a_variant_without_answers_is_named(tmp_path):
     checked = small_plan(tmp_path, factors={"answer.name": ["llm", "none"]})
     assert not_applicable(checked) == [
         NO_EVIDENCE,
-        "Metric answer.words is not applicable to 4 of 4 questions: no answer was asked for (in name-none).",
+        "Metric answer.words is not applicable to 4 of 4 questions: no answer was asked for (in answer-none).",
     ]
 
 
