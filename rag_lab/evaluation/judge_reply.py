@@ -40,7 +40,7 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
     """Return the reply's first JSON object as `model`.
 
     Raises:
-        UnusableReply: if the prompt was read and the reply is empty, no JSON, cut off, of another shape, or says nothing.
+        UnusableReply: if the prompt was read, and the reply is empty, no JSON, cut off, of another shape, or void.
         JudgeError: if the call failed.
     """
     if reply.error and reply.tokens_in:

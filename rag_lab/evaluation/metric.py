@@ -152,7 +152,7 @@ def find_gap(trace: Trace, needs: Needs) -> Gap | None:
 
 
 def question_gap(question: Question, needs: Needs) -> Gap | None:
-    """Return why nothing that needs `needs` can be measured on a question, whatever the pipeline does; None if it can."""
+    """Return what the question itself lacks of `needs`, whatever the pipeline does; None where it has all."""
     unanswerable = "" if question.answerable else ": the documents do not hold the answer"
     if "evidence" in needs and (unanswerable or not question.evidence):
         return Gap("not_applicable", f"the question has no evidence{unanswerable}")

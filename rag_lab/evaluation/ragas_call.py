@@ -1,4 +1,4 @@
-"""One call of a RAGAs class: its value, or the reason why there is none. RAGAs raises, swallows errors, and returns NaN."""
+"""One call of a RAGAs class: its value, or why there is none, since RAGAs raises, swallows errors, and returns NaN."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ SAMPLES = [
     },
     {
         "user_input": "What does alarm A7 of the curing oven mean?",
-        "response": "It means "the burner is locked out". Reset it "after ten long minutes" at 80 °C.",
+        "response": 'It means "the burner is locked out". Reset it "after ten long minutes" at 80 °C.',
         "reference": "The burner is locked out. Reset it after 10 minutes.",
         "retrieved_contexts": [
             "The canteen opens at 11:30 and closes at 14:00. On Fridays there is fish.",

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.judge_queue import PATIENCE
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest, Message
 from rag_lab.models.openai import OpenAIChat
@@ -89,6 +90,20 @@ def test_what_another_attempt_cures_is_scored(evaluated, kind):
     scores, asked, _ = evaluated
     assert scores[kind].value == 0.75
     assert asked[kind] == 2 + (kind in CURED)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_judge_that_stays_down_is_given_up(concurrency, tmp_path):
+    traces = [make_trace(make_question(str(n)), answer=make_answer(f"It is {n}.")) for n in range(200)]
+    with openai_server(lambda _: Scripted("slow down", 429, AT_ONCE)) as server:
+        judge = OpenAIChat("tiny", base_url=server.url, concurrency=concurrency)
+        judge.retry = RetryPolicy(2, sleep=lambda _: None)
+        scores = evaluate(traces, ["ragas.faithfulness"], judge=judge, memory=tmp_path / "scores.sqlite")
+        n_asked = len(server.paths)
+    assert {score.status for score in scores} == {"failed"}
+    assert "The judge was given up: 16 calls in a row failed" in scores[-1].reason
+    assert 2 * PATIENCE <= n_asked <= 2 * (PATIENCE + 8 * concurrency)
+    assert Memory(tmp_path / "scores.sqlite").counts() == {}
 
 
 def test_nothing_is_lost_and_only_lasting_failures_are_remembered(evaluated):

@@ -41,6 +41,7 @@ def test_a_variant_without_answers_is_named(tmp_path):
 def test_questions_beyond_the_limit_on_answers_are_counted(tmp_path):
     checked = small_plan(tmp_path, limits={"answers": 2})
     n = len(checked.questions)
-    assert f"answer.words is not applicable to {n - 2} of {n} questions: no answer was asked for." in (
-        not_applicable(checked)[-1]
+    assert (
+        f"answer.words is not applicable to {n - 2} of {n} questions: no answer was asked for."
+        in (not_applicable(checked)[-1])
     )
