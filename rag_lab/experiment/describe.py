@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_lab.experiment.applicability import not_applicable
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.model_checks import models_used
 from rag_lab.experiment.plan import Plan
@@ -19,6 +20,7 @@ def describe(plan: Plan) -> str:
         f"Models:\n{_models(plan)}",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
         *(f"Note: {notice}" for notice in plan.expansion.notices),
+        *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
     return "\n\n".join(parts)
