@@ -76,7 +76,8 @@ def _notes(bill: Bill) -> list[str]:
             "prompts and replies, until a sweep has measured them, as long as the settings let them become."
         )
     if unrated := [row.purpose for row in bill.rows if row.minutes is None]:
-        notes.append(f"No rate measured yet on this machine for {', '.join(dict.fromkeys(unrated))}; the first sweep measures it.")
+        names = ", ".join(dict.fromkeys(unrated))
+        notes.append(f"No rate measured yet on this machine for {names}; the first sweep measures it.")
     if any(row.minutes for row in bill.rows):
         notes.append("Minutes are sums of work; with --jobs N they pass in an N-th of the time at best.")
     return notes + _prices([row.model for row in bill.rows if row.unit == "call"])
