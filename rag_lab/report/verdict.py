@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab.report.compare import Comparison
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.numbers import number, p_value, plain, seconds, signed, signed_interval
 
 

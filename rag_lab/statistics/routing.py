@@ -16,6 +16,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_interval, paired_differences
+from rag_lab.statistics.noise import NoiseComponents, noise_floor
 from rag_lab.statistics.per_question import frame, numbers, per_question
 from rag_lab.statistics.verdict import verdict
 
@@ -73,12 +74,17 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_class(
-    table: pd.DataFrame, column: str = "labelled", seed: int = 0, correction: Correction = "holm"
+    table: pd.DataFrame,
+    column: str = "labelled",
+    seed: int = 0,
+    correction: Correction = "holm",
+    noise: NoiseComponents | None = None,
 ) -> pd.DataFrame:
     """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
 
     Columns: `query_class`, `arm`, `against`, `n`, the means of both, `difference` with its interval and p-values (the
-    family is the whole table), `verdict`. Questions without a class count in `all` alone.
+    family is the whole table), `verdict`, which calls nothing below the floor of `noise` a difference. Questions
+    without a class count in `all` alone.
     """
     rows = complete(table)
     arms = [arm for arm in ARMS if arm in table]
@@ -95,7 +101,9 @@ def by_class(
     lines = []
     for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
         means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
-        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, verdict(d, p, tested)))
+        floor = None if noise is None else noise_floor(noise, d.n).value
+        said = verdict(d, p, tested, floor)
+        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, said))
     return frame(lines, CLASS_COLUMNS)
 
 

@@ -7,7 +7,8 @@ from types import ModuleType
 import pytest
 
 from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 
 
 def _load_fixture() -> ModuleType:

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from rag_lab.errors import RagLabError
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 from rag_lab.statistics.complete_cases import comparisons, summary
 
 

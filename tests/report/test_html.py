@@ -9,7 +9,8 @@ import pytest
 
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.report import numbers
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.html import overview_html, question_html, to_html, write_report
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rag_lab.report import numbers
-from rag_lab.report.compare import Comparison
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.verdict import verdict
 
 
