@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.report.numbers import interval, p_value, plain, signed, signed_interval
+from rag_lab.report.numbers import interval, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.report.tables import Table
 
 if TYPE_CHECKING:
@@ -89,5 +89,5 @@ def _difference(row: dict[str, Any], name: Callable[[str], str], is_paired: bool
         p_value(row["p_corrected"]),
         signed(row["effect_size"]),
         f"{row['wins']}/{row['ties']}/{row['losses']}",
-        str(row["verdict"]),
+        short_verdict(str(row["verdict"])),
     )

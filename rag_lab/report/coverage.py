@@ -17,9 +17,8 @@ from rag_lab.statistics.ranking import RANKING_COLUMNS, ranking
 if TYPE_CHECKING:
     from rag_lab.report.comparison import Comparison
 
-_HEADER = (
-    *("metric", "variants", "asked", "scored", "failed", "not applicable", "mean", "worst to best mean", "reasons"),
-)
+_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
+_OPEN_HEADER = (*_HEADER[:-1], "mean", "worst to best mean", "reasons")
 _ORDER_HEADER = ("rank", "variant", "failures counted", "mean", "scored", "failed")
 
 
@@ -61,7 +60,10 @@ def coverage_table(comparison: Comparison) -> Table:
             if cell is not None:
                 groups.setdefault(_row(comparison, cell), []).append(comparison.codes[plan.variant_id])
     rows = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
-    return Table("Questions asked, scored and missing", _HEADER, tuple(rows), names=2, words=1)
+    title, header = "Questions asked, scored and missing", _OPEN_HEADER
+    if not any(row[header.index("mean")] for row in rows):
+        rows, header = [(*row[: len(_HEADER) - 1], row[-1]) for row in rows], _HEADER
+    return Table(title, header, tuple(rows), names=2, words=1)
 
 
 def is_open(cell: dict[str, Any]) -> bool:

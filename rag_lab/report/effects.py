@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.report.numbers import p_value, signed, signed_interval
+from rag_lab.report.numbers import p_value, short_verdict, signed, signed_interval
 from rag_lab.report.sections import baseline_values
 from rag_lab.report.tables import Table
 from rag_lab.statistics.effect_sentences import sentences
@@ -18,7 +18,7 @@ from rag_lab.statistics.factors import Factors, factor_values
 if TYPE_CHECKING:
     from rag_lab.report.comparison import Comparison
 
-_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "effect size", "what can be said")
+_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "effect size", "verdict")
 _KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
 
 
@@ -106,5 +106,5 @@ def _row(row: dict[Any, Any]) -> tuple[str, ...]:
         p_value(row["p_value"]),
         p_value(row["p_corrected"]),
         signed(row["effect_size"]),
-        str(row["verdict"]),
+        short_verdict(str(row["verdict"])),
     )

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from rag_lab.report import page_figures, sections
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.comparison_tables import CORRECTIONS
+from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
 from rag_lab.report.conclusions import conclusions
 from rag_lab.report.questions import QuestionCard, cards
 from rag_lab.report.redact import redact
@@ -63,6 +63,7 @@ def write_report(run_dir: Path | str) -> Path:
 def to_html(comparison: Comparison) -> str:
     """Return the whole page."""
     script = asset("script.js")
+    shown, idle = sections.stage_names(comparison)
     return render(
         "template.html",
         **_shared(comparison),
@@ -71,13 +72,15 @@ def to_html(comparison: Comparison) -> str:
         script=script,
         script_digest=_digest(script),
         correction=CORRECTIONS[comparison.correction],
+        all_pairs=differences_table("", comparison.differences, comparison.name),
         keys=sections.changed_keys(comparison),
         base=sections.baseline_values(comparison),
         quality_figures=page_figures.quality_figures(comparison),
         class_figure=page_figures.class_figure(comparison),
         latency_figure=page_figures.latency_figure(comparison),
         latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
-        stage_names=sections.stage_names(comparison),
+        stage_names=shown,
+        idle_stages=idle,
         stage_cells=sections.stage_cells(comparison),
         incidents=sections.stage_incidents(comparison),
         classes=[name for name in dict.fromkeys(comparison.questions["query_class"]) if name],

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab.report.numbers import number, p_value, plain, signed, signed_interval
+from rag_lab.report.numbers import number, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.report.routing import RoutingStudy
 from rag_lab.report.tables import Table
 from rag_lab.statistics.routing import ALL
 
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 _CLASS_HEADER = (
-    *("class", "comparison", "n", "mean", "mean against", "difference", "95% interval", "corrected p"),
-    "what can be said",
+    *("class", "arms", "n", "mean", "mean against", "difference", "95% interval", "corrected p", "verdict"),
 )
 _MISTAKE_HEADER = ("labelled", "taken for", "questions", "sent elsewhere", "cost a question", "95% interval")
 
 
 def conclusion(study: RoutingStudy) -> str:
-    """Return in a sentence or two whether routing pays."""
-    ceiling = _seen(study.ceiling, "gain")
+    """Return in a few words whether routing pays."""
+    most = f"No router could gain more than {_seen(study.ceiling, 'gain')} over that."
     if study.learned is None:
-        return (
-            f"No question has a class, so no routing of HyDE can be learned{_where(study)}; its ceiling is {ceiling}."
-        )
+        return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
     gain = study.learned.gains["best_arm"]
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
     pays = gain.low is not None and gain.low > 0
     costs = gain.high is not None and gain.high < 0
-    end = "routing pays" if pays else "routing costs" if costs else "the data cannot tell that routing pays"
+    end = "it pays" if pays else "it costs" if costs else "the data cannot tell that it pays"
+    on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
-        f"Routing HyDE by class{_where(study)}: a learned rule changes {study.metric} by {seen} against the better of "
-        f"no HyDE and HyDE for all, on questions it was not learned on: {end}. The ceiling of any router is {ceiling}."
+        f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
+        f"questions they were not learned on, such rules change {study.metric} by {seen} against the better of no HyDE "
+        f"and HyDE for all: {end}. {most}"
     )
 
 
@@ -48,8 +47,8 @@ def tables(study: RoutingStudy) -> list[Table]:
     made = [_class_table(study)]
     if study.confusion is not None:
         rows = tuple((str(name), *(str(int(n)) for n in row)) for name, row in study.confusion.iterrows())
-        header = ("labelled", *(f"taken for {name}" for name in study.confusion.columns))
-        made.append(Table(f"What the pipeline took each class for{_where(study)}", header, rows))
+        header = ("labelled", *(str(name) for name in study.confusion.columns))
+        made.append(Table(f"The class that the pipeline gave, by the labelled class{_where(study)}", header, rows))
     if study.mistakes is not None:
         made.append(Table(_mistakes_title(study), _MISTAKE_HEADER, _mistake_rows(study), names=2))
     return made
@@ -108,7 +107,19 @@ def _classifier(study: RoutingStudy) -> str:
         return f"{told}."
     row = study.mistakes.iloc[0]
     moved = f"its mistakes sent {row['n_routed_otherwise']} of {row['n']} to another arm"
-    return f"{told}; {moved}, which cost {_seen(row, 'cost')} a question on average (positive: mistakes hurt)."
+    return f"{told}; {moved}, which {_cost(row)} a question on average."
+
+
+def _cost(row: Any) -> str:
+    cost, low, high = (number(row[name]) for name in ("cost", "low", "high"))
+    if cost is None or low is None or high is None:
+        return f"cost {_seen(row, 'cost')}"
+    does = (
+        f"cost {plain(cost)} [{signed_interval(low, high)}]"
+        if cost >= 0
+        else (f"gained {plain(-cost)} [{signed_interval(-high, -low)}]")
+    )
+    return does if low > 0 or high < 0 else f"{does} (the data cannot tell it from chance)"
 
 
 def _class_table(study: RoutingStudy) -> Table:
@@ -122,12 +133,13 @@ def _class_table(study: RoutingStudy) -> Table:
             signed(row["difference"]),
             signed_interval(row["low"], row["high"]),
             p_value(row["p_corrected"]),
-            row["verdict"],
+            short_verdict(row["verdict"]),
         )
         for row in study.by_class.to_dict("records")
     ]
     by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
-    return Table(f"{study.metric} by class, {by}{_where(study)}", _CLASS_HEADER, tuple(rows), names=2, words=1)
+    title = f"{study.metric} by class, {by}{_where(study)}; p corrected within this table"
+    return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
 
 
 def _mistakes_title(study: RoutingStudy) -> str:
@@ -136,6 +148,7 @@ def _mistakes_title(study: RoutingStudy) -> str:
 
 def _mistake_rows(study: RoutingStudy) -> tuple[tuple[str, ...], ...]:
     rows = [] if study.mistakes is None else study.mistakes.to_dict("records")
+    rows = [row for row in rows if row["labelled"] == ALL or row["n_routed_otherwise"]]
     return tuple(
         (
             "all" if row["labelled"] == ALL else row["labelled"],
@@ -161,3 +174,7 @@ def _seen(row: Any, name: str) -> str:
 
 def _said(row: Any) -> str:
     return {"better": "reliably better", "worse": "reliably worse"}.get(row["verdict"], str(row["verdict"]))
+
+
+def _listing(names: list[str]) -> str:
+    return ", ".join(names) if names else "no class"

@@ -8,6 +8,7 @@ from typing import Any
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.reasons import commonest
 
+NOTICED_S = 0.001
 _ELSEWHERE = ("variants", "problems", "spent", "limits")  # entries of the manifest that have sections of their own
 
 
@@ -25,9 +26,15 @@ def baseline_values(comparison: Comparison) -> dict[str, Any]:
     return PipelineConfig.load(path).flat() if path.is_file() else {}
 
 
-def stage_names(comparison: Comparison) -> list[str]:
-    """Return the stages in the order in which they ran."""
-    return list(dict.fromkeys(comparison.stages["stage"]))
+def stage_names(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """Return the stages in the order in which they ran, and apart from them those that took no time anywhere."""
+    table = comparison.stages
+    did = (table["median_s"] >= NOTICED_S) | (table[["tokens_in", "tokens_out", "fallbacks", "failures"]] > 0).any(
+        axis=1
+    )
+    shown = set(table.loc[did, "stage"])
+    names = list(dict.fromkeys(table["stage"]))
+    return [name for name in names if name in shown], [name for name in names if name not in shown]
 
 
 def stage_cells(comparison: Comparison) -> dict[tuple[str, str], dict[str, Any]]:

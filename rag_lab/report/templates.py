@@ -42,6 +42,8 @@ def environment() -> Environment:
         "seconds": numbers.seconds,
         "p": numbers.p_value,
         "soft": soft,
+        "prose": prose,
+        "short": numbers.short_verdict,
         "setting": setting,
         "cells": cells,
     }
@@ -64,6 +66,12 @@ def asset(name: str) -> Markup:
 def soft(text: str) -> Markup:
     """Escape `text` and let long names break after dots, commas, slashes and underscores."""
     return Markup(re.sub(r"([._/=@,])(?=[^\W\d])", r"\1<wbr>", str(escape(text))))  # noqa: S704 -- escaped before
+
+
+def prose(text: str) -> Markup:
+    """Escape a sentence, set what stands between backticks as code, and write real minus signs."""
+    signed = re.sub(r"(?<![\w.-])-(?=\d)", numbers.MINUS, str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", signed))  # noqa: S704 -- escaped before
 
 
 def setting(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.numbers import number, p_value, plain, seconds, signed, signed_interval
+from rag_lab.statistics.verdict import ALPHA
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -24,6 +25,7 @@ def verdict(comparison: Comparison) -> list[str]:
     sentences = [_reliable(comparison, variant, metric) for variant in reliable]
     if unsettled:
         sentences.append(_cannot_tell(comparison, unsettled, metric))
+        sentences += _not_after_correction(comparison, unsettled, metric)
     if equal:
         names = _listing([named(comparison, variant) for variant in equal])
         sentences.append(f"Every question scores the same with {names} as with the baseline in {metric}.")
@@ -71,6 +73,27 @@ def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -
     n = max(int(row["n"]) for row in rows.values())
     width = f" With {n} questions an interval reaches about {plain(median(halves))} to each side." if halves else ""
     return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
+
+
+def _not_after_correction(comparison: Comparison, variants: Sequence[str], metric: str) -> list[str]:
+    """Say why a difference is not called one although its interval leaves out zero."""
+    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
+    apart = [variant for variant, row in rows.items() if _is_apart(row) and (number(row["p_corrected"]) or 0) >= ALPHA]
+    if not apart or comparison.correction == "none":
+        return []
+    codes = _listing([comparison.codes[variant] for variant in apart])
+    ours = "that of {} does, and after the correction it is no finding"
+    if len(apart) > 1:
+        ours = "those of {} do, and after the correction they are no findings"
+    return [
+        f"Among {len(comparison.differences)} comparisons some intervals leave out zero by chance alone: "
+        f"{ours.format(codes)}."
+    ]
+
+
+def _is_apart(row: dict[str, Any]) -> bool:
+    low, high = number(row["low"]), number(row["high"])
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def _seen(row: dict[str, Any]) -> str:
