@@ -23,7 +23,6 @@ def test_costs_are_no_qualities(comparison: Comparison) -> None:
     assert comparison.cost_metrics == ("cost.seconds", "cost.tokens")
     assert comparison.main_metric == "retrieval.ndcg@10"
     assert not any(metric.startswith("cost.") for metric in comparison.differences["metric"])
-    assert not any(metric.startswith("cost.") for metric in comparison.by_class["metric"])
 
 
 def test_the_failed_variant_stands_with_its_reason_and_without_scores(comparison: Comparison) -> None:
