@@ -116,7 +116,7 @@ def _compared(
     quality = prefixed[is_quality]
     none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     options: dict[str, Any] = {"pairs": runs[0].pairs, "correction": runs[0].correction}
-    floors = _floors(runs)
+    floors, clusters = _floors(runs), runs[0].clusters
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
@@ -124,11 +124,11 @@ def _compared(
         questions=questions,
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
-        summary=summary(prefixed),
-        differences=comparisons(quality, baseline, noise_floors=floors, **options)
+        summary=summary(prefixed, clusters=clusters),
+        differences=comparisons(quality, baseline, noise_floors=floors, clusters=clusters, **options)
         if baseline in set(quality["variant_id"])
         else none,
-        same=_same_variant(scores[is_quality], names, floors, runs[0].correction) if is_quality.any() else none,
+        same=_same_variant(scores[is_quality], names, floors, runs[0]) if is_quality.any() else none,
     )
 
 
@@ -139,7 +139,7 @@ def _floors(runs: tuple[Comparison, Comparison]) -> dict[str, float]:
 
 
 def _same_variant(
-    scores: pd.DataFrame, names: tuple[str, str], floors: Mapping[str, float], correction: Correction
+    scores: pd.DataFrame, names: tuple[str, str], floors: Mapping[str, float], first: Comparison
 ) -> pd.DataFrame:
     """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
     cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
@@ -148,7 +148,7 @@ def _same_variant(
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     by_cell = {one: floors[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in floors}
     rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
-    found = comparisons(rows, names[0], correction=correction, noise_floors=by_cell)
+    found = comparisons(rows, names[0], correction=first.correction, noise_floors=by_cell, clusters=first.clusters)
     parts = found["metric"].str.split(_SEPARATOR, n=1)
     return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
 

@@ -8,6 +8,7 @@ from typing import get_args
 
 import pandas as pd
 
+from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.records import Question, Trace
@@ -43,6 +44,8 @@ def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pair
     quality_metrics = tuple(metric for metric in metrics if not is_cost(metric))
     quality = scores[scores["metric"].isin(quality_metrics)]
     components = noise_by_metric(run, quality)
+    asked = _asked(traces)
+    clusters = clusters_of(asked.values(), run.clusters)
     return Comparison(
         run=run,
         manifest=run.manifest(),
@@ -52,14 +55,15 @@ def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pair
         pairs=pairs,
         traces=traces,
         scores=scores,
-        summary=summary(scores),
-        differences=_differences(quality, run.baseline, correction, pairs, noise_floors(components)),
-        questions=_questions(run, scores, next(iter(quality_metrics), ""), _asked(traces)),
+        summary=summary(scores, clusters=clusters),
+        differences=_differences(quality, run.baseline, correction, pairs, noise_floors(components), clusters),
+        questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
         stages=stage_table(traces),
         stage_problems=stage_problems(traces),
         gaps=_gaps(scores),
         latency=latencies(traces),
         noise=components,
+        clusters=clusters,
     )
 
 
@@ -75,13 +79,18 @@ def noise_floors(components: Mapping[str, NoiseComponents]) -> dict[str, float]:
 
 
 def _differences(
-    quality: pd.DataFrame, baseline: str, correction: Correction, pairs: Pairs, floors: Mapping[str, float]
+    quality: pd.DataFrame,
+    baseline: str,
+    correction: Correction,
+    pairs: Pairs,
+    floors: Mapping[str, float],
+    clusters: Mapping[str, str] | None,
 ) -> pd.DataFrame:
     variants = set(quality["variant_id"])
     if not variants or (baseline not in variants and pairs == "baseline"):
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     first = baseline if baseline in variants else str(quality["variant_id"].iloc[0])
-    return comparisons(quality, first, pairs=pairs, correction=correction, noise_floors=floors)
+    return comparisons(quality, first, pairs=pairs, correction=correction, noise_floors=floors, clusters=clusters)
 
 
 def _asked(traces: Mapping[str, list[Trace]]) -> dict[str, Question]:

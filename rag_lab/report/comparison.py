@@ -39,6 +39,7 @@ class Comparison:
     gaps: variant_id, metric, status, reason, count of the scores that are not there.
     latency: variant_id, n, median_s.
     noise: for each quality metric how its variance splits; empty where no question was repeated.
+    clusters: question_id to cluster, None where questions are independent; see `data.clusters`.
 
     Of the metrics, more is better in `quality_metrics` and less in `cost_metrics`; both in the order of the plan.
     """
@@ -59,6 +60,7 @@ class Comparison:
     gaps: pd.DataFrame = field(repr=False)
     latency: pd.DataFrame = field(repr=False)
     noise: Mapping[str, NoiseComponents] = field(repr=False)
+    clusters: Mapping[str, str] | None = field(repr=False)
 
     @property
     def main_metric(self) -> str | None:

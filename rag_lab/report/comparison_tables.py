@@ -23,7 +23,7 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "none"}
 
 def tables(comparison: Comparison) -> list[Table]:
     """Return every table of the run: scores, differences, order, effects, routing, noise, complete cases, failures."""
-    from rag_lab.report import coverage, noise, routing_text
+    from rag_lab.report import bill, coverage, noise, routing_text
 
     run = comparison.run
     metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
@@ -35,7 +35,7 @@ def tables(comparison: Comparison) -> list[Table]:
         made += [coverage.order_table(comparison), *comparison.effects.tables(comparison.main_metric)]
     for study in comparison.routing:
         made += [*routing_text.tables(study), routing_text.rule_table(study)]
-    made += [noise.noise_table(comparison), coverage.coverage_table(comparison)]
+    made += [noise.noise_table(comparison), coverage.coverage_table(comparison), bill.bill_table(comparison)]
     if comparison.failed:
         rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
         made.append(Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2))

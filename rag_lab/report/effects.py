@@ -72,7 +72,14 @@ def effects_found(comparison: Comparison) -> EffectsFound:
     values = factor_values({plan.variant_id: plan.changes for plan in run.variants}, baseline_values(comparison))
     try:
         factors = design(quality, values, run.baseline)
-        table = effects(quality, values, run.baseline, correction=comparison.correction, noise=comparison.noise)
+        table = effects(
+            quality,
+            values,
+            run.baseline,
+            correction=comparison.correction,
+            clusters=comparison.clusters,
+            noise=comparison.noise,
+        )
     except ConfigError as error:
         return EffectsFound(none, "none", str(error))
     return EffectsFound(table, factors.kind, _note(factors))

@@ -20,7 +20,7 @@ def by_class(comparison: Comparison) -> pd.DataFrame:
     groups: dict[str, Collection[str]] = {
         name: {q for q, one in asked.items() if one.query_class == name} for name in QUERY_CLASSES
     }
-    return _by_group(comparison.scores, groups, "query_class")
+    return _by_group(comparison, groups, "query_class")
 
 
 def by_tag(comparison: Comparison) -> pd.DataFrame:
@@ -28,13 +28,13 @@ def by_tag(comparison: Comparison) -> pd.DataFrame:
     asked = comparison.asked
     tags = dict.fromkeys(tag for question in asked.values() for tag in question.tags)
     groups = {tag: {name for name, one in asked.items() if tag in one.tags} for tag in tags}
-    return _by_group(comparison.scores, groups, "tag")
+    return _by_group(comparison, groups, "tag")
 
 
-def _by_group(scores: pd.DataFrame, groups: Mapping[str, Collection[str]], column: str) -> pd.DataFrame:
-    parts = []
+def _by_group(comparison: Comparison, groups: Mapping[str, Collection[str]], column: str) -> pd.DataFrame:
+    parts, scores = [], comparison.scores
     for name, questions in groups.items():
         rows = scores[scores["question_id"].isin(questions)]
         if not rows.empty:
-            parts.append(summary(rows).assign(**{column: name}))
+            parts.append(summary(rows, clusters=comparison.clusters).assign(**{column: name}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SUMMARY_COLUMNS, column])

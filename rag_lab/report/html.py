@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rag_lab.report import page_figures, sections
+from rag_lab.report.bill import bill_table
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
@@ -79,6 +80,7 @@ def to_html(comparison: Comparison) -> str:
         class_figure=page_figures.class_figure(comparison),
         latency_figure=page_figures.latency_figure(comparison),
         latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
+        bill=bill_table(comparison),
         stage_names=shown,
         idle_stages=idle,
         stage_cells=sections.stage_cells(comparison),

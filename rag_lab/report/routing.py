@@ -84,7 +84,7 @@ def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, 
 def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, str]) -> RoutingStudy:
     ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
     classifying = ordered.get("classified", ordered["always"])
-    table = routing_table(comparison.scores, metric, ordered, comparison.traces[classifying])
+    table = routing_table(comparison.scores, metric, ordered, comparison.traces[classifying], comparison.clusters)
     is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
     config = _config(comparison, classifying)
     rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None

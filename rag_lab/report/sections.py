@@ -9,7 +9,7 @@ from rag_lab.report.comparison import Comparison
 from rag_lab.report.reasons import commonest
 
 NOTICED_S = 0.001
-_ELSEWHERE = ("variants", "problems", "spent", "limits")  # entries of the manifest that have sections of their own
+_ELSEWHERE = ("variants", "problems", "spent")  # entries of the manifest that have sections of their own
 
 
 def changed_keys(comparison: Comparison) -> list[str]:

@@ -2,12 +2,13 @@
 
 The table has one row a question: `question_id`, the scores of the arms `none`, `always` and, where it was run,
 `classified` (null where not scored), `predicted` (the class the pipeline gave, null where it gave none) and `labelled`
-(the dataset's class, or null). A question counts where every arm of the table has scored it.
+(the dataset's class, or null). A question counts where every arm of the table has scored it. A column `cluster`, where
+there is one, names for each question the cluster with which it is resampled and flipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,9 +16,9 @@ import pandas as pd
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.corrections import Correction, corrected
-from rag_lab.statistics.intervals import PairedDifference, mean_interval, paired_differences
+from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
 from rag_lab.statistics.noise import NoiseComponents, noise_floor
-from rag_lab.statistics.per_question import frame, numbers, per_question
+from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
 from rag_lab.statistics.verdict import verdict
 
 ARMS = ("none", "always", "classified")
@@ -31,7 +32,11 @@ MISTAKE_COLUMNS = ("labelled", "predicted", "n", "n_routed_otherwise", "cost", "
 
 
 def routing_table(
-    scores: pd.DataFrame, metric: str, arms: Mapping[str, Any], traces: Sequence[Trace] = ()
+    scores: pd.DataFrame,
+    metric: str,
+    arms: Mapping[str, Any],
+    traces: Sequence[Trace] = (),
+    clusters: Clusters | None = None,
 ) -> pd.DataFrame:
     """Return the table of this module, from scores and the traces of the classified arm.
 
@@ -40,6 +45,7 @@ def routing_table(
         metric: one in which more is better.
         arms: arm to variant_id.
         traces: of a variant that classifies; of several repeats, the first tells the class.
+        clusters: question_id to cluster, where questions are not independent.
 
     Raises:
         ConfigError: if `none` or `always` is no arm, or a column of the scores is missing.
@@ -53,10 +59,11 @@ def routing_table(
     predicted = {name: trace.query_class for name, trace in first.items()}
     labelled = {name: trace.question.query_class for name, trace in first.items()}
     ids = list(table["question_id"])
-    return table.assign(
-        predicted=pd.Series([predicted.get(name) for name in ids], index=table.index, dtype=object),
-        labelled=pd.Series([labelled.get(name) for name in ids], index=table.index, dtype=object),
-    )
+    columns: dict[str, list[Any]] = {
+        "predicted": [predicted.get(name) for name in ids],
+        "labelled": [labelled.get(name) for name in ids],
+    } | ({} if clusters is None else {"cluster": cluster_labels(ids, clusters)})
+    return table.assign(**{name: pd.Series(one, index=table.index, dtype=object) for name, one in columns.items()})
 
 
 def complete(table: pd.DataFrame) -> pd.DataFrame:
@@ -73,10 +80,15 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: [_name(value) for value in rows[name]] for name in ("predicted", "labelled")})
 
 
+def cluster_column(parts: Sequence[pd.DataFrame]) -> list[list[Hashable]] | None:
+    """Return the clusters of the questions of each part; None where questions are independent."""
+    return [list(part["cluster"]) for part in parts] if all("cluster" in part for part in parts) else None
+
+
 def by_class(
     table: pd.DataFrame,
     column: str = "labelled",
-    seed: int = 0,
+    *,
     correction: Correction = "holm",
     noise: NoiseComponents | None = None,
 ) -> pd.DataFrame:
@@ -95,7 +107,7 @@ def by_class(
             for arm in arms[index + 1 :]:
                 keys.append((name, arm, against, part))
                 pairs.append((numbers(part[arm]), numbers(part[against])))
-    found = paired_differences(pairs, seed=seed)
+    found = paired_differences(pairs, clusters=cluster_column([part for *_, part in keys]))
     p_values = corrected([d.p_value for d in found], correction)
     tested = sum(p is not None for p in p_values)
     lines = []
@@ -119,9 +131,10 @@ def oracle(table: pd.DataFrame, seed: int = 0) -> dict[str, Any]:
     rows = complete(table)
     none, always = rows["none"], rows["always"]
     best = [max(pair) for pair in zip(none, always, strict=True)]
-    ceiling = mean_interval(best, seed=seed)
+    clusters = cluster_column([rows])
+    ceiling = mean_intervals([best], seed=seed, clusters=clusters)[0]
     arm = "always" if always.sum() > none.sum() else "none"
-    gain = paired_differences([(best, list(rows[arm]))], seed=seed)[0]
+    gain = paired_differences([(best, list(rows[arm]))], seed=seed, clusters=clusters)[0]
     share = float((always > none).mean()) if len(rows) else None
     best_mean = float(rows[arm].mean()) if len(rows) else None
     values = (len(rows), ceiling.mean, ceiling.low, ceiling.high, arm, best_mean, gain.mean, gain.low, gain.high, share)
@@ -156,7 +169,8 @@ def mistake_cost(table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: i
     rows = rows.assign(right=right, given=given)
     wrong = rows[rows["labelled"] != rows["predicted"]]
     parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
-    found = paired_differences([(list(part["right"]), list(part["given"])) for _, part in parts], seed=seed)
+    pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
+    found = paired_differences(pairs, seed=seed, clusters=cluster_column([part for _, part in parts]))
     lines = [_mistake(key, part, d, class_to_hyde) for (key, part), d in zip(parts, found, strict=True)]
     return frame(lines, MISTAKE_COLUMNS)
 
