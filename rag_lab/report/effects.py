@@ -82,7 +82,9 @@ def effects_found(comparison: Comparison) -> EffectsFound:
         )
     except ConfigError as error:
         return EffectsFound(none, "none", str(error))
-    return EffectsFound(table, factors.kind, _note(factors))
+    absent = [plan.variant_id for plan in comparison.variants if plan.variant_id not in scored]
+    left_out = f" Without scores and left out: {', '.join(map(comparison.name, absent))}." if absent else ""
+    return EffectsFound(table, factors.kind, _note(factors) + left_out)
 
 
 def _note(factors: Factors) -> str:

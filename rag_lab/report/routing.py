@@ -53,7 +53,7 @@ class RoutingStudy:
     @property
     def file_name(self) -> str:
         """The name of the file with the learned rule, beside the report."""
-        where = re.sub(r"[^A-Za-z0-9.]+", "-", self.where).strip("-.")
+        where = re.sub(r"[^A-Za-z0-9._]+", "-", self.where).strip("-.")
         return f"{FILE_STEM}{f'__{where}' if where else ''}.yaml"
 
 

@@ -56,13 +56,11 @@ def routing_table(
     wide = ours.pivot(index="question_id", columns="variant_id", values="mean").reindex(columns=list(arms.values()))
     table = wide.set_axis(list(arms), axis=1).reset_index()
     first = {trace.question.question_id: trace for trace in reversed(traces)}
-    predicted = {name: trace.query_class for name, trace in first.items()}
-    labelled = {name: trace.question.query_class for name, trace in first.items()}
-    ids = list(table["question_id"])
+    found = [first.get(name) for name in table["question_id"]]
     columns: dict[str, list[Any]] = {
-        "predicted": [predicted.get(name) for name in ids],
-        "labelled": [labelled.get(name) for name in ids],
-    } | ({} if clusters is None else {"cluster": cluster_labels(ids, clusters)})
+        "predicted": [trace and trace.query_class for trace in found],
+        "labelled": [trace and trace.question.query_class for trace in found],
+    } | ({} if clusters is None else {"cluster": cluster_labels(table["question_id"], clusters)})
     return table.assign(**{name: pd.Series(one, index=table.index, dtype=object) for name, one in columns.items()})
 
 
@@ -164,9 +162,8 @@ def mistake_cost(table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: i
     """
     rows = complete(table)
     rows = rows[rows["labelled"] != ""]
-    right = _routed(rows, rows["labelled"], class_to_hyde)
-    given = _routed(rows, rows["predicted"], class_to_hyde)
-    rows = rows.assign(right=right, given=given)
+    ways = {"right": "labelled", "given": "predicted"}
+    rows = rows.assign(**{name: _routed(rows, rows[column], class_to_hyde) for name, column in ways.items()})
     wrong = rows[rows["labelled"] != rows["predicted"]]
     parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
     pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
