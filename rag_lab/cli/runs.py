@@ -92,12 +92,13 @@ def report(
 
 
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
-    """Run a plan; say what failed in it, and where the report is."""
+    """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
+    from rag_lab.experiment.applicability import not_applicable
     from rag_lab.experiment.bill_text import spent_text
     from rag_lab.experiment.finish import failures
     from rag_lab.experiment.sweep import run_plan
 
-    for notice in checked.expansion.notices:
+    for notice in (*checked.expansion.notices, *not_applicable(checked)):
         typer.echo(notice, err=True)
     try:
         run = run_plan(checked, out, jobs)

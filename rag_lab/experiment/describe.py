@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_lab.experiment.applicability import not_applicable
 from rag_lab.experiment.bill_text import bill_text
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.estimate import estimate
@@ -21,6 +22,7 @@ def describe(plan: Plan) -> str:
         f"Models:\n{_models(plan)}",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
         *(f"Note: {notice}" for notice in plan.expansion.notices),
+        *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
     return "\n\n".join(parts)

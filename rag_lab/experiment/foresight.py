@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from rag_lab.chat_stage import ChatStage
 from rag_lab.config import PipelineConfig, digest
 from rag_lab.experiment.stand_ins import with_stand_ins
-from rag_lab.experiment.work import Tally, Work
+from rag_lab.experiment.work import Tally, Unit, Work
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest
 from rag_lab.models.registry import spec_of
@@ -112,7 +112,7 @@ class _Walk:
         return replace(nothing, n=1, at_most=waits)
 
     def _nothing(self, stage: Stage) -> Work:
-        unit = "call" if isinstance(stage, ChatStage) else "pair" if isinstance(stage, PairRerank) else "question"
+        unit: Unit = "call" if isinstance(stage, ChatStage) else "pair" if isinstance(stage, PairRerank) else "question"
         return Work(stage.name, model_of(stage), unit)
 
     def _n_pairs(self, stage: PairRerank, each: Foreseen) -> int:

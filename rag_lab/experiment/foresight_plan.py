@@ -55,5 +55,5 @@ def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Fores
 def _metrics(plan: Plan, embedding: str, home: Path) -> list[Metric]:
     judge = plan.experiment.judge
     embedder = RememberedEmbedder(registry.embedder(embedding), home / "vectors.sqlite")
-    tools = Tools(registry.chat_model(judge) if judge else None, embedder)
+    tools = Tools(registry.chat_model(judge) if judge else None, embedder, language=plan.experiment.judge_language)
     return [build_metric(name, tools) for name in plan.experiment.metrics]

@@ -47,14 +47,14 @@ class ScoreForesight:
 
 
 def _work(nothing: Work, metric: CostlyMetric, each: Foreseen) -> Work:
-    waits = bool(_waits_for(metric, each))
     if nothing.unit == "score":
-        return replace(nothing, n=1, at_most=waits)
+        return replace(nothing, n=1, at_most=bool(_waits_for(metric, each)))
     calls = CALLS[metric.name]
     n = calls.of(len(each.trace.passages))
     texts = sum(map(estimated_tokens, _texts(metric.reads(each.trace))))
     tokens_in = n * (calls.prompt_tokens + texts)
-    return replace(nothing, n=n, at_most=waits, tokens_in=tokens_in, tokens_out=n * MOST_REPLY_TOKENS)
+    # At most: scores that ask the judge the same thing share its reply.
+    return replace(nothing, n=n, at_most=True, tokens_in=tokens_in, tokens_out=n * MOST_REPLY_TOKENS)
 
 
 def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:

@@ -119,7 +119,8 @@ def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
 def _metric_problems(draft: Draft) -> list[str]:
     from rag_lab.evaluation import registry
 
-    return registry.problems(draft.config.metrics, has_judge=draft.config.judge is not None)
+    config = draft.config
+    return registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
 
 
 def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:

@@ -154,6 +154,7 @@ def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job
         "METRICS": ",".join(checked.experiment.metrics),
         "METRIC_EMBEDDING": checked.expansion.baseline.config.models.embedding,
         "JUDGE": checked.experiment.judge or "",
+        "JUDGE_LANGUAGE": checked.experiment.judge_language,
         "REPEATS": checked.experiment.repeats,
     }
     return Job(variant.variant_id, notebook, folder / NOTEBOOK_FILE, parameters, folder / "log.txt")

@@ -15,6 +15,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
+from rag_lab.evaluation.registry import split_names
 from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
@@ -52,6 +53,7 @@ class VariantRun:
         answered: ids for which answers are generated.
         metrics: names of metrics.
         judge: the chat model that judges, or None.
+        judge_language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         metric_embedding: the model that metrics embed with; the same for all variants of an experiment.
         repeats: how often each question is asked.
         out: folder that receives the results; None keeps them in memory.
@@ -63,6 +65,7 @@ class VariantRun:
     answered: tuple[str, ...]
     metrics: tuple[str, ...]
     judge: str | None = None
+    judge_language: str = ""
     metric_embedding: str = ""
     repeats: int = 1
     out: Path | None = None
@@ -87,8 +90,9 @@ class VariantRun:
             dataset=dataset,
             questions=questions,
             answered=answered,
-            metrics=tuple(name.strip() for name in values["METRICS"].split(",") if name.strip()),
+            metrics=split_names(str(values["METRICS"])),
             judge=values["JUDGE"] or None,
+            judge_language=str(values["JUDGE_LANGUAGE"]),
             metric_embedding=values["METRIC_EMBEDDING"] or config.models.embedding,
             repeats=int(values["REPEATS"]),
             out=Path(values["OUT"]) if values["OUT"] else None,
@@ -134,6 +138,7 @@ class VariantRun:
                 judge=registry.chat_model(self.judge) if self.judge else None,
                 embedder=RememberedEmbedder(registry.embedder(self.metric_embedding), home() / "vectors.sqlite"),
                 memory=home() / "scores.sqlite",
+                language=self.judge_language,
                 progress=self.out is None,
             )
         return to_frame(self.name, self.scores)
@@ -168,6 +173,7 @@ class VariantRun:
             "config_identity": self.config.identity,
             "models": self.pipeline.identities(),
             "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
+            "judge_language": self.judge_language,
             "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()),
             "traces": len(self.traces),
             "failed_stages": dict(failed),

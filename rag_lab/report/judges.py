@@ -42,8 +42,10 @@ def judge_notes(comparison: Comparison) -> tuple[JudgeNote, ...]:
 def _note(comparison: Comparison, judge: str, metrics: tuple[str, ...]) -> JudgeNote:
     identity = comparison.manifest.get("judge")
     known = identity if isinstance(identity, dict) and model_name(identity) == judge else judge
-    check = load_check(known)
-    return JudgeNote(judge, metrics, judge_banner(known), None if check is None else check.passes)
+    language = str(comparison.manifest.get("judge_language") or "")
+    check = load_check(known, language=language)
+    banner = judge_banner(known, language=language)
+    return JudgeNote(judge, metrics, banner, None if check is None else check.passes)
 
 
 def _is_judged(metric: str) -> bool:

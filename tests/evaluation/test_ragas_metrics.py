@@ -1,9 +1,11 @@
 """RAGAs' own values come through, and nothing that goes wrong becomes a number."""
 
 import asyncio
+import inspect
 import json
 import os
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +17,7 @@ from rag_lab.memory import Memory
 from rag_lab.models.base import ChatReply
 
 from .factories import make_answer, make_evidence, make_passage, make_question, make_trace
+from .ragas_recorded import SAMPLES, own_value
 from .scripted import HashEmbedder, ScriptedJudge, good_reply
 
 JUDGED = [f"ragas.{name}" for name, spec in SPECS.items() if "judge" in spec.models]
@@ -25,67 +28,47 @@ def score(metric, judge=None, trace=None):
     return result
 
 
-def own_route(class_name, **arguments):
-    """Score through RAGAs alone, with the same replies and vectors as the adapter gets."""
-    from ragas.embeddings.base import BaseRagasEmbedding
-    from ragas.llms.base import InstructorBaseRagasLLM
-    from ragas.metrics import collections
-
-    from rag_lab.models.base import ChatRequest
-
-    class Llm(InstructorBaseRagasLLM):
-        def __init__(self):
-            self.n_of_prompt = {}
-
-        def generate(self, prompt, response_model):
-            nth = self.n_of_prompt.setdefault(prompt, 0)
-            self.n_of_prompt[prompt] += 1
-            request = ChatRequest((), seed=nth, json_schema=response_model.model_json_schema())
-            return response_model.model_validate_json(good_reply(request))
-
-        async def agenerate(self, prompt, response_model):
-            return self.generate(prompt, response_model)
-
-    class Embeddings(BaseRagasEmbedding):
-        def embed_text(self, text, **_):
-            return HashEmbedder().embed_documents([text])[0].tolist()
-
-        async def aembed_text(self, text, **_):
-            return self.embed_text(text)
-
-    models = {"llm": Llm()} if class_name != "SemanticSimilarity" else {}
-    if class_name in ("AnswerCorrectness", "AnswerRelevancy", "SemanticSimilarity"):
-        models["embeddings"] = Embeddings()
-    return asyncio.run(getattr(collections, class_name)(**models).ascore(**arguments)).value
+RESPONSE, REFERENCE = "It is 180 degrees.", "180 degrees"
+PASSAGES = (make_passage(1), make_passage(2, page=2, text="The press is cold."))
 
 
-QUESTION, RESPONSE, REFERENCE = "How hot is the oven?", "It is 180 degrees.", "180 degrees"
+def noisy_reply(request):
+    """Judge an answer of two statements, of which the second is wrong and stands in the second passage alone."""
+    prompt = request.messages[-1].content
+    given = json.loads(prompt[prompt.rindex("input: ") + 7 : prompt.rindex("\nOutput:")])
+    if "answer" in given:
+        return json.dumps({"statements": ["x"] if given["answer"] == REFERENCE else ["a", "d"]})
+    wrong = given["context"] == PASSAGES[1].text
+    verdicts = [{"statement": s, "reason": "r", "verdict": int((s == "d") == wrong)} for s in given["statements"]]
+    return json.dumps({"statements": verdicts})
 
 
-@pytest.mark.parametrize(
-    ("metric", "class_name", "arguments"),
-    [
-        ("faithfulness", "Faithfulness", ("user_input", "response", "retrieved_contexts")),
-        ("answer_correctness", "AnswerCorrectness", ("user_input", "response", "reference")),
-        ("answer_relevancy", "AnswerRelevancy", ("user_input", "response")),
-        ("context_precision", "ContextPrecision", ("user_input", "reference", "retrieved_contexts")),
-        ("context_recall", "ContextRecall", ("user_input", "reference", "retrieved_contexts")),
-        ("context_relevance", "ContextRelevance", ("user_input", "retrieved_contexts")),
-        ("semantic_similarity", "SemanticSimilarity", ("reference", "response")),
-    ],
-)
-def test_the_value_is_ragas_own(metric, class_name, arguments):
-    passages = (make_passage(1), make_passage(2, page=2, text="The press is cold."))
-    values = {
-        "user_input": QUESTION,
-        "response": RESPONSE,
-        "reference": REFERENCE,
-        "retrieved_contexts": [passage.text for passage in passages],
-    }
-    expected = own_route(class_name, **{name: values[name] for name in arguments})
-    ours = score(f"ragas.{metric}", ScriptedJudge(good_reply), make_trace(passages=passages))
-    assert ours.value == pytest.approx(expected)
-    assert 0 < ours.value <= 1
+def test_noise_and_claims_by_hand():
+    noisy = ScriptedJudge(noisy_reply)
+    # of the statements a and d, d is wrong, and the passage that holds it holds nothing of the reference
+    assert score("ragas.noise_sensitivity_irrelevant", noisy, make_trace(passages=PASSAGES)).value == 1 / 2
+    assert score("ragas.noise_sensitivity", noisy, make_trace(passages=PASSAGES)).value == 0
+    judge = ScriptedJudge(good_reply)
+    assert score("ragas.factual_correctness_precision", judge).value == 3 / 4
+    assert score("ragas.answer_accuracy", judge).value == 2 / 4
+    assert score("ragas.response_groundedness", judge).value == 1 / 2
+    assert score("ragas.context_entity_recall", judge).value == pytest.approx(1 / 2)
+
+
+def test_a_rating_that_does_not_exist_is_asked_again_and_then_refused():
+    """RAGAs drops such a rating and returns the other prompt's alone."""
+    replies = iter(['{"rating": 3}', '{"rating": 4}', '{"rating": 2}'])
+    result = score("ragas.answer_accuracy", ScriptedJudge(lambda _: next(replies)))
+    assert (result.value, result.calls) == (0.75, 3)
+    refused = score("ragas.answer_accuracy", ScriptedJudge(lambda _: '{"rating": 3}'))
+    assert (refused.status, refused.reason) == ("failed", "the judge's rating is 3; allowed are 0, 2, 4")
+
+
+def test_places_of_a_file_without_pages_are_the_file():
+    evidence = (make_evidence(page=None), make_evidence(page=7, source="other.pdf"))
+    trace = make_trace(make_question(evidence=evidence), passages=(make_passage(1, page=1), make_passage(2, page=2)))
+    assert score("ragas.id_based_context_recall", trace=trace).value == 1 / 2
+    assert score("ragas.id_based_context_precision", trace=trace).value == 1
 
 
 def test_faithfulness_and_correctness_by_hand():
@@ -154,30 +137,8 @@ def test_no_statements_is_not_a_perfect_match():
     judge = ScriptedJudge(lambda request: good_reply(request, statements=()))
     result = score("ragas.answer_correctness", judge)
     assert (result.status, result.value) == ("failed", None)
-    assert own_route_without_statements() > 0.75  # what RAGAs makes of it
-
-
-def own_route_without_statements():
-    from ragas.embeddings.base import BaseRagasEmbedding
-    from ragas.llms.base import InstructorBaseRagasLLM
-    from ragas.metrics.collections import AnswerCorrectness
-
-    class Llm(InstructorBaseRagasLLM):
-        def generate(self, prompt, response_model):
-            return response_model(statements=[])
-
-        async def agenerate(self, prompt, response_model):
-            return self.generate(prompt, response_model)
-
-    class Embeddings(BaseRagasEmbedding):
-        def embed_text(self, text, **_):
-            return [1.0, 0.0]
-
-        async def aembed_text(self, text, **_):
-            return [1.0, 0.0]
-
-    metric = AnswerCorrectness(llm=Llm(), embeddings=Embeddings())
-    return asyncio.run(metric.ascore(user_input=QUESTION, response="I do not know.", reference=REFERENCE)).value
+    nothing_said = own_value("answer_correctness", SAMPLES[0], lambda *_: '{"statements": []}')
+    assert nothing_said > 0.75  # what RAGAs makes of it
 
 
 def test_half_an_opinion_is_no_score():
@@ -257,7 +218,9 @@ def test_a_prompt_that_does_not_fit_the_judge_is_said_so():
 
 def test_the_judge_gets_the_schema_and_concurrent_scores_share_its_batches():
     judge = ScriptedJudge(good_reply)
-    evaluate([make_trace()] * 10, ["ragas.faithfulness"], judge=judge)
+    traces = [make_trace(make_question(text=f"How hot is oven {n}?"), answer=make_answer(f"{n}")) for n in range(10)]
+    traces = [replace(t, passages=(make_passage(text=f"Oven {n}"),)) for n, t in enumerate(traces)]
+    evaluate(traces, ["ragas.faithfulness"], judge=judge)
     assert judge.batches == [8, 8, 2, 2]
     assert all(request.json_schema for request in judge.requests)
 
@@ -295,7 +258,6 @@ def test_ragas_does_not_report_its_use(monkeypatch):
 
 
 def test_every_ragas_class_exists_and_takes_these_arguments():
-    import inspect
     from importlib import import_module
 
     for spec in SPECS.values():
@@ -306,7 +268,7 @@ def test_every_ragas_class_exists_and_takes_these_arguments():
 
 
 def test_the_judge_is_asked_for():
-    assert len(problems(JUDGED, has_judge=False)) == len(JUDGED) == 6
+    assert len(problems(JUDGED, has_judge=False)) == len(JUDGED) == 15
 
 
 def test_replies_are_json_of_the_schema_that_was_sent():
@@ -328,8 +290,28 @@ def test_replies_are_json_of_the_schema_that_was_sent():
         ("context_recall", 1),
         ("context_relevance", 2),
         ("answer_correctness", 3),
+        ("context_utilization", 2),
+        ("context_entity_recall", 2),
+        ("noise_sensitivity", 7),
+        ("noise_sensitivity_irrelevant", 7),
+        ("factual_correctness", 4),
+        ("factual_correctness_precision", 2),
+        ("factual_correctness_recall", 4),
+        ("answer_accuracy", 2),
+        ("response_groundedness", 2),
     ],
 )
 def test_the_documented_number_of_calls(metric, calls):
     two_passages = make_trace(passages=(make_passage(1), make_passage(2, text="The press is cold.")))
     assert score(f"ragas.{metric}", ScriptedJudge(good_reply), two_passages).calls == calls
+
+
+@pytest.mark.parametrize("bad", ["nonsense", "", '{"statements": ["a"', '{"statements": []}'])
+def test_an_unusable_reply_is_asked_again_once_and_sampled(bad):
+    replies = iter([bad])
+    judge = ScriptedJudge(lambda request: next(replies, None) or good_reply(request))
+    if bad == "":
+        judge = ScriptedJudge(lambda request: "" if len(judge.requests) == 1 else good_reply(request))
+    result = score("ragas.faithfulness", judge)
+    assert (result.value, result.calls) == (0.75, 3)
+    assert [(request.seed, request.temperature) for request in judge.requests] == [(0, 0), (1, 0.7), (0, 0)]

@@ -126,8 +126,9 @@ def test_judged_scores_are_calls_of_the_judge(tmp_path, monkeypatch, doubles, le
     bill = estimate(checked)
     assert row_of(bill, "ragas.context_precision").calls == 3 * (2 + 1)  # q4 has no reference
     assert (row_of(bill, "ragas.semantic_similarity").unit, row_of(bill, "ragas.semantic_similarity").n) == ("score", 6)
+    assert row_of(bill, "ragas.context_precision").at_most
     run(checked, ledger, monkeypatch)
-    assert calls_made(ledger) == calls_foreseen(bill)
+    assert calls_made(ledger)["ragas.context_precision"] == 3 * 2  # both variants show the first passage to the judge
     after = estimate(checked)
     assert calls_foreseen(after) == {}
     assert row_of(after, "ragas.context_precision").remembered == 6

@@ -22,6 +22,7 @@ def parameters(tmp_path):
         "METRICS": "retrieval.mrr@10, cost.usd,",
         "METRIC_EMBEDDING": "",
         "JUDGE": "",
+        "JUDGE_LANGUAGE": "",
         "REPEATS": 2,
         "_private": object(),
     }
@@ -50,6 +51,7 @@ def test_parameters_become_a_variant(parameters):
     assert variant.questions == variant.answered == ("q1", "q2", "q3", "q4")
     assert variant.metrics == ("retrieval.mrr@10", "cost.usd")
     assert (variant.judge, variant.out, variant.repeats) == (None, None, 2)
+    assert VariantRun.from_parameters(parameters | {"JUDGE_LANGUAGE": "german"}).judge_language == "german"
     assert variant.metric_embedding == variant.config.models.embedding
     assert "final_k: 2" in variant._repr_html_()
     assert variant.save() is None

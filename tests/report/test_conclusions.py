@@ -33,7 +33,8 @@ def test_degenerate_data_give_a_sentence(synthetic: ModuleType, tmp_path: Path, 
     values, said = CASES[case]
     n = np.atleast_2d(values).shape[1]
     classes = (["fuzzy", "specific"] * n)[:n] if labelled else ()
-    columns = dict.fromkeys(synthetic.GRID, values)
+    step = 0.1 if case.startswith("single") else 0.0
+    columns = {name: values + step * index for index, name in enumerate(synthetic.GRID)}
     metrics = {synthetic.MAIN: columns, "citations.precision": columns, "cost.seconds": columns}
     run = synthetic.write_run(tmp_path / "run", synthetic.GRID, metrics, classes, classes)
     found = compare(run.path)
