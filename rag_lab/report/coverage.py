@@ -53,17 +53,17 @@ def coverage_table(comparison: Comparison) -> Table:
 
     Where something failed, each variant has a row of its own, with the means that its failures leave open.
     """
-    groups: dict[tuple[Any, ...], list[str]] = {}
+    groups: dict[tuple[str, ...], list[str]] = {}
     for metric in (*comparison.quality_metrics, *comparison.cost_metrics):
         for plan in comparison.variants:
             cell = comparison.cell(plan.variant_id, metric)
             if cell is not None:
                 groups.setdefault(_row(comparison, cell), []).append(comparison.codes[plan.variant_id])
-    rows = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
-    title, header = "Questions asked, scored and missing", _OPEN_HEADER
+    rows: list[tuple[str, ...]] = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
+    header: tuple[str, ...] = _OPEN_HEADER
     if not any(row[header.index("mean")] for row in rows):
         rows, header = [(*row[: len(_HEADER) - 1], row[-1]) for row in rows], _HEADER
-    return Table(title, header, tuple(rows), names=2, words=1)
+    return Table("Questions asked, scored and missing", header, tuple(rows), names=2, words=1)
 
 
 def is_open(cell: dict[str, Any]) -> bool:

@@ -10,8 +10,9 @@ import pandas as pd
 def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
     """Return what `effects` says: a sentence a main effect or toggle, and one a pair of levels of an interaction.
 
-    An interaction is told both ways round: what each of the two does without and with the other. That an effect is reliable at one level and not at another does not show that it differs between them (Gelman and
-    Stern 2006); so the sentence about an interaction ends with whether the difference itself is reliable.
+    An interaction is told both ways round: what each of the two does without and with the other. That an effect is
+    reliable at one level and not at another does not show that it differs between them (Gelman and Stern 2006); so the
+    sentence ends with whether the difference itself is reliable.
 
     Args:
         effects: the table that `effects.effects` returns.
