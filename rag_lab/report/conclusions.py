@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.noise import NOT_MEASURED, noise_sentences
+from rag_lab.report.noise import noise_sentences
 from rag_lab.report.routing_text import conclusion
 from rag_lab.report.verdict import verdict
 
 
-def conclusions(comparison: Comparison) -> list[str]:
-    """Return the verdict on the variants, reliable effects of a grid, whether routing pays, and the doubts."""
+def topics(comparison: Comparison) -> dict[str, list[str]]:
+    """Return the conclusions by topic, the most important first; topics of which nothing can be said are left out."""
     metric = comparison.main_metric
     if metric is None or comparison.scores.empty:
-        return verdict(comparison)
-    return [
-        *verdict(comparison),
-        *comparison.effects.reliable_sentences(metric),
-        *(conclusion(study) for study in comparison.routing),
-        *(note.sentence for note in comparison.judges),
-        noise_sentences(comparison)[0] if comparison.noise else NOT_MEASURED,
-    ]
+        return {"Variants": verdict(comparison)}
+    found = {
+        "Modules": comparison.effects.reliable_sentences(metric),
+        "Variants": verdict(comparison),
+        "Routing": [conclusion(study) for study in comparison.routing],
+        "Judge": [note.sentence for note in comparison.judges],
+        "Noise": noise_sentences(comparison)[:1],
+    }
+    return {topic: sentences for topic, sentences in found.items() if sentences}
+
+
+def conclusions(comparison: Comparison) -> list[str]:
+    """Return the sentences of all topics."""
+    return [sentence for sentences in topics(comparison).values() for sentence in sentences]

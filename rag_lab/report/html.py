@@ -19,7 +19,7 @@ from rag_lab.report.bill import bill_table
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
-from rag_lab.report.conclusions import conclusions
+from rag_lab.report.conclusions import topics
 from rag_lab.report.questions import QuestionCard, cards
 from rag_lab.report.redact import redact
 from rag_lab.report.templates import asset, render
@@ -103,7 +103,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
     return {
         "c": comparison,
         "main": comparison.main_metric,
-        "conclusions": conclusions(comparison),
+        "topics": topics(comparison),
         "effect_figures": page_figures.effect_figures(comparison),
     }
 

@@ -81,7 +81,9 @@ def p_value(value: Any) -> str:
 def short_verdict(verdict: str) -> str:
     """Write a verdict for a table, beside the difference that it is about: `about 220 questions would settle it`."""
     text = re.sub(r"^the data cannot tell: ", "", verdict)
-    return re.sub(r"a difference of \S+$", "it", text)
+    return re.sub(
+        r"^a difference of \S+ is |a difference of \S+$", lambda found: "" if " is " in found[0] else "it", text
+    )
 
 
 def is_cost(metric: str) -> bool:

@@ -51,7 +51,8 @@ def effect_figures(comparison: Comparison) -> Titled:
         return []
     title = f"Effect of each module on {main} with its 95% interval; the sentences beside say the same."
     result = [(f"Effects on {main}", _svg(effects_figure.forest_figure(found.table, main), "forest", title))]
-    for number, (factor, other) in enumerate(found.interactions(main)):
+    both_ways = [way for pair in found.interactions(main) for way in (pair, pair[::-1])]
+    for number, (factor, other) in enumerate(both_ways):
         figure = effects_figure.interaction_figure(found.table, main, factor, other)
         said = f"The effect of {factor} at each level of {other}"
         result.append((said, _svg(figure, f"interaction{number}", f"{said}, on {main}, with 95% intervals.")))

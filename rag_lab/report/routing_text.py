@@ -48,7 +48,7 @@ def tables(study: RoutingStudy) -> list[Table]:
     if study.confusion is not None:
         rows = tuple((str(name), *(str(int(n)) for n in row)) for name, row in study.confusion.iterrows())
         header = ("labelled", *(str(name) for name in study.confusion.columns))
-        made.append(Table(f"The class that the pipeline gave, by the labelled class{_where(study)}", header, rows))
+        made.append(Table(f"The class that the pipeline gave, by the labelled class{_beside(study)}", header, rows))
     if study.mistakes is not None:
         made.append(Table(_mistakes_title(study), _MISTAKE_HEADER, _mistake_rows(study), names=2))
     return made
@@ -62,7 +62,7 @@ def rule_table(study: RoutingStudy) -> Table:
         if (learned)
         else ()
     )
-    return Table(f"Learned rule{_where(study)}", ("class", "HyDE", "why"), rows, names=3)
+    return Table(f"Learned rule{_beside(study)}", ("class", "HyDE", "why"), rows, names=3)
 
 
 def _arms(study: RoutingStudy) -> list[str]:
@@ -138,12 +138,12 @@ def _class_table(study: RoutingStudy) -> Table:
         for row in study.by_class.to_dict("records")
     ]
     by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
-    title = f"{study.metric} by class, {by}{_where(study)}; p corrected within this table"
+    title = f"{study.metric} by class, {by}{_beside(study)}; p corrected within this table"
     return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
 
 
 def _mistakes_title(study: RoutingStudy) -> str:
-    return f"What the classifier's mistakes cost in {study.metric}{_where(study)} (positive: they hurt)"
+    return f"What the classifier's mistakes cost in {study.metric}{_beside(study)} (positive: they hurt)"
 
 
 def _mistake_rows(study: RoutingStudy) -> tuple[tuple[str, ...], ...]:
@@ -164,6 +164,10 @@ def _mistake_rows(study: RoutingStudy) -> tuple[tuple[str, ...], ...]:
 
 def _where(study: RoutingStudy) -> str:
     return f" with {study.where}" if study.where else ""
+
+
+def _beside(study: RoutingStudy) -> str:
+    return f", with {study.where}" if study.where else ""
 
 
 def _seen(row: Any, name: str) -> str:
