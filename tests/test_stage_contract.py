@@ -10,6 +10,8 @@ from rag_lab.answer.context import Assemble
 from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.chat_stage import ChatStage
+from rag_lab.config import PipelineConfig
+from rag_lab.experiment.stand_ins import with_stand_ins
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
 from rag_lab.query.rewrite import GuardedRewrite, OwnWords
@@ -128,6 +130,15 @@ def test_it_tells_what_it_would_ask_a_chat_model(make):
     assert all(model.requests == [] for model in models)
     stage.run(traces)
     assert [request for model in models for request in model.requests] == foretold
+
+
+def test_what_it_waits_for_is_foreseen_as_a_call(make):
+    stage = make()
+    guessed = with_stand_ins(Trace(Question("q", "Why?")), stage.reads, PipelineConfig())
+    if isinstance(stage, ChatStage):
+        assert len(stage.requests([guessed])) >= 1
+    if isinstance(stage, PairRerank):
+        assert len(guessed.candidates) == PipelineConfig().rerank.input_limit
 
 
 def test_it_does_not_change_the_trace_it_is_given(make):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from rag_lab.experiment.bill import MEASURES, bill_rows
 from rag_lab.experiment.config import Limits
@@ -14,6 +15,7 @@ from rag_lab.models.prices import price
 
 UNKNOWN = "?"
 AT_MOST = "≤"
+_WIDTH = 110  # of lines of prose
 _TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD", "minutes": "minutes"}
 
 
@@ -21,7 +23,8 @@ def bill_text(bill: Bill, limits: Limits) -> str:
     """Return the work of each stage and metric, the total, and what the numbers rest on."""
     header = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD", "minutes")
     rows = [_cells(row) for row in bill.rows]
-    return "\n".join([text_table(header, [*rows, _total(bill)]), *_notes(bill), *_stops(bill, limits)])
+    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in (*_notes(bill), *_stops(bill, limits)))
+    return "\n".join([text_table(header, [*rows, _total(bill)]), *told])
 
 
 def spent_text(run: RunFolder) -> str:
@@ -73,7 +76,8 @@ def _notes(bill: Bill) -> list[str]:
             "prompts and replies, until a sweep has measured them, as long as the settings let them become."
         )
     if unrated := [row.purpose for row in bill.rows if row.minutes is None]:
-        notes.append(f"No rate measured yet on this machine for {', '.join(dict.fromkeys(unrated))}; a sweep does.")
+        names = ", ".join(dict.fromkeys(unrated))
+        notes.append(f"No rate measured yet on this machine for {names}; the first sweep measures it.")
     if any(row.minutes for row in bill.rows):
         notes.append("Minutes are sums of work; with --jobs N they pass in an N-th of the time at best.")
     return notes + _prices([row.model for row in bill.rows if row.unit == "call"])

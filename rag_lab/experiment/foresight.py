@@ -98,10 +98,10 @@ class _Walk:
         )
 
     def _remembered(self, stage: Stage) -> Work:
-        return replace(self._nothing(stage), remembered=1)
+        return replace(_nothing(stage), remembered=1)
 
     def _work(self, stage: Stage, each: Foreseen) -> Work:
-        nothing, waits = self._nothing(stage), bool(_waits_for(stage, each))
+        nothing, waits = _nothing(stage), bool(_waits_for(stage, each))
         if isinstance(stage, ChatStage):
             requests = stage.requests([each.trace])
             tokens_in = sum(map(request_tokens, requests))
@@ -111,10 +111,6 @@ class _Walk:
             return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
         return replace(nothing, n=1, at_most=waits)
 
-    def _nothing(self, stage: Stage) -> Work:
-        unit: Unit = "call" if isinstance(stage, ChatStage) else "pair" if isinstance(stage, PairRerank) else "question"
-        return Work(stage.name, model_of(stage), unit)
-
     def _n_pairs(self, stage: PairRerank, each: Foreseen) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
         trace, waits = each.trace, _waits_for(stage, each)
@@ -123,6 +119,12 @@ class _Walk:
         chunks = [hit.chunk_id for hit in trace.candidates]
         same = digest([dict(stage.scorer.identity()), stage.passage, trace.search_query, chunks, waits])
         return len(chunks) if self.tally.is_new(same) else 0
+
+
+def _nothing(stage: Stage) -> Work:
+    """Return no work, to be added to."""
+    unit: Unit = "call" if isinstance(stage, ChatStage) else "pair" if isinstance(stage, PairRerank) else "question"
+    return Work(stage.name, model_of(stage), unit)
 
 
 def request_tokens(request: ChatRequest) -> int:

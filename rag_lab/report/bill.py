@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.experiment.bill import spent_and_estimated
 from rag_lab.report.numbers import DASH, number
 from rag_lab.report.tables import Table
 
@@ -17,6 +16,8 @@ _UNITS = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD", "minutes": "m
 
 def bill_table(comparison: Comparison) -> Table:
     """Return a row a stage or metric and one of all; no rows where the run is not finished."""
+    from rag_lab.experiment.bill import spent_and_estimated
+
     columns = [(measure, when) for measure in _UNITS for when in ("estimated", "spent")]
     header = ("stage or metric", *(f"{_UNITS[measure]} {when}" for measure, when in columns))
     rows: list[tuple[str, ...]] = []
