@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.verdict import verdict
 
 
