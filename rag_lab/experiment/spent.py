@@ -11,7 +11,7 @@ from rag_lab.experiment.rates import Key, Rate
 from rag_lab.experiment.run_folder import DONE_FILE, LEDGER_FILE, RECORD_FILE, RunFolder, read_json
 from rag_lab.ledger import Ledger
 
-# What a variant takes beside its stages and its judge: a kernel, imports, metrics that ask no model.
+# What a variant takes beside its stages and its judge: a kernel, imports, metrics without a judge.
 NOTEBOOK = "notebook"
 
 Booked = dict[Key, Rate]
