@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -49,7 +50,9 @@ def evaluate(
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language)
     scores: list[Score] = []
-    with tqdm(total=len(metrics) * len(traces), desc="scoring", unit="score", disable=not progress) as bar:
+    n_scores = len(metrics) * len(traces)
+    bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
+    with store.held_open() if store else nullcontext(), bar:
         for name in metrics:
             with doing(name):
                 scores += score_metric(build_metric(name, tools), traces, store, bar.update)

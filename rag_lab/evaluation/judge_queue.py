@@ -50,13 +50,15 @@ class JudgeQueue:
             self._waiting[key] = request
         return await future
 
-    def room_for_reply(self, prompt: str) -> int:
-        """Return how many tokens the judge could write after reading `prompt`; negative where it is too long.
+    def room_for_reply(self, prompt: str, wanted: int) -> int:
+        """Return how many of `wanted` tokens the judge could write after reading `prompt`; 0 or less: it is too long.
 
         Raises:
             RagLabError: as `ask`.
         """
-        return self.judge.context_tokens - self._unless_broken(lambda: self.judge.count_tokens(prompt))
+        if len(prompt.encode()) + wanted <= self.judge.context_tokens:  # no token is shorter than a byte
+            return wanted
+        return min(wanted, self.judge.context_tokens - self._unless_broken(lambda: self.judge.count_tokens(prompt)))
 
     def stop(self) -> None:
         """Make no further call: whoever waits or asks from now on is told that the evaluation was interrupted."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -58,6 +59,7 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
     return result
 
 
+@cache
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the model's JSON schema with the ranges that RAGAs means, for judges that can be held to a schema."""
     schema = model.model_json_schema()

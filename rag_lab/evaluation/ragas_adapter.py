@@ -82,7 +82,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     def _request(self, prompt: str, response_model: type[BaseModel]) -> ChatRequest:
         if self.error is not None and not self.error.lasting:
             raise self.error  # the judge is out of reach: do not let RAGAs knock five times
-        room = self._queue.room_for_reply(prompt)
+        room = self._queue.room_for_reply(prompt, self._max_tokens)
         if room < MIN_REPLY_TOKENS:
             reason = f"the judge reads {self._queue.judge.context_tokens} tokens and the prompt leaves {max(room, 0)}"
             raise self._give_up(prompt, JudgeError(f"{reason} for its reply; choose a judge that reads more"))
@@ -91,7 +91,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         self.calls += 1
         return ChatRequest(
             messages=(Message("user", prompt),),
-            max_tokens=min(self._max_tokens, room),
+            max_tokens=room,
             temperature=RESAMPLING_TEMPERATURE if nth else 0.0,
             seed=self._first_seed + nth,
             json_schema=strict_schema(response_model),

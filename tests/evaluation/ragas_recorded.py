@@ -1,7 +1,8 @@
 """RAGAs' own values, with a real judge's replies: recorded once, and replayed by test_ragas_recorded.py.
 
 To record anew, after a change of RAGAs: `python tests/evaluation/ragas_recorded.py`. It asks the packaged model, for
-about ten minutes, what the file does not hold yet; replies that RAGAs cannot use leave a sample without a value.
+about ten minutes, what the file does not hold yet. The model is small: where it gives no usable reply, `scripted.py`
+does, and the reply's key stands under `made_up`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,6 +26,7 @@ from rag_lab.testing import HashEmbedder
 
 FILE = Path(__file__).with_suffix(".json")
 JUDGE = "llamacpp:smollm2"
+ATTEMPTS = 3
 SAMPLES = [
     {
         "user_input": "At what pressure does the relief valve of press P-1 open?",
@@ -134,24 +135,28 @@ def record() -> None:
     from rag_lab.models.registry import chat_model
 
     judge = chat_model(JUDGE)
-    replies = json.loads(FILE.read_text(encoding="utf-8"))["replies"] if FILE.is_file() else {}
-    values: dict[str, list[float | None]] = {}
+    kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
+    replies, made_up = kept.get("replies", {}), kept.get("made_up", [])
+    values: dict[str, list[float]] = {}
 
     def ask(prompt: str, nth: int, response_model: Any) -> str:
         key = reply_key(prompt, nth)
         if key not in replies:
-            replies[key] = _usable_reply(judge, prompt, nth, response_model)
-        return replies[key]
+            reply = _usable_reply(judge, prompt, nth, response_model)
+            replies[key] = reply or _made_up_reply(prompt, nth, response_model)
+            made_up.extend([] if reply else [key])
+        return str(replies[key])
 
     for metric in SPECS:
-        values[metric] = [_value_or_none(metric, sample, ask) for sample in SAMPLES]
-        found = {"ragas": version("ragas"), "judge": dict(judge.identity()), "values": values, "replies": replies}
+        values[metric] = [own_value(metric, sample, ask) for sample in SAMPLES]
+        found = {"ragas": version("ragas"), "judge": dict(judge.identity()), "values": values}
+        found |= {"made_up": made_up, "replies": replies}
         FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _usable_reply(judge: Any, prompt: str, nth: int, response_model: Any) -> str:
-    """Return the first of six replies that fits: the small model often repeats itself until it is cut off."""
-    for attempt in range(6):
+    """Return the first reply that fits, or nothing: the small model often repeats itself until it is cut off."""
+    for attempt in range(ATTEMPTS):
         request = ChatRequest(
             (Message("user", prompt),),
             max_tokens=400,
@@ -162,16 +167,32 @@ def _usable_reply(judge: Any, prompt: str, nth: int, response_model: Any) -> str
         reply = judge.generate([request])[0]
         with suppress(JudgeError):
             read_reply(reply, response_model)
-            return str(reply.text)
-    raise ValueError("no usable reply")
+            if judges_all(prompt, reply.text):
+                return str(reply.text)
+    return ""
 
 
-def _value_or_none(metric: str, sample: Mapping[str, Any], source: Source) -> float | None:
-    try:
-        value = own_value(metric, sample, source)
-    except ValueError:  # no reply fits
-        return None
-    return value if math.isfinite(value) else None
+def judges_all(prompt: str, reply: str) -> bool:
+    """Tell whether a reply has a verdict for each statement that was given: RAGAs' noise sensitivity breaks without."""
+    given = _statements(prompt)
+    return not given or len(json.loads(reply).get("statements", given)) == len(given)
+
+
+def _statements(prompt: str) -> list[str]:
+    start, end = prompt.rfind("input: "), prompt.rfind("\nOutput:")
+    if start < 0 or end < 0:
+        return []
+    return list(json.loads(prompt[start + len("input: ") : end]).get("statements", []))
+
+
+def _made_up_reply(prompt: str, nth: int, response_model: Any) -> str:
+    from scripted import good_reply  # beside this file, which runs as a script
+
+    given = _statements(prompt)
+    if given:
+        verdicts = [{"statement": s, "reason": "", "verdict": int(reply_key(prompt + s, nth) < "8")} for s in given]
+        return json.dumps({"statements": verdicts})
+    return good_reply(ChatRequest((Message("user", prompt),), seed=nth, json_schema=strict_schema(response_model)))
 
 
 if __name__ == "__main__":

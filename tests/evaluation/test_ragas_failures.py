@@ -101,7 +101,7 @@ def test_a_judge_that_cannot_be_loaded_fails_each_score_and_is_tried_once(metric
         attempts.append(1)
         raise ModelError("No weights for 'judge': put them there.")
 
-    judge = ScriptedJudge(good_reply)
+    judge = ScriptedJudge(good_reply, context_tokens=2_500)  # prompts are counted only where they may not fit
     setattr(judge, broken, refuse)
     memory = tmp_path / "scores.sqlite"
     traces = [make_trace(answer=make_answer(f"answer {n}"), passages=(make_passage(text=f"{n}"),)) for n in range(20)]

@@ -13,12 +13,7 @@ from .ragas_recorded import FILE, SAMPLES, own_value, reply_key, trace_of
 from .scripted import ScriptedJudge
 
 RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
-CASES = [
-    (metric, place, value)
-    for metric, values in RECORDED["values"].items()
-    for place, value in enumerate(values)
-    if value is not None
-]
+CASES = [(metric, place, value) for metric, values in RECORDED["values"].items() for place, value in enumerate(values)]
 
 
 def recorded_reply(prompt, nth, _=None):
