@@ -31,6 +31,7 @@ def test_effects_stand_in_the_page_and_in_markdown_as_text_and_figure(grid: Comp
     assert [title for title, _ in effect_figures(grid)] == [
         f"Effects on {grid.main_metric}",
         "The effect of rerank.name at each level of query.hyde",
+        "The effect of query.hyde at each level of rerank.name",
     ]
     assert 'id="effects"' in page and 'aria-label="The effect of rerank.name at each level' in page
     for sentence in grid.effects.sentences(str(grid.main_metric)):
