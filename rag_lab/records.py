@@ -23,6 +23,8 @@ class Document:
     page: int | None
     text: str
     title: str = ""
+    namespace: str = ""  # whose documents these are, where a corpus serves several
+    permissions: tuple[str, ...] = ()  # an asker needs one of them; nobody needs any where it is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Chunk:
     start: int
     end: int
     text: str  # == document.text[start:end]
+    namespace: str = ""  # as its document's
+    permissions: tuple[str, ...] = ()  # as its document's
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ class Question:
     evidence: tuple[Evidence, ...] = ()
     history: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
+    may_see: tuple[str, ...] | None = None  # permissions of the asker; None is unrestricted
+    namespace: str | None = None  # the documents that are searched; None is all
 
 
 @dataclass(frozen=True, slots=True)
