@@ -28,9 +28,7 @@ _FORMAT = 2  # raised when loading, splitting or the files of an index change
 _LIBRARIES = ("pymupdf", "langchain-text-splitters", "charset-normalizer")
 
 
-def made_of(
-    digests: Mapping[str, str], config: CorpusConfig, store: StoreConfig, embedder: Embedder
-) -> dict[str, Any]:
+def made_of(digests: Mapping[str, str], config: CorpusConfig, store: StoreConfig, embedder: Embedder) -> dict[str, Any]:
     """Return whatever can change an index: files, parameters, model, store, and the libraries that read and cut."""
     return {
         "format": _FORMAT,

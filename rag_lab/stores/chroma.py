@@ -1,4 +1,4 @@
-"""Chroma, in the folder or on a server: an HNSW graph by cosine (Malkov and Yashunin 2018), set for recall before speed.
+"""Chroma, in the folder or on a server: an HNSW graph by cosine (Malkov and Yashunin 2018), for recall before speed.
 
 At the sizes of a workbench (up to some ten thousand children) a wide search finds the true neighbours, so that a
 variant's score does not depend on the luck of the graph.
@@ -42,9 +42,7 @@ class ChromaStore(EngineStore):
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         where = None if numbers is None else {"label": {"$in": list(numbers)}}
-        reply = self._collection.query(
-            query_embeddings=queries, n_results=n_wanted, where=where, include=["distances"]
-        )
+        reply = self._collection.query(query_embeddings=queries, n_results=n_wanted, where=where, include=["distances"])
         rows = [[int(name) for name in found] for found in reply["ids"]]
         return padded(rows, [[1 - far for far in distances] for distances in reply["distances"]], n_wanted)
 

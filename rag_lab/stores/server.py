@@ -66,7 +66,7 @@ def answering(server: Server | None) -> Iterator[None]:
             raise
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise StoreError(
-            f"The vector store at {server.url} did not answer as it should: {reason} Is it running, and is store.url right?"
+            f"The vector store at {server.url} failed: {reason}; is it running, and is store.url right?"
         ) from error
 
 
