@@ -54,7 +54,9 @@ class Pipeline:
         """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
         folder = home or home_folder.home()
         embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
-        index = open_index(dataset.corpus_dir, config.corpus, embedder, home=folder, progress=progress)
+        index = open_index(
+            dataset.corpus_dir, config.corpus, embedder, home=folder, store=config.store, progress=progress
+        )
         return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
 
     @property

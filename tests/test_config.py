@@ -45,6 +45,8 @@ CHANGES = {
     "answer.max_tokens": 99,
     "answer.temperature": 0.5,
     "answer.thinking": True,
+    "store.name": "exact",
+    "store.url": "http://localhost:8000",
     "seed": 1,
 }
 

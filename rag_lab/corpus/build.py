@@ -11,49 +11,52 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import CorpusConfig, digest
+from rag_lab.access import access_label
+from rag_lab.config import CorpusConfig, StoreConfig, digest
 from rag_lab.corpus.chunk_store import write_chunks
 from rag_lab.corpus.folder import load_folder
 from rag_lab.corpus.split import split
 from rag_lab.errors import DatasetError
 from rag_lab.models.base import Embedder
-from rag_lab.stores.chroma import ChromaStore
+from rag_lab.stores import registry
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
-VECTORS = "chroma"
+VECTORS = "vectors"
 
-_FORMAT = 1  # raised when loading, splitting or the files of an index change
-_LIBRARIES = ("pymupdf", "langchain-text-splitters", "charset-normalizer", "chromadb")
+_FORMAT = 2  # raised when loading, splitting or the files of an index change
+_LIBRARIES = ("pymupdf", "langchain-text-splitters", "charset-normalizer")
 
 
-def made_of(digests: Mapping[str, str], config: CorpusConfig, embedder: Embedder) -> dict[str, Any]:
-    """Return whatever can change an index: files, parameters, model, and the libraries that read and cut text."""
+def made_of(digests: Mapping[str, str], config: CorpusConfig, store: StoreConfig, embedder: Embedder) -> dict[str, Any]:
+    """Return whatever can change an index: files, parameters, model, store, and the libraries that read and cut."""
     return {
         "format": _FORMAT,
         "files": dict(digests),
         "corpus": config.model_dump(),
         "embedder": dict(embedder.identity()),
+        "store": registry.identity(store),
         "libraries": {name: version(name) for name in _LIBRARIES},
     }
 
 
 def ensure_index(
-    folder: Path, digests: Mapping[str, str], config: CorpusConfig, embedder: Embedder, home: Path
+    folder: Path, digests: Mapping[str, str], config: CorpusConfig, store: StoreConfig, embedder: Embedder, home: Path
 ) -> Path:
     """Return the folder of the index of the corpus `folder`, building it first where it is not there.
 
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
         ModelError: if the embedder cannot be used.
+        StoreError: if the store cannot be used.
     """
-    parts = made_of(digests, config, embedder)
+    parts = made_of(digests, config, store, embedder)
     target = home / "indexes" / digest(parts)
     if (target / MANIFEST).exists():
         return target
     with _building(target) as partial:
         if partial:
-            _build(partial, folder, digests, config, embedder, parts)
+            _build(partial, folder, digests, config, store, embedder, parts)
     return target
 
 
@@ -83,6 +86,7 @@ def _build(
     folder: Path,
     digests: Mapping[str, str],
     config: CorpusConfig,
+    store: StoreConfig,
     embedder: Embedder,
     parts: Mapping[str, Any],
 ) -> None:
@@ -92,7 +96,13 @@ def _build(
     chunks = split(corpus.documents, config)
     vectors = embedder.embed_documents([child.text for child in chunks.children])
     write_chunks(partial / CHUNKS, corpus.documents, chunks)
-    ChromaStore.build(partial / VECTORS, [child.chunk_id for child in chunks.children], vectors)
+    registry.build(
+        store,
+        partial / VECTORS,
+        [child.chunk_id for child in chunks.children],
+        vectors,
+        [access_label(child.namespace, child.permissions) for child in chunks.children],
+    )
     manifest = {
         "n_files": len(digests),
         "n_documents": len(corpus.documents),

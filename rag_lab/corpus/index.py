@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import CorpusConfig
+from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, ensure_index
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
@@ -18,7 +18,8 @@ from rag_lab.corpus.locate import locate_evidence
 from rag_lab.models.base import Embedder, Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Chunk, Evidence, Hit, Problem, Question
-from rag_lab.stores.chroma import ChromaStore
+from rag_lab.stores import registry
+from rag_lab.stores.base import VectorStore
 
 _CHILDREN_PER_PARENT = 4  # first guess of how many children must be searched for one more parent
 
@@ -31,7 +32,6 @@ class CorpusIndex:
         self.corpus_dir = corpus_dir
         self._passed_over = passed_over  # files that no loader was tried on
         self._chunks = ChunkStore(path / CHUNKS)
-        self._vectors = ChromaStore.open(path / VECTORS)
 
     @property
     def digest(self) -> str:
@@ -64,22 +64,32 @@ class CorpusIndex:
         """Number of children, each with one vector."""
         return int(self._manifest["n_children"])
 
-    def search(self, vectors: Vectors, k: int) -> list[list[Hit]]:
+    @property
+    def labels(self) -> frozenset[str]:
+        """The access labels of the children."""
+        return self.vector_store.labels
+
+    @cached_property
+    def vector_store(self) -> VectorStore:
+        """The children's vectors."""
+        return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
+
+    def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> list[list[Hit]]:
         """Return the k parents whose best child is nearest to each row of `vectors`, (n_queries, dim), best first.
 
-        Fewer only where the corpus has fewer parents. A hit's score is the cosine of its best child; ties go to the
-        child that comes first in the corpus. `Hit.scores` is empty: the caller names the step.
+        Fewer only where fewer parents are allowed: those whose children's access label is in `allowed`, or all where
+        it is None. A hit's score is the cosine of its best child; ties go to the child that comes first in the corpus.
+        `Hit.scores` is empty: the caller names the step.
         """
         hits: list[list[Hit]] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
-        fan_out = min(k * _CHILDREN_PER_PARENT, self.n_children)
+        fan_out = k * _CHILDREN_PER_PARENT
         while pending:
-            found = zip(pending, *self._vectors.search(vectors[pending], fan_out), strict=True)
+            found = list(zip(pending, *self.vector_store.search(vectors[pending], fan_out, allowed), strict=True))
             for row, ids, cosines in found:
                 hits[row] = self._best_parents(ids, cosines, k)
-            exhausted = fan_out == self.n_children
-            pending = [row for row in pending if len(hits[row]) < k and not exhausted]
-            fan_out = min(fan_out * 4, self.n_children)
+            pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
+            fan_out *= 4
         return hits
 
     def parent(self, parent_id: str) -> Chunk:
@@ -119,7 +129,13 @@ class CorpusIndex:
 
 
 def open_index(
-    corpus_dir: Path, config: CorpusConfig, embedder: Embedder, *, home: Path, progress: bool = False
+    corpus_dir: Path,
+    config: CorpusConfig,
+    embedder: Embedder,
+    *,
+    home: Path,
+    store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
+    progress: bool = False,
 ) -> CorpusIndex:
     """Open the index of a corpus folder below `home`, building it where it is missing.
 
@@ -128,11 +144,12 @@ def open_index(
     Raises:
         DatasetError: if the folder is missing or no file in it can be used.
         ModelError: if the embedder cannot be used.
+        StoreError: if the store cannot be used.
     """
     listing = list_files(corpus_dir)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     remembered = _remembering(embedder, home, progress)
-    path = ensure_index(corpus_dir, digests, config, remembered, home)
+    path = ensure_index(corpus_dir, digests, config, store, remembered, home)
     return CorpusIndex(path, corpus_dir, listing.problems)
 
 
