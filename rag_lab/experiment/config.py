@@ -11,11 +11,12 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from rag_lab.config import PipelineConfig, Section, read_yaml
+from rag_lab.config import PipelineConfig, read_yaml
 from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.problems import ExperimentError
+from rag_lab.section import Section
 
 # What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.
 _STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
