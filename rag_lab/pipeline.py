@@ -54,7 +54,8 @@ class Pipeline:
         """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
         folder = home or home_folder.home()
         embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
-        index = open_index(dataset.corpus_dir, config.corpus, embedder, home=folder, progress=progress)
+        vision = registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
+        index = open_index(dataset.corpus_dir, config.corpus, embedder, home=folder, vision=vision, progress=progress)
         return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
 
     @property

@@ -1,4 +1,4 @@
-"""Building an index: load, split, embed, write. It appears under its name whole, or not at all."""
+"""Building an index: read, split, embed, write. It appears under its name whole, or not at all."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rag_lab.config import CorpusConfig, digest
 from rag_lab.corpus.chunk_store import write_chunks
-from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.split import split
-from rag_lab.errors import DatasetError
+from rag_lab.corpus.folder import Listing
+from rag_lab.corpus.process import Processed, process
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.split import cut_identity
+from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
 from rag_lab.stores.chroma import ChromaStore
 
@@ -23,37 +26,47 @@ MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
 VECTORS = "chroma"
 
-_FORMAT = 1  # raised when loading, splitting or the files of an index change
-_LIBRARIES = ("pymupdf", "langchain-text-splitters", "charset-normalizer", "chromadb")
+_FORMAT = 2  # raised when the files of an index change
+_LIBRARIES = ("langchain-text-splitters", "chromadb")
 
 
-def made_of(digests: Mapping[str, str], config: CorpusConfig, embedder: Embedder) -> dict[str, Any]:
-    """Return whatever can change an index: files, parameters, model, and the libraries that read and cut text."""
+def made_of(
+    listing: Listing, digests: Mapping[str, str], reading: Reading, config: CorpusConfig, embedder: Embedder
+) -> dict[str, Any]:
+    """Return whatever can change an index: files, whose they are, how they are read and cut, model, libraries."""
     return {
         "format": _FORMAT,
         "files": dict(digests),
-        "corpus": config.model_dump(),
+        "attributes": {source: asdict(item) for source, item in listing.attributes.items() if source in digests},
+        "reading": dict(reading.identity()),
+        "cut": dict(cut_identity(config, embedder)),
         "embedder": dict(embedder.identity()),
         "libraries": {name: version(name) for name in _LIBRARIES},
     }
 
 
 def ensure_index(
-    folder: Path, digests: Mapping[str, str], config: CorpusConfig, embedder: Embedder, home: Path
+    listing: Listing,
+    digests: Mapping[str, str],
+    reading: Reading,
+    config: CorpusConfig,
+    embedder: Embedder,
+    home: Path,
 ) -> Path:
-    """Return the folder of the index of the corpus `folder`, building it first where it is not there.
+    """Return the folder of the index of the files of `listing`, building it first where it is not there.
 
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
-        ModelError: if the embedder cannot be used.
+        ModelError: if a model that reads or embeds cannot be used.
     """
-    parts = made_of(digests, config, embedder)
+    parts = made_of(listing, digests, reading, config, embedder)
     target = home / "indexes" / digest(parts)
     if (target / MANIFEST).exists():
         return target
     with _building(target) as partial:
         if partial:
-            _build(partial, folder, digests, config, embedder, parts)
+            processed = process(listing, digests, reading, config, embedder, Memory(home / "files.sqlite"))
+            _write(partial, processed, embedder, parts)
     return target
 
 
@@ -78,31 +91,17 @@ def _building(target: Path) -> Iterator[Path | None]:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def _build(
-    partial: Path,
-    folder: Path,
-    digests: Mapping[str, str],
-    config: CorpusConfig,
-    embedder: Embedder,
-    parts: Mapping[str, Any],
-) -> None:
-    corpus = load_folder(folder)
-    if corpus.digests != digests:
-        raise DatasetError(f"Files of {folder} changed while they were read; run again once they rest.")
-    chunks = split(corpus.documents, config)
+def _write(partial: Path, processed: Processed, embedder: Embedder, parts: Mapping[str, Any]) -> None:
+    chunks = processed.chunks
     vectors = embedder.embed_documents([child.text for child in chunks.children])
-    write_chunks(partial / CHUNKS, corpus.documents, chunks)
+    write_chunks(partial / CHUNKS, processed.documents, chunks)
     ChromaStore.build(partial / VECTORS, [child.chunk_id for child in chunks.children], vectors)
     manifest = {
-        "n_files": len(digests),
-        "n_documents": len(corpus.documents),
+        "n_files": len(parts["files"]),
+        "n_documents": len(processed.documents),
         "n_parents": len(chunks.parents),
         "n_children": len(chunks.children),
-        "problems": [
-            {"source": source, "reason": problem.reason}
-            for problem in corpus.problems
-            if (source := Path(problem.path).relative_to(folder).as_posix()) in digests
-        ],
+        "problems": [{"source": source, "reason": reason} for source, reason in processed.problems],
         "made_of": parts,
     }
     (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.config import CorpusConfig
+from rag_lab.corpus.attributes import Attributes
 from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, ensure_index
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
 from rag_lab.corpus.locate import locate_evidence
-from rag_lab.models.base import Embedder, Vectors
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.split import cut_identity
+from rag_lab.corpus.tracking import Changes, IndexedFile, track
+from rag_lab.models.base import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Chunk, Evidence, Hit, Problem, Question
 from rag_lab.stores.chroma import ChromaStore
@@ -26,9 +30,16 @@ _CHILDREN_PER_PARENT = 4  # first guess of how many children must be searched fo
 class CorpusIndex:
     """The parents and children of one corpus, and their vectors; read only. Everything opens on first use."""
 
-    def __init__(self, path: Path, corpus_dir: Path, passed_over: tuple[Problem, ...] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        corpus_dir: Path,
+        passed_over: tuple[Problem, ...] = (),
+        changes: Changes = Changes(),  # noqa: B008 (frozen)
+    ) -> None:
         self.path = path
         self.corpus_dir = corpus_dir
+        self.changes = changes  # of the files since the index of this corpus was last opened
         self._passed_over = passed_over  # files that no loader was tried on
         self._chunks = ChunkStore(path / CHUNKS)
         self._vectors = ChromaStore.open(path / VECTORS)
@@ -48,6 +59,17 @@ class CorpusIndex:
     def n_files(self) -> int:
         """Number of files with a suffix that is read, bad ones included."""
         return int(self._manifest["n_files"])
+
+    @property
+    def files(self) -> tuple[IndexedFile, ...]:
+        """The files that are indexed, in order; those that could not be used are among `problems`."""
+        made_of, counts = self._manifest["made_of"], self._chunks.counts()
+        attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
+                      made_of["attributes"].items()}  # fmt: skip
+        return tuple(
+            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()))
+            for source, numbers in counts.items()
+        )
 
     @property
     def n_documents(self) -> int:
@@ -119,21 +141,38 @@ class CorpusIndex:
 
 
 def open_index(
-    corpus_dir: Path, config: CorpusConfig, embedder: Embedder, *, home: Path, progress: bool = False
+    corpus_dir: Path,
+    config: CorpusConfig,
+    embedder: Embedder,
+    *,
+    home: Path,
+    vision: ChatModel | None = None,
+    progress: bool = False,
 ) -> CorpusIndex:
     """Open the index of a corpus folder below `home`, building it where it is missing.
 
-    An unchanged corpus is neither loaded nor embedded again; after a change, only texts never seen are embedded.
+    An unchanged corpus is neither read nor embedded again; after a change, only files never read are read, and only
+    texts never seen are embedded.
+
+    Args:
+        corpus_dir: the folder of the files.
+        config: how they are read and cut.
+        embedder: embeds the children.
+        home: where indexes, and all that is remembered, are kept.
+        vision: reads PDF files where `config.pdf` is `vision`.
+        progress: show a bar while texts are embedded.
 
     Raises:
-        DatasetError: if the folder is missing or no file in it can be used.
-        ModelError: if the embedder cannot be used.
+        DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
+        ModelError: if a model that reads or embeds cannot be used.
     """
     listing = list_files(corpus_dir)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     remembered = _remembering(embedder, home, progress)
-    path = ensure_index(corpus_dir, digests, config, remembered, home)
-    return CorpusIndex(path, corpus_dir, listing.problems)
+    reading = Reading(config, vision, home)
+    path = ensure_index(listing, digests, reading, config, remembered, home)
+    changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
+    return CorpusIndex(path, corpus_dir, listing.problems, changes)
 
 
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag_lab.config import PipelineConfig, digest
+from rag_lab.config import PipelineConfig, digest, dotted_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def _searches_by_class(config: PipelineConfig) -> bool:
     return config.query.rewrite != "none" or config.query.hyde == "classified"
 
 
-_INDEX = ("corpus.chunk_size", "corpus.chunk_overlap", "corpus.parent_size", "models.embedding")
+_INDEX = (*(key for key in dotted_keys() if key.startswith("corpus.")), "models.embedding", "models.vision")
 _UNDERSTAND = ("models.understanding", "seed")
 _REWRITE = (*_UNDERSTAND, "query.rewrite", "query.min_similarity", "models.embedding")
 _HYDE = (*_REWRITE, "query.hyde", "query.class_to_hyde", "query.hyde_max_tokens", "models.hyde")

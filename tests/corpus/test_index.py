@@ -91,13 +91,13 @@ def test_an_unchanged_corpus_is_neither_loaded_nor_embedded_again(
     (corpus / "empty.txt").touch()
     first = open_index(corpus, CONFIG, embedder, home=home)
     embedder.seen.clear()
-    monkeypatch.setattr(build, "load_folder", None)
-    (corpus / "new.docx").touch()
+    monkeypatch.setattr(build, "process", None)
+    (corpus / "new.pptx").touch()
     again = open_index(corpus, CONFIG, embedder, home=home)
     assert embedder.seen == []
     assert again.digest == first.digest
     assert [Path(problem.path).name for problem in first.problems] == ["empty.txt"]
-    assert [Path(problem.path).name for problem in again.problems] == ["new.docx", "empty.txt"]
+    assert [Path(problem.path).name for problem in again.problems] == ["new.pptx", "empty.txt"]
 
 
 def test_after_a_change_only_new_texts_are_embedded(corpus: Path, home: Path, embedder: Any) -> None:
