@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, QueryClass
+from rag_lab.stores.names import StoreName, store_url_problem
 
 
 class Section(BaseModel):
@@ -57,6 +58,20 @@ class CorpusConfig(Section):
             raise ValueError(f"chunk_overlap must be smaller than chunk_size ({self.chunk_size})")
         if self.overlap_words >= self.chunk_words:
             raise ValueError(f"overlap_words must be smaller than chunk_words ({self.chunk_words})")
+        return self
+
+
+class StoreConfig(Section):
+    """Which vector store holds the children."""
+
+    name: StoreName = Field("chroma", description="the vector store")
+    url: str = Field("", description="server of the store; empty keeps the vectors in the index's folder")
+
+    @model_validator(mode="after")
+    def _url_fits(self) -> StoreConfig:
+        problem = store_url_problem(self.name, self.url)
+        if problem:
+            raise ValueError(problem)
         return self
 
 
@@ -132,6 +147,7 @@ class PipelineConfig(Section):
     """One variant of the pipeline."""
 
     corpus: CorpusConfig = CorpusConfig()
+    store: StoreConfig = StoreConfig()
     models: ModelsConfig = ModelsConfig()
     query: QueryConfig = QueryConfig()
     retrieval: RetrievalConfig = RetrievalConfig()

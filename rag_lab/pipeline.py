@@ -55,7 +55,15 @@ class Pipeline:
         folder = home or home_folder.home()
         embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
         vision = registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
-        index = open_index(dataset.corpus_dir, config.corpus, embedder, home=folder, vision=vision, progress=progress)
+        index = open_index(
+            dataset.corpus_dir,
+            config.corpus,
+            embedder,
+            home=folder,
+            store=config.store,
+            vision=vision,
+            progress=progress,
+        )
         return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
 
     @property

@@ -7,12 +7,13 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import CorpusConfig, digest
+from rag_lab.access import access_label
+from rag_lab.config import CorpusConfig, StoreConfig, digest
 from rag_lab.corpus.chunk_store import write_chunks
 from rag_lab.corpus.folder import Listing
 from rag_lab.corpus.process import Processed, process
@@ -20,53 +21,60 @@ from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.split import cut_identity
 from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
-from rag_lab.stores.chroma import ChromaStore
+from rag_lab.stores import registry
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
-VECTORS = "chroma"
+VECTORS = "vectors"
 
-_FORMAT = 2  # raised when the files of an index change
-_LIBRARIES = ("langchain-text-splitters", "chromadb")
-
-
-def made_of(
-    listing: Listing, digests: Mapping[str, str], reading: Reading, config: CorpusConfig, embedder: Embedder
-) -> dict[str, Any]:
-    """Return whatever can change an index: files, whose they are, how they are read and cut, model, libraries."""
-    return {
-        "format": _FORMAT,
-        "files": dict(digests),
-        "attributes": {source: asdict(item) for source, item in listing.attributes.items() if source in digests},
-        "reading": dict(reading.identity()),
-        "cut": dict(cut_identity(config, embedder)),
-        "embedder": dict(embedder.identity()),
-        "libraries": {name: version(name) for name in _LIBRARIES},
-    }
+_FORMAT = 3  # raised when the files of an index change
+_LIBRARIES = ("langchain-text-splitters",)
 
 
-def ensure_index(
-    listing: Listing,
-    digests: Mapping[str, str],
-    reading: Reading,
-    config: CorpusConfig,
-    embedder: Embedder,
-    home: Path,
-) -> Path:
+@dataclass(frozen=True)
+class Recipe:
+    """How files become an index."""
+
+    config: CorpusConfig
+    reading: Reading
+    store: StoreConfig
+    embedder: Embedder
+
+    def identity(self) -> dict[str, Any]:
+        """Return whatever can change an index beside its files."""
+        return {
+            "format": _FORMAT,
+            "reading": dict(self.reading.identity()),
+            "cut": dict(cut_identity(self.config, self.embedder)),
+            "embedder": dict(self.embedder.identity()),
+            "store": registry.identity(self.store),
+            "libraries": {name: version(name) for name in _LIBRARIES},
+        }
+
+
+def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
+    """Return whatever can change an index: files, whose they are, and the recipe."""
+    attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
+    return {"files": dict(digests), "attributes": attributes, **recipe.identity()}
+
+
+def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
     """Return the folder of the index of the files of `listing`, building it first where it is not there.
 
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
         ModelError: if a model that reads or embeds cannot be used.
+        StoreError: if the store cannot be used.
     """
-    parts = made_of(listing, digests, reading, config, embedder)
+    parts = made_of(listing, digests, recipe)
     target = home / "indexes" / digest(parts)
     if (target / MANIFEST).exists():
         return target
     with _building(target) as partial:
         if partial:
-            processed = process(listing, digests, reading, config, embedder, Memory(home / "files.sqlite"))
-            _write(partial, processed, embedder, parts)
+            memory = Memory(home / "files.sqlite")
+            processed = process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
+            _write(partial, processed, recipe, parts)
     return target
 
 
@@ -91,11 +99,17 @@ def _building(target: Path) -> Iterator[Path | None]:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write(partial: Path, processed: Processed, embedder: Embedder, parts: Mapping[str, Any]) -> None:
+def _write(partial: Path, processed: Processed, recipe: Recipe, parts: Mapping[str, Any]) -> None:
     chunks = processed.chunks
-    vectors = embedder.embed_documents([child.text for child in chunks.children])
+    vectors = recipe.embedder.embed_documents([child.text for child in chunks.children])
     write_chunks(partial / CHUNKS, processed.documents, chunks)
-    ChromaStore.build(partial / VECTORS, [child.chunk_id for child in chunks.children], vectors)
+    registry.build(
+        recipe.store,
+        partial / VECTORS,
+        [child.chunk_id for child in chunks.children],
+        vectors,
+        [access_label(child.namespace, child.permissions) for child in chunks.children],
+    )
     manifest = {
         "n_files": len(parts["files"]),
         "n_documents": len(processed.documents),

@@ -27,8 +27,8 @@ CREATE TABLE children {_CHUNK};
 CREATE INDEX documents_source ON documents (source);
 CREATE INDEX parents_source ON parents (source);
 """
-_INSERT_DOCUMENT = f"INSERT INTO documents VALUES ({', '.join('?' * 7)})"
-_INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES ({', '.join('?' * 10)})" for name in ("parents", "children")}
+_INSERT_DOCUMENT = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" for name in ("parents", "children")}  # noqa: S608 - the names here
 
 
 def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import CorpusConfig
+from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.attributes import Attributes
-from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, ensure_index
+from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, Recipe, ensure_index
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
@@ -22,7 +22,8 @@ from rag_lab.corpus.tracking import Changes, IndexedFile, track
 from rag_lab.models.base import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Chunk, Evidence, Hit, Problem, Question
-from rag_lab.stores.chroma import ChromaStore
+from rag_lab.stores import registry
+from rag_lab.stores.base import VectorStore
 
 _CHILDREN_PER_PARENT = 4  # first guess of how many children must be searched for one more parent
 
@@ -42,7 +43,6 @@ class CorpusIndex:
         self.changes = changes  # of the files since the index of this corpus was last opened
         self._passed_over = passed_over  # files that no loader was tried on
         self._chunks = ChunkStore(path / CHUNKS)
-        self._vectors = ChromaStore.open(path / VECTORS)
 
     @property
     def digest(self) -> str:
@@ -86,22 +86,32 @@ class CorpusIndex:
         """Number of children, each with one vector."""
         return int(self._manifest["n_children"])
 
-    def search(self, vectors: Vectors, k: int) -> list[list[Hit]]:
+    @property
+    def labels(self) -> frozenset[str]:
+        """The access labels of the children."""
+        return self.vector_store.labels
+
+    @cached_property
+    def vector_store(self) -> VectorStore:
+        """The children's vectors."""
+        return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
+
+    def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> list[list[Hit]]:
         """Return the k parents whose best child is nearest to each row of `vectors`, (n_queries, dim), best first.
 
-        Fewer only where the corpus has fewer parents. A hit's score is the cosine of its best child; ties go to the
-        child that comes first in the corpus. `Hit.scores` is empty: the caller names the step.
+        Fewer only where fewer parents are allowed: those whose children's access label is in `allowed`, or all where
+        it is None. A hit's score is the cosine of its best child; ties go to the child that comes first in the corpus.
+        `Hit.scores` is empty: the caller names the step.
         """
         hits: list[list[Hit]] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
-        fan_out = min(k * _CHILDREN_PER_PARENT, self.n_children)
+        fan_out = k * _CHILDREN_PER_PARENT
         while pending:
-            found = zip(pending, *self._vectors.search(vectors[pending], fan_out), strict=True)
+            found = list(zip(pending, *self.vector_store.search(vectors[pending], fan_out, allowed), strict=True))
             for row, ids, cosines in found:
                 hits[row] = self._best_parents(ids, cosines, k)
-            exhausted = fan_out == self.n_children
-            pending = [row for row in pending if len(hits[row]) < k and not exhausted]
-            fan_out = min(fan_out * 4, self.n_children)
+            pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
+            fan_out *= 4
         return hits
 
     def parent(self, parent_id: str) -> Chunk:
@@ -146,6 +156,7 @@ def open_index(
     embedder: Embedder,
     *,
     home: Path,
+    store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
     vision: ChatModel | None = None,
     progress: bool = False,
 ) -> CorpusIndex:
@@ -159,18 +170,20 @@ def open_index(
         config: how they are read and cut.
         embedder: embeds the children.
         home: where indexes, and all that is remembered, are kept.
+        store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
         progress: show a bar while texts are embedded.
 
     Raises:
         DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
         ModelError: if a model that reads or embeds cannot be used.
+        StoreError: if the store cannot be used.
     """
     listing = list_files(corpus_dir)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     remembered = _remembering(embedder, home, progress)
-    reading = Reading(config, vision, home)
-    path = ensure_index(listing, digests, reading, config, remembered, home)
+    recipe = Recipe(config, Reading(config, vision, home), store, remembered)
+    path = ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
     return CorpusIndex(path, corpus_dir, listing.problems, changes)
 
