@@ -25,6 +25,16 @@ def test_yaml_round_trip(tmp_path):
 
 ALL_ON = dict.fromkeys(["specific", "fuzzy", "comparative", "procedural", "creative"], True)
 CHANGES = {
+    "corpus.pdf": "tables",
+    "corpus.vision_dpi": 300,
+    "corpus.vision_min_score": 0.7,
+    "corpus.splitter": "sentences",
+    "corpus.chunk_words": 50,
+    "corpus.overlap_words": 5,
+    "corpus.min_pieces": 3,
+    "corpus.breakpoint_percentile": 90,
+    "corpus.parents": "section",
+    "corpus.neighbours": 2,
     "corpus.chunk_size": 500,
     "corpus.chunk_overlap": 10,
     "corpus.parent_size": 3000,
@@ -97,6 +107,7 @@ def test_every_problem_is_named_at_once():
     [
         ({"rerank.name": "magic"}, "rerank.name: must be 'none', 'cross_encoder' or 'query_likelihood', got 'magic'"),
         ({"corpus.chunk_overlap": 800}, "chunk_overlap must be smaller than chunk_size (800)"),
+        ({"corpus.overlap_words": 100}, "overlap_words must be smaller than chunk_words (100)"),
         ({"retrieval.base_k": 0}, "retrieval.base_k: must be greater than or equal to 1, got 0"),
         ({"models.generation": "gpt"}, "a model is named provider:name, got 'gpt'"),
         ({"query.class_to_hyde": {"fuzzy": True}}, "missing: specific, comparative, procedural, creative"),

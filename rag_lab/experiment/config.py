@@ -46,7 +46,8 @@ class ExperimentConfig(Section):
     base: PipelineConfig = Field(PipelineConfig(), description="a YAML file, the name of a preset, or the keys")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="dotted keys and their values")
     variants: dict[str, PipelineConfig] = Field(
-        default_factory=dict, description="pipelines by name, for the design `list`: presets, YAML files, or changed keys"
+        default_factory=dict,
+        description="pipelines by name, for the design `list`: presets, YAML files, or changed keys",
     )
     design: Design = Field("one_factor", description="which combinations are run")
     repeats: int = Field(1, ge=1, le=100, description="how often each question is asked")
