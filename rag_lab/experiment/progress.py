@@ -36,11 +36,11 @@ class SweepProgress:
         """Show that a variant has ended, and why where it was not its own end."""
         self._done += 1
         self._bar.update()
-        told = f"{state.variant_id} {state.status}: {state.reason}" if state.reason else f"{state.variant_id} ok"
+        told = {"ok": "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
         if self._tells:
-            tqdm.write(f"[{self._done}/{self._total}] {told} ({state.seconds:.0f} s)", file=sys.stderr)
+            tqdm.write(f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)", file=sys.stderr)
         elif self._draws and state.reason:
-            tqdm.write(told, file=sys.stderr)
+            tqdm.write(f"{state.variant_id} {told}", file=sys.stderr)
 
     def __enter__(self) -> SweepProgress:
         return self
