@@ -10,21 +10,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_replies import JudgeReplies
-from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 
 Result = TypeVar("Result")
 PATIENCE = 16  # calls that may fail in a row, each tried again by the model itself, before the judge is given up
-
-
-@runtime_checkable
-class Concurrent(Protocol):
-    """A model whose `generate` may be called from several threads; `concurrency` calls at a time are welcome."""
-
-    concurrency: int
 
 
 class JudgeQueue:

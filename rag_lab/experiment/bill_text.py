@@ -44,9 +44,10 @@ def _cells(row: BillRow) -> tuple[str, ...]:
     if row.unit == "call":
         bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
         of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", _amount("cost_usd", row.cost_usd))
+    minutes = "" if row.unit == "score" else _amount("minutes", row.minutes)
     to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
     unit = row.unit if row.n == 1 else f"{row.unit}s"
-    return (row.purpose, row.model, remembered, to_do, unit, *of_calls, _amount("minutes", row.minutes))
+    return (row.purpose, row.model, remembered, to_do, unit, *of_calls, minutes)
 
 
 def _total(bill: Bill) -> tuple[str, ...]:

@@ -97,7 +97,8 @@ def _row(work: Work, rates: Mapping[Key, Rate]) -> BillRow:
     )
     rate = rates.get((work.purpose, work.model))
     if rate is None:
-        return replace(row, cost_usd=_cost_usd(row), minutes=None if work.n else 0.0)
+        is_timed = work.n and work.unit != "score"  # scores that only embed are a part of the notebook's minutes
+        return replace(row, cost_usd=_cost_usd(row), minutes=None if is_timed else 0.0)
     tokens_in, tokens_out = rate.tokens_of(work.n)
     measured = replace(
         row,

@@ -38,7 +38,9 @@ class SweepProgress:
         self._bar.update()
         told = {"ok": "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
         if self._tells:
-            tqdm.write(f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)", file=sys.stderr)
+            tqdm.write(
+                f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)", file=sys.stderr
+            )
         elif self._draws and state.reason:
             tqdm.write(f"{state.variant_id} {told}", file=sys.stderr)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.rates import Key, Rate
-from rag_lab.experiment.run_folder import LEDGER_FILE, RECORD_FILE, RunFolder, read_json
+from rag_lab.experiment.run_folder import DONE_FILE, LEDGER_FILE, RECORD_FILE, RunFolder, read_json
 from rag_lab.ledger import Ledger
 
-# What a variant takes beside its stages and its judge: a kernel, imports, metrics that ask no model.
+# What a variant takes beside its stages and its judge: a kernel, imports, metrics without a judge.
 NOTEBOOK = "notebook"
 
 Booked = dict[Key, Rate]
@@ -46,11 +47,12 @@ def spent_on_calls(run: RunFolder) -> list[Spent]:
 
 
 def spent(run: RunFolder) -> list[Spent]:
-    """Return what a run has spent: on chat models, and the minutes of all else that its variants computed."""
-    records = (run.variant_dir(variant.variant_id) / RECORD_FILE for variant in run.variants)
-    work = [row for path in records if path.is_file() for row in read_json(path)["work"]]
-    others = (Spent(row["purpose"], minutes=row["seconds"] / 60) for row in work)
-    return _by_purpose([*spent_on_calls(run), *others])
+    """Return what a run has spent: on chat models, and the minutes of all else that its variants took."""
+    work = [row for record in _read_all(run, RECORD_FILE).values() for row in record["work"]]
+    others = [Spent(row["purpose"], minutes=row["seconds"] / 60) for row in work]
+    variants_s = {name: done["seconds"] for name, done in _read_all(run, DONE_FILE).items()}
+    rest_s = _rest_s(run, variants_s, sum(row["seconds"] for row in work))
+    return _by_purpose([*spent_on_calls(run), *others, *([Spent(NOTEBOOK, minutes=rest_s / 60)] if variants_s else [])])
 
 
 def booked_calls(run: RunFolder) -> Booked:
@@ -67,7 +69,9 @@ def measured_rates(run: RunFolder, states: Iterable[VariantState], before: Booke
     calls = [rate for now in booked_calls(run).values() if (rate := _since(now, before.get(now.key)))]
     ran = [state for state in states if state.status == "ok" and not state.resumed and state.record]
     work = [Rate(**row) for state in ran if state.record for row in state.record["work"]]
-    return [*calls, *work, *_notebooks(run, ran, sum(rate.seconds for rate in work))]
+    variants_s = {state.variant_id: state.seconds for state in ran}
+    rest_s = _rest_s(run, variants_s, sum(rate.seconds for rate in work))
+    return [*calls, *work, *([Rate(NOTEBOOK, "", len(ran), rest_s)] if ran else [])]
 
 
 def _by_purpose(rows: Iterable[Spent]) -> list[Spent]:
@@ -86,14 +90,16 @@ def _since(now: Rate, then: Rate | None) -> Rate | None:
     return Rate(*now.key, n, seconds, now.tokens_in - then.tokens_in, now.tokens_out - then.tokens_out)
 
 
-def _notebooks(run: RunFolder, ran: Sequence[VariantState], work_s: float) -> list[Rate]:
-    """Return what the variants took beside their calls and their stages."""
-    if not ran:
-        return []
-    names = {state.variant_id for state in ran}
-    calls_s = sum(made.seconds for caller, _, made in _ledger(run).calls(answered=True) if caller.payer in names)
-    rest_s = sum(state.seconds for state in ran) - work_s - calls_s
-    return [Rate(NOTEBOOK, "", len(ran), max(0.0, rest_s))]
+def _rest_s(run: RunFolder, variants_s: Mapping[str, float], work_s: float) -> float:
+    """Return what variants that took `variants_s` took beside their calls and the `work_s` of their stages."""
+    calls_s = sum(made.seconds for caller, _, made in _ledger(run).calls(answered=True) if caller.payer in variants_s)
+    return max(0.0, sum(variants_s.values()) - work_s - calls_s)
+
+
+def _read_all(run: RunFolder, name: str) -> dict[str, Any]:
+    """Return the content of this file of each variant that has it."""
+    paths = {variant.variant_id: run.variant_dir(variant.variant_id) / name for variant in run.variants}
+    return {variant_id: read_json(path) for variant_id, path in paths.items() if path.is_file()}
 
 
 def _ledger(run: RunFolder) -> Ledger:

@@ -1,7 +1,7 @@
 """RAGAs' own values, with a real judge's replies: recorded once, and replayed by test_ragas_recorded.py.
 
-To record anew, after a change of RAGAs: `python tests/evaluation/ragas_recorded.py`. It asks the packaged model for
-about ten minutes; replies that RAGAs cannot use leave a sample without a value.
+To record anew, after a change of RAGAs: `python tests/evaluation/ragas_recorded.py`. It asks the packaged model, for
+about ten minutes, what the file does not hold yet; replies that RAGAs cannot use leave a sample without a value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAMPLES = [
     },
     {
         "user_input": "What does alarm A7 of the curing oven mean?",
-        "response": 'It means "the burner is locked out". Reset it "after ten long minutes" at 80 °C.',
+        "response": "It means “the burner is locked out”. Reset it after 10 minutes at 80 °C.",
         "reference": "The burner is locked out. Reset it after 10 minutes.",
         "retrieved_contexts": [
             "The canteen opens at 11:30 and closes at 14:00. On Fridays there is fish.",
@@ -129,11 +129,13 @@ def _embeddings() -> Any:
     return Embeddings()
 
 
-def record() -> dict[str, Any]:
-    """Ask the judge, and return its replies with RAGAs' values."""
+def record() -> None:
+    """Write RAGAs' values with the judge's replies, after each metric."""
     from rag_lab.models.registry import chat_model
 
-    judge, replies = chat_model(JUDGE), {}
+    judge = chat_model(JUDGE)
+    replies = json.loads(FILE.read_text(encoding="utf-8"))["replies"] if FILE.is_file() else {}
+    values: dict[str, list[float | None]] = {}
 
     def ask(prompt: str, nth: int, response_model: Any) -> str:
         key = reply_key(prompt, nth)
@@ -141,8 +143,10 @@ def record() -> dict[str, Any]:
             replies[key] = _usable_reply(judge, prompt, nth, response_model)
         return replies[key]
 
-    values = {metric: [_value_or_none(metric, sample, ask) for sample in SAMPLES] for metric in SPECS}
-    return {"ragas": version("ragas"), "judge": dict(judge.identity()), "values": values, "replies": replies}
+    for metric in SPECS:
+        values[metric] = [_value_or_none(metric, sample, ask) for sample in SAMPLES]
+        found = {"ragas": version("ragas"), "judge": dict(judge.identity()), "values": values, "replies": replies}
+        FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _usable_reply(judge: Any, prompt: str, nth: int, response_model: Any) -> str:
@@ -171,4 +175,4 @@ def _value_or_none(metric: str, sample: Mapping[str, Any], source: Source) -> fl
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(record(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    record()

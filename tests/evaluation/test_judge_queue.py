@@ -9,8 +9,10 @@ from rag_lab.errors import ModelError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_queue import JudgeQueue
 from rag_lab.evaluation.judge_replies import JudgeReplies
+from rag_lab.ledger import Ledger
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatReply, ChatRequest, Message
+from rag_lab.models.metered import MeteredChat
 
 from .factories import make_answer, make_passage, make_question, make_trace
 from .scripted import ScriptedJudge, good_reply
@@ -49,6 +51,14 @@ def test_a_remote_judge_gets_as_many_calls_as_it_takes():
     replies = ask(JudgeQueue(judge), *(request(f"r{n}") for n in range(9)))
     assert [reply.text for reply in replies] == [f"r{n} 0" for n in range(9)]
     assert judge.batches == [1] * 9
+
+
+def test_a_metered_judge_gets_as_many_calls_as_the_one_behind_it(tmp_path):
+    judge = RemoteJudge(echo, 3)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ask(JudgeQueue(MeteredChat(judge, "scripted:judge-a", ledger, "baseline")), *(request(f"r{n}") for n in range(9)))
+    assert judge.batches == [1] * 9
+    assert [n for _, n, _ in ledger.calls()] == [9]
 
 
 def test_scores_keep_a_remote_judge_busy_without_changing_a_value():

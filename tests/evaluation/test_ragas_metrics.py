@@ -75,6 +75,11 @@ def test_metrics_without_a_model():
     assert score("ragas.rouge_score", trace=trace).value == pytest.approx(2 / 3)
 
 
+def test_quotes_in_the_answer_are_looked_up_in_the_context():
+    answer = make_answer('It says "the oven is heated" and "after ten long minutes".')
+    assert score("ragas.quoted_spans_alignment", trace=make_trace(answer=answer)).value == 1 / 2
+
+
 def test_two_evidence_items_of_one_parent_are_one_reference_context():
     evidence = (make_evidence(), make_evidence(start=1, end=5), make_evidence(context="Something else altogether."))
     trace = make_trace(make_question(evidence=evidence))

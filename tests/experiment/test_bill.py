@@ -5,7 +5,7 @@ from rag_lab.experiment.bill_text import bill_text, spent_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.estimate import Bill, BillRow
 from rag_lab.experiment.manifest import VariantState, now
-from rag_lab.experiment.run_folder import RECORD_FILE, RunFolder, VariantPlan, write_json
+from rag_lab.experiment.run_folder import DONE_FILE, RECORD_FILE, RunFolder, VariantPlan, write_json
 from rag_lab.experiment.spent import booked_calls, measured_rates
 from rag_lab.ledger import Caller, Ledger, Made
 
@@ -45,15 +45,17 @@ def test_spent_stands_beside_estimated(run):
     keep_bill(run, "plan", lambda: bill(CALLS, SEARCHES))
     book(run, 6)
     work(run, 30.0)
+    write_json(run.variant_dir("a") / DONE_FILE, {"seconds": 60.0})
     table = spent_and_estimated(run)
     assert tuple(table.columns) == COLUMNS
-    generate, retrieve, total = (line(table, name) for name in ("generate", "retrieve", "total"))
+    generate, retrieve, rest, total = (line(table, name) for name in ("generate", "retrieve", "notebook", "total"))
     assert (generate.calls_estimated, generate.calls_spent) == (8, 6)
     assert (generate.tokens_estimated, generate.tokens_spent) == (4800, 660)
     assert (generate.cost_usd_estimated, generate.cost_usd_spent) == pytest.approx((0.0032, 0.003))
     assert (generate.minutes_estimated, generate.minutes_spent) == pytest.approx((2.0, 0.2))
     assert retrieve.minutes_spent == 0.5
-    assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(0.7))
+    assert rest.minutes_spent == pytest.approx((60 - 30 - 12) / 60)
+    assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(1.0))
     assert table.isna().sum().to_dict() == dict.fromkeys(COLUMNS, 0) | {
         "minutes_estimated": 2
     }  # retrieve's, the total's

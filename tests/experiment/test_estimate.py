@@ -148,6 +148,14 @@ def test_rates_make_tokens_and_minutes(tmp_path, doubles):
     assert estimate(checked).minutes is None  # of the other rows there is no rate
 
 
+def test_once_everything_was_measured_the_total_has_minutes(tmp_path, doubles):
+    checked = write_plan(tmp_path, metrics=["ragas.semantic_similarity"])
+    first = estimate(checked)
+    work = [row for row in first.rows if row.unit != "score"]
+    add_rates(home(), [Rate(row.purpose, row.model, n=row.n, seconds=60) for row in work])
+    assert estimate(checked).minutes == pytest.approx(len(work))
+
+
 def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "x")
     monkeypatch.setenv("RAG_LAB_PRICES", str(tmp_path / "prices.toml"))
