@@ -103,23 +103,28 @@ class CorpusIndex:
         return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
 
     def search(
-        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent"
+        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
     ) -> list[list[Hit]]:
         """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
 
         Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
-        None. A hit's score is the cosine of its best child; ties go to the child that comes first in the corpus.
-        `Hit.scores` is empty: the caller names the step.
+        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
+        comes first in the corpus.
         """
         store = self.vector_store
-        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k)
+        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step)
 
     def search_terms(
-        self, words: SparseIndex, texts: Sequence[str], k: int, allowed: Labels | None = None, level: Level = "parent"
-    ) -> list[list[Hit]]:
-        """Return the k units of `level` whose best child scores highest in `words` for each text; see `search`."""
+        self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        level: Level = "parent",
+    ) -> list[list[Hit]]:  # fmt: skip
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+
+        See `search`; the step is the name of the index.
+        """
+        words = self.sparse(name, analyzer)
         return self._units(level).best(
-            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k
+            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
         )
 
     def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:
