@@ -5,6 +5,7 @@
 
 import io
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -14,10 +15,11 @@ from pathlib import Path
 import openpyxl
 import pymupdf
 import xlwt
-from office_files import STYLES, paragraph, table, write_docx
+from office_files import STYLES, paragraph, table
 
 Maker = Callable[[Path], None]
 _PART = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>{}</w:body></w:document>'
+_EMPTY = re.compile(rb"<sheetData */>|<sheetData></sheetData>")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -39,8 +41,8 @@ def _image_pdf() -> bytes:
     return pdf.tobytes()
 
 
-def _bomb_pdf(n_bytes: int = 200_000_000) -> bytes:
-    """A page whose drawing commands are 200 MB, in 200 KB."""
+def _bomb_pdf(n_bytes: int = 60_000_000) -> bytes:
+    """A page whose drawing commands are 60 MB, in 60 KB."""
     pdf = pymupdf.open()
     pdf.new_page().insert_text((72, 72), "A page that can be read")
     page = pdf.new_page()
@@ -71,11 +73,12 @@ def _docx(*blocks: str, **parts: str) -> bytes:
 
 
 def _bomb_docx(path: Path) -> None:
-    """A document of 2 GB in 2 MB."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive, archive.open(
-        "word/document.xml", "w", force_zip64=True
-    ) as part:
-        for _ in range(2000):
+    """A document of 300 MB in 300 KB."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
+        archive.open("word/document.xml", "w", force_zip64=True) as part,
+    ):
+        for _ in range(300):
             part.write(b" " * 1_000_000)
 
 
@@ -126,9 +129,9 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 def _far_cells() -> bytes:
     """A sheet that says it has 17,000,000,000 cells, and has rows with one at the far end."""
-    rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 2001))
+    rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 401))
     data = _workbook(lambda book: None)
-    change = lambda part: part.replace(b"<sheetData/>", f"<sheetData>{rows}</sheetData>".encode()).replace(  # noqa: E731
+    change = lambda part: _EMPTY.sub(f"<sheetData>{rows}</sheetData>".encode(), part).replace(  # noqa: E731
         b'ref="A1:A1"', b'ref="A1:XFD1048576"'
     )
     return _repacked(data, "xl/worksheets/sheet1.xml", change)
@@ -137,7 +140,7 @@ def _far_cells() -> bytes:
 def _last_row() -> bytes:
     data = _workbook(lambda book: None)
     row = b'<sheetData><row r="1048576"><c r="A1048576"><v>275</v></c></row></sheetData>'
-    return _repacked(data, "xl/worksheets/sheet1.xml", lambda part: part.replace(b"<sheetData/>", row))
+    return _repacked(data, "xl/worksheets/sheet1.xml", lambda part: _EMPTY.sub(row, part))
 
 
 def _xls() -> bytes:
@@ -178,15 +181,15 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     ),
     "scan.pdf": (_bytes(_image_pdf()), "only images"),
     "bomb.pdf": (_bytes(_bomb_pdf()), "page 2 holds content that cannot be read"),
-    "loop.pdf": (_bytes(_looped_pdf()), ""),
-    "picture.pdf": (_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200)), "corrupt"),
+    "loop.pdf": (_bytes(_looped_pdf()), "corrupt"),
+    "picture.pdf": (_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200)), "not a PDF"),
     "noise.pdf": (_bytes(b"%PDF-1.7\n" + os.urandom(20_000)), "corrupt"),
     "empty.docx": (_bytes(b""), "empty"),
     "truncated.docx": (_bytes(_GOOD_DOCX[:400]), "damaged"),
     "bomb.docx": (_bomb_docx, "unpacks to"),
     "lying.docx": (_bytes(_lying_docx()), "damaged"),
     "parts.docx": (_many_parts, "unpacks to"),
-    "laughs.docx": (_bytes(_laughs()), "text"),
+    "laughs.docx": (_bytes(_laughs()), "damaged"),
     "deep.docx": (_bytes(_deep_docx()), "damaged"),
     "encrypted.docx": (_bytes(_encrypted_zip()), "encrypted"),
     "password.docx": (_bytes(_OLE + bytes(2000)), "encrypted or of the format before 2007"),
