@@ -19,7 +19,7 @@ from rag_lab.models.base import Embedder, Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Chunk, Evidence, Hit, Problem, Question
 from rag_lab.stores import registry
-from rag_lab.stores.base import VectorStore
+from rag_lab.stores.engine import SearchedRows
 
 _CHILDREN_PER_PARENT = 4  # first guess of how many children must be searched for one more parent
 
@@ -31,12 +31,13 @@ class CorpusIndex:
         self.path = path
         self.corpus_dir = corpus_dir
         self._passed_over = passed_over  # files that no loader was tried on
+        self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
 
     @property
     def digest(self) -> str:
-        """Identity of all that makes the index: files, split parameters, embedder, text libraries."""
-        return self.path.name
+        """Identity of all that makes the index: files, split parameters, embedder, store, text libraries."""
+        return self.path.name + self._store_name
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -70,9 +71,21 @@ class CorpusIndex:
         return self.vector_store.labels
 
     @cached_property
-    def vector_store(self) -> VectorStore:
+    def vector_store(self) -> SearchedRows:
         """The children's vectors."""
         return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
+
+    def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
+        """Return this index with its children searched in `store`, which holds the same ids.
+
+        Args:
+            store: the store, as `stores.langchain.LangChainStore`.
+            name: what tells its results from those of other stores when they are remembered.
+        """
+        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over)
+        index.vector_store = store
+        index._store_name = f" in {name}"
+        return index
 
     def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> list[list[Hit]]:
         """Return the k parents whose best child is nearest to each row of `vectors`, (n_queries, dim), best first.

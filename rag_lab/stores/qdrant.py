@@ -115,4 +115,5 @@ def _remote(server: Server) -> Any:
         url=f"{'https' if server.tls else 'http'}://{server.host}:{server.port}",
         api_key=os.environ.get(_KEY),
         timeout=_TIMEOUT_S,
+        check_compatibility=False,  # which would warn of an absent server before the error says it
     )
