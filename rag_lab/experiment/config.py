@@ -11,10 +11,12 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from rag_lab.config import PipelineConfig, Section, read_yaml
+from rag_lab.config import PipelineConfig, read_yaml
+from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.problems import ExperimentError
+from rag_lab.section import Section
 
 # What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.
 _STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
@@ -44,6 +46,7 @@ class ExperimentConfig(Section):
     repeats: int = Field(1, ge=1, le=100, description="how often each question is asked")
     metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
     judge: str | None = Field(None, description="a model, where a metric needs one")
+    clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, description="chooses the questions where limits leave some out")
 
@@ -52,6 +55,13 @@ class ExperimentConfig(Section):
     def _name_is_safe(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", value):
             raise ValueError("must be small letters, digits, - and _, at most 64, since it names the run folder")
+        return value
+
+    @field_validator("clusters")
+    @classmethod
+    def _clusters_are_known(cls, value: str) -> str:
+        if not is_cluster_rule(value):
+            raise ValueError(f"must be {CLUSTER_RULES}")
         return value
 
     @field_validator("factors")

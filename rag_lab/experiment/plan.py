@@ -46,6 +46,7 @@ class Plan:
             variants=tuple(VariantPlan(v.variant_id, v.label, dict(v.changes)) for v in self.variants),
             questions=self.questions,
             answered=self.answered,
+            clusters=self.experiment.clusters,
         )
 
     def describe(self) -> str:
@@ -70,31 +71,27 @@ def plan(experiment_path: Path | str) -> Plan:
     problems += _model_problems(draft, expansion)
     if problems or expansion is None or dataset is None:
         raise ExperimentError(str(path), problems)
-    questions, answered = choose_questions(dataset.questions, draft.config)
+    answers = any(variant.config.answer.name != "none" for variant in expansion.variants)
+    questions, answered = choose_questions(dataset.questions, draft.config, answers)
     return Plan(draft.config, dataset, expansion, questions, answered)
 
 
 def choose_questions(
-    questions: Sequence[Question], experiment: ExperimentConfig
+    questions: Sequence[Question], experiment: ExperimentConfig, answers: bool = True
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids to ask and, among them, those to answer, both in the order of the dataset.
+    """Return the ids to ask and, among them, those to answer (none without `answers`), in the order of the dataset.
 
     Samples are stratified and depend on the seed and the questions alone. A question that has no answer is asked only
-    where it is answered: retrieval cannot be measured on it.
+    where it is answered, since retrieval cannot be measured on it; another takes its place in the sample.
     """
-    asked = _sample(questions, experiment.limits.questions, experiment.seed)
-    among = [question for question in questions if question.question_id in set(asked)]
-    answered = _sample(among, experiment.limits.answers, experiment.seed)
-    measured = {question.question_id for question in among if question.answerable} | set(answered)
-    return tuple(question_id for question_id in asked if question_id in measured), answered
-
-
-def _sample(questions: Sequence[Question], limit: int | None, seed: int) -> tuple[str, ...]:
-    ids = tuple(question.question_id for question in questions)
-    if limit is None or limit >= len(ids):
-        return ids
-    chosen = set(stratified(questions, limit, seed))
-    return tuple(question_id for question_id in ids if question_id in chosen)
+    drawn = stratified(questions, len(questions), experiment.seed)
+    n_asked = len(drawn) if experiment.limits.questions is None else experiment.limits.questions
+    n_answered = n_asked if experiment.limits.answers is None else min(experiment.limits.answers, n_asked)
+    answered = set(drawn[: n_answered if answers else 0])
+    measured = {question.question_id for question in questions if question.answerable} | answered
+    asked = set([question_id for question_id in drawn if question_id in measured][:n_asked])
+    ids = [question.question_id for question in questions]
+    return tuple(name for name in ids if name in asked), tuple(name for name in ids if name in answered)
 
 
 def _expand(draft: Draft, problems: list[str]) -> Expansion | None:

@@ -54,6 +54,7 @@ class RunFolder:
     variants: tuple[VariantPlan, ...]
     questions: tuple[str, ...] = ()  # ids asked
     answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
+    clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -133,4 +134,5 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "variants": tuple(VariantPlan(v["variant_id"], v["label"], dict(v["changes"])) for v in variants),
         "questions": tuple(plan.get("questions", ())),
         "answered": tuple(plan.get("answered", ())),
+        "clusters": str(plan.get("clusters", "none")),
     }

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
-from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.plan import choose_questions, plan
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.run_folder import RunFolder
@@ -109,3 +109,14 @@ def test_a_question_without_an_answer_is_asked_only_where_it_is_answered():
     assert set(asked) == {question.question_id for question in known} | set(answered)
     unlimited = ExperimentConfig(name="n", question="q", dataset="d")
     assert len(choose_questions([*known, *unknown], unlimited)[0]) == 8
+
+
+def test_a_limit_is_filled_with_questions_that_can_be_measured():
+    known = [Question(f"k{i}", "?") for i in range(4)]
+    unknown = [Question(f"u{i}", "?", answerable=False) for i in range(4)]
+    limited = ExperimentConfig(name="n", question="q", dataset="d", limits={"questions": 4})
+    assert choose_questions([*known, *unknown], limited, answers=False) == (("k0", "k1", "k2", "k3"), ())
+    one_answer = limited.model_copy(update={"limits": Limits(questions=4, answers=1)})
+    asked, answered = choose_questions([*known, *unknown], one_answer)
+    assert len(asked) == 4
+    assert set(answered) <= set(asked)

@@ -11,7 +11,10 @@ from rag_lab.trace_file import write_traces
 @pytest.fixture
 def run(tmp_path):
     variants = (VariantPlan("baseline", "baseline", {}), VariantPlan("final_k-3", "final_k = 3", {"rerank.final_k": 3}))
-    run = RunFolder(tmp_path / "run", "n", "q?", "d", "baseline", ("cost.seconds",), 2, variants, ("a", "b"), ("a",))
+    asked, answered = ("a", "b"), ("a",)
+    run = RunFolder(
+        tmp_path / "run", "n", "q?", "d", "baseline", ("cost.seconds",), 2, variants, asked, answered, "document"
+    )
     run.write_plan()
     return run
 

@@ -1,0 +1,39 @@
+"""Which questions are not independent of each other: several about one document, one question in several languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rag_lab.errors import ConfigError
+from rag_lab.records import Question
+
+CLUSTER_RULES = "`none`, `document`, or `tag:` and how the tag begins, as in `tag:item-`"
+
+
+def is_cluster_rule(rule: str) -> bool:
+    """Tell whether `rule` is one of `CLUSTER_RULES`."""
+    return re.fullmatch(r"none|document|tag:.+", rule) is not None
+
+
+def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | None:
+    """Return the cluster of each question by its id; None where questions are independent (`none`).
+
+    `document` puts questions together whose first piece of evidence stands in the same file, `tag:x` those with the
+    same tag that begins with x. A question without evidence, or without such a tag, is in no cluster.
+
+    Raises:
+        ConfigError: if `rule` is unknown.
+    """
+    if not is_cluster_rule(rule):
+        raise ConfigError(f"Unknown clusters {rule!r}: give {CLUSTER_RULES}.")
+    if rule == "none":
+        return None
+    named = ((question.question_id, _cluster(question, rule)) for question in questions)
+    return {question_id: cluster for question_id, cluster in named if cluster is not None}
+
+
+def _cluster(question: Question, rule: str) -> str | None:
+    if rule == "document":
+        return question.evidence[0].source if question.evidence else None
+    return next((tag for tag in question.tags if tag.startswith(rule.removeprefix("tag:"))), None)
