@@ -29,7 +29,7 @@ from rag_lab.sparse.analyzer import Analyzer
 from rag_lab.sparse.base import SparseIndex
 from rag_lab.sparse.registry import SparseName, open_sparse
 from rag_lab.stores import registry
-from rag_lab.stores.base import VectorStore
+from rag_lab.stores.engine import SearchedRows
 
 
 class CorpusIndex:
@@ -46,14 +46,15 @@ class CorpusIndex:
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
         self._passed_over = passed_over  # files that no loader was tried on
+        self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
         self._sparse: dict[tuple[SparseName, Analyzer], SparseIndex] = {}
         self._levels: dict[Level, Units] = {}
 
     @property
     def digest(self) -> str:
-        """Identity of all that makes the index: files, split parameters, embedder, text libraries."""
-        return self.path.name
+        """Identity of all that makes the index: files, split parameters, embedder, store, text libraries."""
+        return self.path.name + self._store_name
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -98,9 +99,21 @@ class CorpusIndex:
         return self.vector_store.labels
 
     @cached_property
-    def vector_store(self) -> VectorStore:
+    def vector_store(self) -> SearchedRows:
         """The children's vectors."""
         return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
+
+    def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
+        """Return this index with its children searched in `store`, which holds the same ids.
+
+        Args:
+            store: the store, as `stores.langchain.LangChainStore`.
+            name: what tells its results from those of other stores when they are remembered.
+        """
+        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over)
+        index.vector_store = store
+        index._store_name = f" in {name}"
+        return index
 
     def search(
         self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
