@@ -45,7 +45,7 @@ def parsing(kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except (LoadError, OSError):
+    except (RagLabError, OSError):
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:120]

@@ -51,9 +51,10 @@ def _mixed(data: bytes) -> tuple[str, str] | None:
         return None
     wrong = set(foreign)
     text = "\n".join(line.decode("cp1252" if number in wrong else "utf-8") for number, line in enumerate(lines))
-    named = ", ".join(str(number + 1) for number in foreign[:_LINES_NAMED])
+    named = ("line " if len(foreign) == 1 else "lines ") + ", ".join(str(n + 1) for n in foreign[:_LINES_NAMED])
     more = f" and {len(foreign) - _LINES_NAMED} more" if len(foreign) > _LINES_NAMED else ""
-    return text.removeprefix("\ufeff"), f"lines {named}{more} are not UTF-8 and were read as cp1252; save it as UTF-8."
+    verb = "is not UTF-8 and was" if len(foreign) == 1 else "are not UTF-8 and were"
+    return text.removeprefix("\ufeff"), f"{named}{more} {verb} read as cp1252; save it as UTF-8."
 
 
 def _guess(data: bytes) -> tuple[str, str]:

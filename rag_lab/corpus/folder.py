@@ -118,13 +118,21 @@ def _refusal(path: Path, folder: Path) -> str:
     """Return why a path is passed over, "" where it is not."""
     if printable(path) != str(path):
         return "the file's name is not UTF-8: rename it."
-    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+    if path.is_symlink() and _leaves(path, folder):
         return "the link leaves the corpus folder and was not followed; copy the file into it."
     if path.is_dir():
         return "links to folders are not followed; copy the folder's files."
     if not path.is_file():
         return "the path is a broken link or no ordinary file; remove it."
     return ""
+
+
+def _leaves(link: Path, folder: Path) -> bool:
+    """Tell whether a link leads out of the folder; one that leads to itself leads nowhere."""
+    try:
+        return not link.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):
+        return False
 
 
 def _unsupported(suffix: str, paths: list[Path]) -> Problem:

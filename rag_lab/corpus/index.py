@@ -29,7 +29,7 @@ from rag_lab.sparse.analyzer import Analyzer
 from rag_lab.sparse.base import SparseIndex
 from rag_lab.sparse.registry import SparseName, open_sparse
 from rag_lab.stores import registry
-from rag_lab.stores.base import VectorStore
+from rag_lab.stores.engine import SearchedRows
 
 
 class CorpusIndex:
@@ -46,14 +46,15 @@ class CorpusIndex:
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
         self._passed_over = passed_over  # files that no loader was tried on
+        self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
         self._sparse: dict[tuple[SparseName, Analyzer], SparseIndex] = {}
         self._levels: dict[Level, Units] = {}
 
     @property
     def digest(self) -> str:
-        """Identity of all that makes the index: files, split parameters, embedder, text libraries."""
-        return self.path.name
+        """Identity of all that makes the index: files, split parameters, embedder, store, text libraries."""
+        return self.path.name + self._store_name
 
     @property
     def is_built(self) -> bool:
@@ -103,28 +104,45 @@ class CorpusIndex:
         return self.vector_store.labels
 
     @cached_property
-    def vector_store(self) -> VectorStore:
+    def vector_store(self) -> SearchedRows:
         """The children's vectors."""
         return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
 
+    def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
+        """Return this index with its children searched in `store`, which holds the same ids.
+
+        Args:
+            store: the store, as `stores.langchain.LangChainStore`.
+            name: what tells its results from those of other stores when they are remembered.
+        """
+        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over)
+        index.vector_store = store
+        index._store_name = f" in {name}"
+        return index
+
     def search(
-        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent"
+        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
     ) -> list[list[Hit]]:
         """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
 
         Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
-        None. A hit's score is the cosine of its best child; ties go to the child that comes first in the corpus.
-        `Hit.scores` is empty: the caller names the step.
+        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
+        comes first in the corpus.
         """
         store = self.vector_store
-        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k)
+        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step)
 
     def search_terms(
-        self, words: SparseIndex, texts: Sequence[str], k: int, allowed: Labels | None = None, level: Level = "parent"
-    ) -> list[list[Hit]]:
-        """Return the k units of `level` whose best child scores highest in `words` for each text; see `search`."""
+        self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        level: Level = "parent",
+    ) -> list[list[Hit]]:  # fmt: skip
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+
+        See `search`; the step is the name of the index.
+        """
+        words = self.sparse(name, analyzer)
         return self._units(level).best(
-            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k
+            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
         )
 
     def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from rag_lab.corpus.base import MAX_FILE_BYTES, MAX_FILE_CHARS, Loaded, Loader, LoadError
+from rag_lab.corpus.base import MAX_FILE_BYTES, MAX_FILE_CHARS, Loaded, Loader, LoadError, parsing
 from rag_lab.corpus.delimited import load_delimited
 from rag_lab.corpus.docx import load_docx
 from rag_lab.corpus.html import load_html
@@ -47,7 +47,8 @@ def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Lo
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise LoadError(f"the file is larger than {MAX_FILE_BYTES / 2**20:.0f} MiB; split or remove it.")
-        loaded = loader(path, source)
+        with parsing("file"):
+            loaded = loader(path, source)
     except OSError as error:
         raise LoadError(f"the file cannot be read: {error.strerror}; check its permissions.", lasting=False) from None
     _check_length(loaded)

@@ -100,11 +100,20 @@ def opened_pdf(path: Path) -> Iterator[Any]:
             raise LoadError("the file is not a PDF although its name ends so; replace, rename or remove it.")
         if pdf.needs_pass:
             raise LoadError("the PDF is encrypted; save it without a password.")
-        if not pdf.page_count:
+        n_pages = _count_pages(pdf)
+        if not n_pages:
             raise LoadError("the PDF is corrupt: no page can be read; replace or remove it.")
-        if pdf.page_count > _MAX_PAGES:
-            raise LoadError(f"the PDF has {pdf.page_count:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
+        if n_pages > _MAX_PAGES:
+            raise LoadError(f"the PDF has {n_pages:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
         yield pdf
+
+
+def _count_pages(pdf: Any) -> int:
+    """Return the number of pages; 0 where the file gives an impossible one."""
+    try:
+        return int(pdf.page_count)
+    except RuntimeError:
+        return 0
 
 
 def page_text(page: Any) -> str:

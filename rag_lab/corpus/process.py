@@ -59,7 +59,7 @@ def process(
         for document in found.documents
     ]
     flat = [found for source in usable for found in cuts[source]]
-    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems + _duplicates(digests)))
+    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems + _duplicates(usable, digests)))
 
 
 def _load_key(source: str, digests: Mapping[str, str], reading: Reading) -> str:
@@ -116,11 +116,11 @@ def _cut_all(
     return {source: found[key] for source, key in cut_keys.items()}
 
 
-def _duplicates(digests: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return a problem for each file whose content is another's, the first of them by name excepted."""
+def _duplicates(usable: Iterable[str], digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return a problem for each usable file whose content is another's, the first of them by name excepted."""
     first: dict[str, str] = {}
     problems = []
-    for source in sorted(digests):
+    for source in sorted(usable):
         original = first.setdefault(digests[source], source)
         if original != source:
             reason = (

@@ -23,7 +23,6 @@ Numbers = tuple[int, ...]  # labels by their place in `Rows.labels`
 
 _DIGITS = 7
 _ROWS_AT_ONCE = 65_536
-_VALUES_AT_ONCE = 2**23  # 64 MiB in double precision
 
 
 class Rows:
@@ -112,16 +111,10 @@ class Rows:
 
     def rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
         """Return the k best of each query's candidates `positions`, (n_queries, c >= k), with cosines, best first."""
-        rows, cosines = np.zeros((len(queries), k), np.int64), np.zeros((len(queries), k))
-        size = max(1, _VALUES_AT_ONCE // (positions.shape[1] * self.vectors.shape[1]))
-        for part in batches(len(queries), size):
-            rows[part], cosines[part] = self._rank(queries[part], positions[part], k)
-        return rows, cosines
-
-    def _rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
-        candidates = self.vectors[positions].astype(np.float64)
-        cosines = (candidates @ queries.astype(np.float64)[:, :, None])[:, :, 0].round(_DIGITS)
-        cosines[positions < 0] = -np.inf
+        cosines = np.zeros(positions.shape)
+        for row, (query, candidates) in enumerate(zip(queries.astype(np.float64), positions, strict=True)):
+            cosines[row] = self.vectors[candidates].astype(np.float64) @ query  # one query's vectors fit the cache
+        cosines = np.where(positions < 0, -np.inf, cosines.round(_DIGITS))
         order = np.lexsort((positions, -cosines), axis=1)[:, :k]
         return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 

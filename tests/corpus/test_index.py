@@ -42,7 +42,7 @@ def test_the_nearest_parents_come_first_and_once(corpus: Path, home: Path, embed
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert index.child(hits[0].chunk_id).parent_id == hits[0].parent_id
     assert "275 bar" in index.parent(hits[0].parent_id).text
-    assert hits[0].scores == {}
+    assert hits[0].scores == {"dense": hits[0].score}
 
 
 def brute_force(corpus: Path, embedder: Any, queries: Sequence[str], k: int) -> list[list[tuple[str, float]]]:

@@ -60,11 +60,10 @@ def test_what_is_read_is_the_unit(index, embedder):
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", ["bm25", "tfidf"])
 def test_words_are_searched_at_every_level(index, level, name):
-    words = index.sparse(name, "unicode")
-    (hits,) = index.search_terms(words, ["soup"], 5, level=level)
-    assert [hit.source for hit in hits] == ["canteen.txt"]
-    assert index.search_terms(words, ["M7 torque"], 2, level=level)[0][0].source.startswith("machine")
-    assert index.sparse(name, "unicode") is words
+    (hits,) = index.search_terms(name, "unicode", ["soup"], 5, level=level)
+    assert [(hit.source, list(hit.scores)) for hit in hits] == [("canteen.txt", [name])]
+    assert index.search_terms(name, "unicode", ["M7 torque"], 2, level=level)[0][0].source.startswith("machine")
+    assert index.sparse(name, "unicode") is index.sparse(name, "unicode")
 
 
 def test_of_a_file_with_pages_the_best_page_stands_for_it(tmp_path, embedder):

@@ -14,7 +14,7 @@ from typing import Any
 from rag_lab.corpus.splitters.base import trimmed
 from rag_lab.corpus.tables import Span, row_spans
 
-_BLOCK_CHARS = 200_000
+_BLOCK_CHARS = 50_000
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,15 @@ def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
     piece's place, which is certain, decides backward.
     """
     reachable: list[dict[int, int]] = []  # for each piece: where it may start, and where its predecessor then starts
-    ends = {0: 0}
+    ends = {0: 0}  # in ascending order
     for piece in pieces:
         starts: dict[int, int] = {}
+        tried = 0
         for end, before in ends.items():
-            for start in range(max(0, end - overlap), end + 1):
-                if start not in starts and text.startswith(piece, start):
+            for start in range(max(tried, end - overlap), end + 1):
+                if text.startswith(piece, start):
                     starts[start] = before
+            tried = end + 1
         reachable.append(starts)
         ends = {start + len(piece): start for start in starts}
     return _trace_back(text, pieces, reachable)
