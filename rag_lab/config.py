@@ -12,29 +12,62 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, QueryClass
-
-
-class Section(BaseModel):
-    """A part of the configuration: frozen, and closed to unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+from rag_lab.retrieval.config import RetrievalConfig, SelectConfig
+from rag_lab.section import Section
+from rag_lab.stores.names import StoreName, store_url_problem
 
 
 class CorpusConfig(Section):
     """How files become parents and children."""
 
-    chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk")
+    pdf: Literal["text", "tables", "vision"] = Field(
+        "text", description="PDF pages as text, with ruled tables as Markdown, or as a multimodal model reads them"
+    )
+    vision_dpi: int = Field(150, ge=36, le=600, description="resolution at which a page is shown to models.vision")
+    vision_min_score: float = Field(
+        0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"
+    )
+    splitter: Literal["recursive", "sentences", "markdown", "semantic"] = Field(
+        "recursive", description="where children are cut"
+    )
+    chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
     chunk_overlap: int = Field(150, ge=0, description="characters that neighbouring children share")
-    parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where a file has no pages")
+    chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")
+    overlap_words: int = Field(20, ge=0, description="words that its neighbouring children share")
+    min_pieces: int = Field(1, ge=1, le=100, description="children it makes of a parent at least, else it cuts words")
+    breakpoint_percentile: float = Field(
+        95, ge=0, le=100, description="`semantic` cuts where the distance of neighbouring sentences is above this"
+    )
+    parents: Literal["page", "section", "fixed", "neighbours", "none"] = Field(
+        "page", description="what is given to the reader: the page, section, piece or children around a hit"
+    )
+    parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where it is a piece")
+    neighbours: int = Field(1, ge=1, le=20, description="children before and after the hit in its parent")
 
     @model_validator(mode="after")
     def _overlap_is_smaller(self) -> CorpusConfig:
         if self.chunk_overlap >= self.chunk_size:
             raise ValueError(f"chunk_overlap must be smaller than chunk_size ({self.chunk_size})")
+        if self.overlap_words >= self.chunk_words:
+            raise ValueError(f"overlap_words must be smaller than chunk_words ({self.chunk_words})")
+        return self
+
+
+class StoreConfig(Section):
+    """Which vector store holds the children."""
+
+    name: StoreName = Field("chroma", description="the vector store")
+    url: str = Field("", description="server of the store; empty keeps the vectors in the index's folder")
+
+    @model_validator(mode="after")
+    def _url_fits(self) -> StoreConfig:
+        problem = store_url_problem(self.name, self.url)
+        if problem:
+            raise ValueError(problem)
         return self
 
 
@@ -47,6 +80,7 @@ class ModelsConfig(Section):
     generation: str = Field("llamacpp:smollm2", description="answers")
     cross_encoder: str = Field("sentence_transformers:BAAI/bge-reranker-v2-m3", description="reranks")
     likelihood: str = Field("transformers:smollm2", description="causal model of the query_likelihood reranker")
+    vision: str = Field("gemini:gemini-2.5-flash", description="reads PDF pages where corpus.pdf is `vision`")
 
     @field_validator("*")
     @classmethod
@@ -67,6 +101,7 @@ class QueryConfig(Section):
         {"specific": False, "fuzzy": True, "comparative": False, "procedural": True, "creative": True},
         description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",
     )
+    phrasings: int = Field(0, ge=0, le=8, description="other phrasings of the question that are searched, too")
     hyde_max_tokens: int = Field(96, ge=8, le=4096, description="length of a hypothetical document")
 
     @field_validator("class_to_hyde")
@@ -78,13 +113,6 @@ class QueryConfig(Section):
         return {name: value[name] for name in QUERY_CLASSES}
 
 
-class RetrievalConfig(Section):
-    """How many parents each search brings."""
-
-    base_k: int = Field(20, ge=1, le=1000, description="parents from the search by question")
-    hyde_k: int = Field(10, ge=1, le=1000, description="parents from the search by hypothetical document")
-
-
 class RerankConfig(Section):
     """What orders the merged candidates, and how many reach the reader."""
 
@@ -92,7 +120,7 @@ class RerankConfig(Section):
     input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
     passage: Literal["child", "parent"] = Field("child", description="the text that a reranker reads")
     final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
-    retrieval_weight: float = Field(1.0, ge=0, description="weight of the dense score beside the query likelihood")
+    retrieval_weight: float = Field(1.0, ge=0, description="weight of the retrieval score beside the query likelihood")
 
 
 class AnswerConfig(Section):
@@ -100,6 +128,7 @@ class AnswerConfig(Section):
 
     name: Literal["none", "llm"] = Field("llm", description="`none` measures retrieval alone")
     context_tokens: int = Field(1200, ge=32, description="token budget of the passages, never exceeded")
+    context_bytes: int = Field(0, ge=0, description="budget in bytes of UTF-8, never exceeded either; 0 is none")
     max_tokens: int = Field(160, ge=8, description="length of the reply")
     temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
     thinking: bool = Field(False, description="ask for and split off the model's thinking (Qwen3)")
@@ -109,10 +138,12 @@ class PipelineConfig(Section):
     """One variant of the pipeline."""
 
     corpus: CorpusConfig = CorpusConfig()
+    store: StoreConfig = StoreConfig()
     models: ModelsConfig = ModelsConfig()
     query: QueryConfig = QueryConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     rerank: RerankConfig = RerankConfig()
+    select: SelectConfig = SelectConfig()
     answer: AnswerConfig = AnswerConfig()
     seed: int = Field(0, ge=0, description="seed of every sampled reply; the repeat number is added")
 

@@ -22,6 +22,10 @@ class ModelError(RagLabError):
     """A model that cannot be loaded or named: missing package, key, GPU or weights."""
 
 
+class StoreError(RagLabError):
+    """A vector store that cannot be used: missing package, a server that does not answer, no way to filter."""
+
+
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Return the sentence for a name that is not in `allowed`, with the nearest allowed name as a suggestion."""
     names = sorted(allowed)

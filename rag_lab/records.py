@@ -17,12 +17,18 @@ ScoreStatus = Literal["scored", "failed", "not_applicable"]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page of a paged file, or the whole of a file that has no pages (`page` is None)."""
+    """A page of a paged file, a sheet of a workbook, or the whole of another file (`page` is None).
+
+    No two documents have the same source and page.
+    """
 
     source: str  # path below corpus/, with forward slashes
-    page: int | None
+    page: int | None  # of a workbook: the number of the sheet
     text: str
     title: str = ""
+    namespace: str = ""  # whose documents these are, where a corpus serves several
+    permissions: tuple[str, ...] = ()  # an asker needs one of them; nobody needs any where it is empty
+    section: str = ""  # of a sheet: its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,9 @@ class Chunk:
     start: int
     end: int
     text: str  # == document.text[start:end]
+    namespace: str = ""  # as its document's
+    permissions: tuple[str, ...] = ()  # as its document's
+    section: str = ""  # its document's, or the path of headings above it: `Manual > Hydraulics`
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +92,25 @@ class Question:
     evidence: tuple[Evidence, ...] = ()
     history: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
+    may_see: tuple[str, ...] | None = None  # permissions of the asker; None is unrestricted
+    namespace: str | None = None  # the documents that are searched; None is all
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved parent with the child that matched best and the score of every step that saw it."""
+    """What was retrieved, with the child that matched best and the score of every step that saw it.
+
+    That is a parent; where `retrieval.level` says so the child itself, as its own parent, or a whole document.
+    """
 
     parent_id: str
     chunk_id: str
     source: str
     page: int | None
-    start: int  # span of the parent in its document
+    start: int  # span in its document of what was retrieved
     end: int
     score: float  # the score that ordered the list this hit stands in
-    scores: dict[str, float] = field(default_factory=dict)  # by step: dense, hyde, rrf, cross_encoder, ...
+    scores: dict[str, float] = field(default_factory=dict)  # by step: dense, bm25, hyde, rrf, cross_encoder, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +177,16 @@ class Trace:
     proposed_query: str | None = None  # the model's rewrite, before the guard
     hyde_suggested: bool | None = None  # the model's own advice, overridden by the class rule
     search_query: str | None = None  # what base retrieval searches
+    phrasings: tuple[str, ...] = ()  # other wordings of it that are searched, too
     hyde_route: str | None = None  # whose prompt writes the HyDE document: a class, `general`, or None for no HyDE
     hypothetical: str | None = None  # the HyDE document
-    base_hits: tuple[Hit, ...] = ()
+    dense_hits: tuple[Hit, ...] = ()  # of each search by the question
+    bm25_hits: tuple[Hit, ...] = ()
+    tfidf_hits: tuple[Hit, ...] = ()
+    base_hits: tuple[Hit, ...] = ()  # of these, combined as the mode of retrieval says
     hyde_hits: tuple[Hit, ...] = ()
     candidates: tuple[Hit, ...] = ()  # merged, at most rerank.input_limit
-    ranked: tuple[Hit, ...] = ()  # after reranking, at most 2 * rerank.final_k
+    ranked: tuple[Hit, ...] = ()  # after reranking and selection, at most 2 * rerank.final_k
     passages: tuple[Passage, ...] = ()  # the context
     prompt: str | None = None
     raw_text: str | None = None

@@ -53,7 +53,8 @@ def foresee_traces(
 
 def model_of(stage: Stage) -> str:
     """Return the name of the model that a stage spends its time on, or '' where there is none."""
-    held = (getattr(stage, name, None) for name in ("model", "scorer", "embedder"))
+    searcher = getattr(stage, "searcher", None)
+    held = (getattr(part, name, None) for part in (stage, searcher) for name in ("model", "scorer", "embedder"))
     return next((spec_of(model) for model in held if model is not None), "")
 
 

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from rag_lab.models.base import Vectors
 
-Found = tuple[list[list[str]], list[list[float]]]  # ids and their cosines, a list for each query, best first
+Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
 
 
 class VectorStore(Protocol):
     """Nearest neighbours by cosine. The constructor takes the folder and only stores it; opening is lazy."""
 
+    exact: ClassVar[bool]  # whether the true neighbours are always found; their recall is measured where it is False
+
     @classmethod
-    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors) -> None:
-        """Write a new store of unit vectors, (n, dim) with n >= 1, into the folder `path`, which is made."""
+    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
+        """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
+
+        Args:
+            path: the folder.
+            ids: n >= 1 names, each once.
+            vectors: (n, dim).
+            labels: n access labels, as `access.access_label` makes them.
+            url: the server that holds the vectors; "" keeps them in the folder.
+        """
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Return the store that `build` wrote, for reading."""
 
-    def search(self, vectors: Vectors, k: int) -> Found:
-        """Return the min(k, n) ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.
+    @property
+    def labels(self) -> frozenset[str]:
+        """The distinct labels of what is stored."""
 
-        Best first; equal cosines in the order in which the ids were given to `build`.
+    def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> Found:
+        """Return the ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.
+
+        Best first; equal cosines in the order in which the ids were given to `build`. Only ids whose label is in
+        `allowed` are searched (all where it is None), so a list has min(k, number of these) entries.
         """

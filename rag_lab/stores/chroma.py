@@ -1,4 +1,4 @@
-"""Chroma's persistent store: an HNSW graph by cosine (Malkov and Yashunin 2018), set for recall before speed.
+"""Chroma, in the folder or on a server: an HNSW graph by cosine (Malkov and Yashunin 2018), for recall before speed.
 
 At the sizes of a workbench (up to some ten thousand children) a wide search finds the true neighbours, so that a
 variant's score does not depend on the luck of the graph.
@@ -6,18 +6,16 @@ variant's score does not depend on the luck of the graph.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from rag_lab.models.base import Vectors
-from rag_lab.stores.base import Found
+from rag_lab.stores.engine import EngineStore
+from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches, padded
+from rag_lab.stores.server import Server
 
 _COLLECTION = "children"
-_TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut
-_QUERIES_AT_ONCE = 256
 _HNSW = {
     "space": "cosine",
     "ef_construction": 200,
@@ -29,73 +27,70 @@ _HNSW = {
 }
 
 
-class ChromaStore:
-    """One Chroma collection in a folder. Several processes may read it at the same time."""
+class ChromaStore(EngineStore):
+    """One Chroma collection, whose ids are row numbers. Several processes may read it at the same time."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    exact: ClassVar[bool] = False
 
-    @classmethod
-    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors) -> None:
-        """Write a new store into the folder `path`, and close it, so that the folder may be moved."""
-        path.mkdir(parents=True)
-        (path / "ids.json").write_text(json.dumps(list(ids)), encoding="utf-8")
-        client = _client(path)
-        collection = client.create_collection(_COLLECTION, embedding_function=None, configuration={"hnsw": _HNSW})
-        for part in _batches(len(ids), client.get_max_batch_size()):
-            collection.add(ids=list(ids[part]), embeddings=vectors[part])
-        client.close()
+    def _fill(self) -> None:
+        if self.server is None:
+            client = _embedded(self.path)
+            _add(client, _create(client, _COLLECTION), self.rows)
+            client.close()
+        else:
+            _fill_server(self.server, self.rows)
 
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the store that `build` wrote, for reading."""
-        return cls(path)
-
-    def search(self, vectors: Vectors, k: int) -> Found:
-        """Return the min(k, n) nearest ids to each row and their cosines, best first, ties by order of insertion."""
-        ids: list[list[str]] = []
-        cosines: list[list[float]] = []
-        for part in _batches(len(vectors), _QUERIES_AT_ONCE):
-            found = self._query(vectors[part], k)
-            ids += [row[:k] for row in found[0]]
-            cosines += [row[:k] for row in found[1]]
-        return ids, cosines
-
-    def _query(self, vectors: Vectors, k: int) -> Found:
-        """Search wider until no tie crosses the cut at k, then order ties by insertion."""
-        n = len(self._positions)
-        fetch = min(n, k + _TIE_MARGIN)
-        while True:
-            reply = self._collection.query(query_embeddings=vectors, n_results=fetch, include=["distances"])
-            distances = reply["distances"]
-            if fetch == n or all(row[-1] > row[min(k, len(row)) - 1] for row in distances):
-                break
-            fetch = min(n, 2 * fetch)
-        return self._ordered(reply["ids"], distances)
-
-    def _ordered(self, ids: list[list[str]], distances: list[list[float]]) -> Found:
-        ranked = [
-            sorted(zip(row, far, strict=True), key=lambda pair: (pair[1], self._positions[pair[0]]))
-            for row, far in zip(ids, distances, strict=True)
-        ]
-        return [[name for name, _ in row] for row in ranked], [[1 - far for _, far in row] for row in ranked]
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        where = None if numbers is None else {"label": {"$in": list(numbers)}}
+        reply = self._collection.query(query_embeddings=queries, n_results=n_wanted, where=where, include=["distances"])
+        rows = [[int(name) for name in found] for found in reply["ids"]]
+        return padded(rows, [[1 - far for far in distances] for distances in reply["distances"]], n_wanted)
 
     @cached_property
     def _collection(self) -> Any:
-        return _client(self.path).get_collection(_COLLECTION, embedding_function=None)
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        ids = json.loads((self.path / "ids.json").read_text(encoding="utf-8"))
-        return {name: position for position, name in enumerate(ids)}
+        if self.server is None:
+            return _embedded(self.path).get_collection(_COLLECTION, embedding_function=None)
+        return _remote(self.server).get_collection(self.server.collection, embedding_function=None)
 
 
-def _client(path: Path) -> Any:
+def _fill_server(server: Server, rows: Rows) -> None:
+    """Make the collection, unless it is there in full: one that a killed build left is made again."""
+    client = _remote(server)
+    if server.collection in [collection.name for collection in client.list_collections()]:
+        if client.get_collection(server.collection, embedding_function=None).count() == len(rows):
+            return
+        client.delete_collection(server.collection)
+    _add(client, _create(client, server.collection), rows)
+
+
+def _create(client: Any, name: str) -> Any:
+    return client.create_collection(name, embedding_function=None, configuration={"hnsw": _HNSW})
+
+
+def _add(client: Any, collection: Any, rows: Rows) -> None:
+    """Add all rows; their labels too, where there are several to choose from."""
+    for part in batches(len(rows), client.get_max_batch_size()):
+        numbers = rows.label_numbers[part].tolist()
+        collection.add(
+            ids=[str(part.start + offset) for offset in range(len(numbers))],
+            embeddings=rows.vectors[part],
+            metadatas=[{"label": number} for number in numbers] if len(rows.labels) > 1 else None,
+        )
+
+
+def _embedded(path: Path) -> Any:
     import chromadb
+
+    return chromadb.PersistentClient(str(path), settings=_settings())
+
+
+def _remote(server: Server) -> Any:
+    import chromadb
+
+    return chromadb.HttpClient(server.host, server.port, server.tls, settings=_settings())
+
+
+def _settings() -> Any:
     from chromadb.config import Settings
 
-    return chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
-
-
-def _batches(n: int, size: int) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, n, size)]
+    return Settings(anonymized_telemetry=False)

@@ -58,8 +58,10 @@ WITH_ALL = {
         {"repeats": 2},
         {"base": WITH_ALL},
         {"factors": {"answer.temperature": [0.0, 0.5]}},
+        {"base": {**WITH_ALL, "query": {"hyde": "none", "rewrite": "none", "phrasings": 2}}},
+        {"base": {**WITH_ALL, "retrieval": {"mode": "rrf"}, "select": {"diversity": "mmr"}}},
     ],
-    ids=["plain", "few answers", "repeats", "all modules", "temperature"],
+    ids=["plain", "few answers", "repeats", "all modules", "temperature", "phrasings", "searches"],
 )
 def test_the_calls_foreseen_are_those_made_and_afterwards_none_are_left(
     tmp_path, monkeypatch, doubles, ledger, changes

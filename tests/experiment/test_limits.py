@@ -117,5 +117,5 @@ def check_bill(run, path):
     assert (rows["generate"].calls, rows["generate"].remembered) == (0, 8)
     assert rows["notebook"].minutes > 0
     rates = read_rates(home())
-    assert {"index", "retrieve", "generate", "notebook"} <= {purpose for purpose, _ in rates}
+    assert {"index", "search_dense", "generate", "notebook"} <= {purpose for purpose, _ in rates}
     assert rates["generate", plan(path).variants[0].config.models.generation].n == 8

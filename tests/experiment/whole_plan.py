@@ -16,7 +16,15 @@ from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 CHAT = "openai:chat?base_url=http://127.0.0.1:9/v1"
 EMBEDDER = "sentence_transformers:minilm"
 SCORER = "transformers:smollm2"
-REPLY = {"class": "fuzzy", "hyde": True, "answer": "It is 290 bar.", "citations": [1], "reason": "r", "verdict": 1}
+REPLY = {
+    "class": "fuzzy",
+    "hyde": True,
+    "answer": "It is 290 bar.",
+    "citations": [1],
+    "reason": "r",
+    "verdict": 1,
+    "phrasings": ["a", "b"],
+}
 
 
 @dataclass

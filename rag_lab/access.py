@@ -1,0 +1,48 @@
+"""Who may see what: the labels of documents, and which of them an asker's searches are held to.
+
+A label stands for a namespace and a list of permissions. Stores and indexes keep one beside each child and know nothing
+else of access: a search is given the set of labels that it may return. So the filter is applied inside the search,
+before the best k are taken, and the same way everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from rag_lab.records import Question
+
+Labels = frozenset[str]
+
+
+def access_label(namespace: str, permissions: Iterable[str]) -> str:
+    """Return the label of documents with these attributes: JSON, the same for any order of permissions.
+
+    Example:
+        >>> access_label("plant", ["staff", "audit"])
+        '["plant", ["audit", "staff"]]'
+    """
+    return json.dumps([namespace, sorted(set(permissions))], ensure_ascii=False)
+
+
+def allowed_labels(labels: Iterable[str], question: Question) -> Labels | None:
+    """Return those of `labels` that the asker of `question` may be shown; None where nothing is withheld.
+
+    A restricted asker (`may_see` is set, be it to nothing) sees documents that ask for no permission or for one that
+    the asker has. Where the question names a namespace, it is answered from that namespace alone.
+    """
+    if question.may_see is None and question.namespace is None:
+        return None
+    return frozenset(label for label in labels if _is_allowed(label, question))
+
+
+def may_see(question: Question, namespace: str, permissions: Sequence[str]) -> bool:
+    """Tell whether the asker of `question` may be shown a document with these attributes."""
+    return _is_allowed(access_label(namespace, permissions), question)
+
+
+def _is_allowed(label: str, question: Question) -> bool:
+    namespace, permissions = json.loads(label)
+    if question.namespace is not None and question.namespace != namespace:
+        return False
+    return question.may_see is None or not permissions or not set(permissions).isdisjoint(question.may_see)

@@ -1,0 +1,75 @@
+"""From text to terms, for any script.
+
+Texts are normalized (NFKC, case folded) and cut at everything that is no letter, digit or mark. Scripts that are
+written without spaces (Chinese, Japanese, Thai, ...) become overlapping pairs of characters, which need no dictionary
+and search about as well as words do (Nie, Gao, Zhang and Zhou 2000, "On the use of words and n-grams for Chinese
+information retrieval"). An analyzer named after a language then takes words to their stems by Snowball (Porter 2001);
+`ngrams` cuts words into three characters instead, which finds inflected and compound words of any language.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any, Literal
+
+Analyzer = Literal[
+    "unicode", "ngrams", "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
+    "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish",
+]  # fmt: skip
+
+VERSION = 1  # raised when an analyzer gives other terms than before
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_TERM = rf"(?P<unspaced>[{_UNSPACED}]\p{{M}}*)+|[\p{{L}}\p{{N}}\p{{M}}--[{_UNSPACED}]]+"
+_N = 3
+
+
+def terms(texts: Sequence[str], analyzer: Analyzer) -> list[list[str]]:
+    """Return the terms of each text, in order, repetitions kept; a text without letters and digits has none."""
+    cut_word = _word_cutter(analyzer)
+    return [_terms(text, cut_word) for text in texts]
+
+
+def _terms(text: str, cut_word: Callable[[str], Sequence[str]]) -> list[str]:
+    found: list[str] = []
+    for match in _pattern().finditer(unicodedata.normalize("NFKC", text).casefold()):
+        characters = match.captures("unspaced")
+        found += _pairs(characters) if characters else cut_word(match.group())
+    return found
+
+
+def _pairs(characters: Sequence[str]) -> list[str]:
+    if len(characters) == 1:
+        return list(characters)
+    return [first + second for first, second in pairwise(characters)]
+
+
+def _word_cutter(analyzer: Analyzer) -> Callable[[str], Sequence[str]]:
+    if analyzer == "unicode":
+        return lambda word: (word,)
+    if analyzer == "ngrams":
+        return _ngrams
+    stem = _stemmer(analyzer).stemWord
+    return lambda word: (stem(word),)
+
+
+def _ngrams(word: str) -> Sequence[str]:
+    """Return the trigrams of a word, its ends marked."""
+    marked = f"_{word}_"
+    return [marked[start : start + _N] for start in range(max(1, len(marked) - _N + 1))]
+
+
+@cache
+def _pattern() -> Any:
+    import regex
+
+    return regex.compile(_TERM, flags=regex.V1)
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer(language)
