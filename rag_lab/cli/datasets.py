@@ -68,3 +68,25 @@ def import_(
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)
+
+
+@app.command()
+def export(
+    dataset: Annotated[str, typer.Argument(help="A name or a path.")],
+    target: Annotated[Path, typer.Argument(help="The new folder (beir, trec) or file (squad, table).")],
+    format: Annotated[str, typer.Option(help="beir, squad, table or trec.")],
+) -> None:
+    """Write a dataset in another format.
+
+    \b
+    Examples:
+      rag-lab datasets export plant_docs plant_beir --format beir
+      rag-lab datasets export plant_docs plant.jsonl --format table
+    """
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.data.exporters import export_dataset
+
+    problems = export_dataset(Dataset.load(dataset), format, target)
+    typer.echo(f"{target}: written, {len(problems)} questions left out or in part")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)
