@@ -1,7 +1,7 @@
 from doubles import Corpus, hits
+from rag_lab.retrieval.dense import DenseSearch
 
 from rag_lab.records import Question, Trace
-from rag_lab.retrieval.dense import DenseSearch
 from rag_lab.retrieval.merge import Merge
 from rag_lab.testing import HashEmbedder
 
