@@ -11,7 +11,8 @@ from rag_lab.answer.context import Assemble
 from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index import CorpusIndex, locate_all, open_index
+from rag_lab.corpus.evidence import locate_all
+from rag_lab.corpus.index import CorpusIndex, open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.memory import Memory
@@ -55,8 +56,15 @@ class Pipeline:
         """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
         folder = home or home_folder.home()
         embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
+        vision = registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
         index = open_index(
-            dataset.corpus_dir, config.corpus, embedder, home=folder, store=config.store, progress=progress
+            dataset.corpus_dir,
+            config.corpus,
+            embedder,
+            home=folder,
+            store=config.store,
+            vision=vision,
+            progress=progress,
         )
         return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
 

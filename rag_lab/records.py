@@ -17,14 +17,18 @@ ScoreStatus = Literal["scored", "failed", "not_applicable"]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page of a paged file, or the whole of a file that has no pages (`page` is None)."""
+    """A page of a paged file, a sheet of a workbook, or the whole of another file (`page` is None).
+
+    No two documents have the same source and page.
+    """
 
     source: str  # path below corpus/, with forward slashes
-    page: int | None
+    page: int | None  # of a workbook: the number of the sheet
     text: str
     title: str = ""
     namespace: str = ""  # whose documents these are, where a corpus serves several
     permissions: tuple[str, ...] = ()  # an asker needs one of them; nobody needs any where it is empty
+    section: str = ""  # of a sheet: its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Chunk:
     text: str  # == document.text[start:end]
     namespace: str = ""  # as its document's
     permissions: tuple[str, ...] = ()  # as its document's
+    section: str = ""  # its document's, or the path of headings above it: `Manual > Hydraulics`
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,16 +36,13 @@ class Corpus:
     def text(self, hit):
         return self.parent(hit.parent_id).text[hit.start : hit.end]
 
-    def search(self, vectors, k, allowed=None, level="parent"):
+    def search(self, vectors, k, allowed=None, level="parent", step="dense"):
         self.searched.append(len(vectors))
-        return [hits(*list(TEXTS)[:k]) for _ in vectors]
+        return [hits(*list(TEXTS)[:k], step=step) for _ in vectors]
 
-    def sparse(self, name, analyzer):
-        return None
-
-    def search_terms(self, words, texts, k, allowed=None, level="parent"):
+    def search_terms(self, name, analyzer, texts, k, allowed=None, level="parent"):
         self.searched.append(len(texts))
-        return [hits(*list(TEXTS)[:k]) for _ in texts]
+        return [hits(*list(TEXTS)[:k], step=name) for _ in texts]
 
 
 def hits(*parent_ids, step="dense"):

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from rag_lab.cli import ask, compare, datasets, doctor, judge, runs
+from rag_lab.cli import ask, compare, datasets, doctor, index, judge, runs
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _group in (runs, compare, ask, doctor):
+for _group in (runs, compare, index, ask, doctor):
     for _command in _group.COMMANDS:
         app.command()(_command)
 app.add_typer(datasets.app, name="datasets")

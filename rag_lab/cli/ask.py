@@ -1,4 +1,4 @@
-"""`rag-lab index` and `ask`: one corpus, one question."""
+"""`rag-lab ask`: one question."""
 
 from __future__ import annotations
 
@@ -6,38 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_lab.cli.settings import parse_settings
+from rag_lab.cli.settings import Settings, open_pipeline
 
 if TYPE_CHECKING:
-    from rag_lab.pipeline import Pipeline
     from rag_lab.records import Citation, Trace
 
 DEFAULT_DATASET = "plant_docs"
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; may be given several times.")
-]
-
-
-def index(
-    dataset: Annotated[str, typer.Argument(help="A name that `rag-lab datasets list` shows, or a path.")],
-    settings: Settings = None,
-) -> None:
-    """Split and embed the documents of a dataset.
-
-    An unchanged document is never embedded again. Bad files are named and left out.
-
-    \b
-    Examples:
-      rag-lab index plant_docs
-      rag-lab index path/to/my_dataset --set corpus.chunk_size=400
-    """
-    found = _pipeline(dataset, settings).index
-    typer.echo(
-        f"{dataset}: {found.n_files} files, {found.n_documents} pages and unpaged files, {found.n_parents} parents, "
-        f"{found.n_children} children, {len(found.problems)} problems"
-    )
-    for problem in found.problems:
-        typer.echo(f"  {problem}", err=True)
 
 
 def ask(
@@ -57,7 +31,7 @@ def ask(
 
     if not question.strip():
         raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-    trace = _pipeline(dataset, settings).ask(question)
+    trace = open_pipeline(dataset, settings).ask(question)
     for record in trace.stages:
         if record.status != "ok":
             verb = "fell back" if record.status == "fallback" else "failed"
@@ -65,19 +39,6 @@ def ask(
     if trace.failure:
         raise typer.Exit(1)
     typer.echo(_answer(trace))
-
-
-def _pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
-    from rag_lab.config import PipelineConfig
-    from rag_lab.data.dataset import Dataset
-    from rag_lab.experiment.model_checks import model_problem, models_used
-    from rag_lab.experiment.problems import ExperimentError
-    from rag_lab.pipeline import Pipeline
-
-    config = PipelineConfig().override(parse_settings(settings or []))
-    if problems := [found for role, text in models_used(config).items() if (found := model_problem(role, text))]:
-        raise ExperimentError("models", problems)
-    return Pipeline.build(config, Dataset.load(dataset), progress=True)
 
 
 def _answer(trace: Trace) -> str:
@@ -97,4 +58,4 @@ def _place(source: str, page: int | None) -> str:
     return source if page is None else f"{source}, page {page}"
 
 
-COMMANDS = (index, ask)
+COMMANDS = (ask,)

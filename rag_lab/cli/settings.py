@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 import yaml
 
 from rag_lab.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rag_lab.pipeline import Pipeline
+
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; may be given several times.")
+]
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
@@ -29,3 +37,21 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     if problems:
         raise ConfigError("; ".join(problems))
     return changes
+
+
+def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
+    """Return the pipeline on a dataset, its index opened or built.
+
+    Raises:
+        RagLabError: if a setting, the dataset or a model cannot be used.
+    """
+    from rag_lab.config import PipelineConfig
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.experiment.model_checks import model_problem, models_used
+    from rag_lab.experiment.problems import ExperimentError
+    from rag_lab.pipeline import Pipeline
+
+    config = PipelineConfig().override(parse_settings(settings or []))
+    if problems := [found for role, text in models_used(config).items() if (found := model_problem(role, text))]:
+        raise ExperimentError("models", problems)
+    return Pipeline.build(config, Dataset.load(dataset), progress=True)

@@ -1,12 +1,10 @@
-"""Building an index: load, split, embed, write. It appears under its name whole, or not at all."""
+"""Building an index: read, split, embed, write. It appears under its name whole, or not at all."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,105 +12,86 @@ from typing import Any
 from rag_lab.access import access_label
 from rag_lab.config import CorpusConfig, StoreConfig, digest
 from rag_lab.corpus.chunk_store import write_chunks
-from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.split import split
-from rag_lab.errors import DatasetError
+from rag_lab.corpus.folder import Listing
+from rag_lab.corpus.process import Processed, process
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.split import cut_identity
+from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
 from rag_lab.stores import registry
+from rag_lab.whole_folder import whole_folder
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
 VECTORS = "vectors"
 
-_FORMAT = 2  # raised when loading, splitting or the files of an index change
-_LIBRARIES = ("pymupdf", "langchain-text-splitters", "charset-normalizer")
+_FORMAT = 3  # raised when the files of an index change
+_LIBRARIES = ("langchain-text-splitters",)
 
 
-def made_of(digests: Mapping[str, str], config: CorpusConfig, store: StoreConfig, embedder: Embedder) -> dict[str, Any]:
-    """Return whatever can change an index: files, parameters, model, store, and the libraries that read and cut."""
-    return {
-        "format": _FORMAT,
-        "files": dict(digests),
-        "corpus": config.model_dump(),
-        "embedder": dict(embedder.identity()),
-        "store": registry.identity(store),
-        "libraries": {name: version(name) for name in _LIBRARIES},
-    }
+@dataclass(frozen=True)
+class Recipe:
+    """How files become an index."""
+
+    config: CorpusConfig
+    reading: Reading
+    store: StoreConfig
+    embedder: Embedder
+
+    def identity(self) -> dict[str, Any]:
+        """Return whatever can change an index beside its files."""
+        return {
+            "format": _FORMAT,
+            "reading": dict(self.reading.identity()),
+            "cut": dict(cut_identity(self.config, self.embedder)),
+            "embedder": dict(self.embedder.identity()),
+            "store": registry.identity(self.store),
+            "libraries": {name: version(name) for name in _LIBRARIES},
+        }
 
 
-def ensure_index(
-    folder: Path, digests: Mapping[str, str], config: CorpusConfig, store: StoreConfig, embedder: Embedder, home: Path
-) -> Path:
-    """Return the folder of the index of the corpus `folder`, building it first where it is not there.
+def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
+    """Return whatever can change an index: files, whose they are, and the recipe."""
+    attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
+    return {"files": dict(digests), "attributes": attributes, **recipe.identity()}
+
+
+def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
+    """Return the folder of the index of the files of `listing`, building it first where it is not there.
 
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
-        ModelError: if the embedder cannot be used.
+        ModelError: if a model that reads or embeds cannot be used.
         StoreError: if the store cannot be used.
     """
-    parts = made_of(digests, config, store, embedder)
+    parts = made_of(listing, digests, recipe)
     target = home / "indexes" / digest(parts)
-    if (target / MANIFEST).exists():
-        return target
-    with _building(target) as partial:
+    with whole_folder(target) as partial:
         if partial:
-            _build(partial, folder, digests, config, store, embedder, parts)
+            partial.mkdir()
+            memory = Memory(home / "files.sqlite")
+            processed = process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
+            _write(partial, processed, recipe, parts)
     return target
 
 
-@contextmanager
-def _building(target: Path) -> Iterator[Path | None]:
-    """Give a fresh folder that becomes `target` at the end; None where another process has built it meanwhile."""
-    from filelock import FileLock
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{target}.lock"):
-        if (target / MANIFEST).exists():
-            yield None
-            return
-        for leftover in target.parent.glob(f"{target.name}.partial-*"):  # of a process that was killed
-            shutil.rmtree(leftover)
-        partial = target.parent / f"{target.name}.partial-{uuid.uuid4().hex}"
-        partial.mkdir()
-        try:
-            yield partial
-            partial.replace(target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-
-
-def _build(
-    partial: Path,
-    folder: Path,
-    digests: Mapping[str, str],
-    config: CorpusConfig,
-    store: StoreConfig,
-    embedder: Embedder,
-    parts: Mapping[str, Any],
-) -> None:
-    corpus = load_folder(folder)
-    if corpus.digests != digests:
-        raise DatasetError(f"Files of {folder} changed while they were read; run again once they rest.")
-    chunks = split(corpus.documents, config)
-    vectors = embedder.embed_documents([child.text for child in chunks.children])
-    write_chunks(partial / CHUNKS, corpus.documents, chunks)
+def _write(partial: Path, processed: Processed, recipe: Recipe, parts: Mapping[str, Any]) -> None:
+    chunks = processed.chunks
+    vectors = recipe.embedder.embed_documents([child.text for child in chunks.children])
+    write_chunks(partial / CHUNKS, processed.documents, chunks)
     registry.build(
-        store,
+        recipe.store,
         partial / VECTORS,
         [child.chunk_id for child in chunks.children],
         vectors,
         [access_label(child.namespace, child.permissions) for child in chunks.children],
     )
     manifest = {
-        "n_files": len(digests),
-        "n_documents": len(corpus.documents),
+        "n_files": len(parts["files"]),
+        "n_documents": len(processed.documents),
         "n_parents": len(chunks.parents),
         "n_children": len(chunks.children),
-        "problems": [
-            {"source": source, "reason": problem.reason}
-            for problem in corpus.problems
-            if (source := Path(problem.path).relative_to(folder).as_posix()) in digests
-        ],
+        "problems": [{"source": source, "reason": reason} for source, reason in processed.problems],
         "made_of": parts,
     }
     (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")

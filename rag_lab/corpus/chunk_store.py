@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_lab.corpus.split import Chunks
 from rag_lab.records import Chunk, Document
 
-_SCHEMA = """
-CREATE TABLE documents (source TEXT, page INTEGER, text TEXT, title TEXT);
-CREATE TABLE parents (chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER,
-                      "end" INTEGER, text TEXT);
-CREATE TABLE children (chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER,
-                       "end" INTEGER, text TEXT);
+AnyRecord = TypeVar("AnyRecord", Document, Chunk)
+
+_CHUNK = """(chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER, "end" INTEGER,
+             text TEXT, namespace TEXT, permissions TEXT, section TEXT)"""
+_SCHEMA = f"""
+CREATE TABLE documents (source TEXT, page INTEGER, text TEXT, title TEXT, namespace TEXT, permissions TEXT,
+                        section TEXT);
+CREATE TABLE parents {_CHUNK};
+CREATE TABLE children {_CHUNK};
 CREATE INDEX documents_source ON documents (source);
 CREATE INDEX parents_source ON parents (source);
 """
+_INSERT_DOCUMENT = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" for name in ("parents", "children")}  # noqa: S608 - the names here
 
 
 def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:
     """Write a new file that `ChunkStore` reads; the order of documents and chunks is kept."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(_SCHEMA)
-        rows = ((document.source, document.page, document.text, document.title) for document in documents)
-        connection.executemany("INSERT INTO documents VALUES (?, ?, ?, ?)", rows)
-        connection.executemany("INSERT INTO parents VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, chunks.parents))
-        connection.executemany("INSERT INTO children VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, chunks.children))
+        connection.executemany(_INSERT_DOCUMENT, map(_row, documents))
+        connection.executemany(_INSERT_CHUNK["parents"], map(_row, chunks.parents))
+        connection.executemany(_INSERT_CHUNK["children"], map(_row, chunks.children))
 
 
 class ChunkStore:
@@ -51,26 +57,31 @@ class ChunkStore:
 
     def documents(self, source: str) -> list[Document]:
         """Return the documents of one file, in page order; empty if the corpus has no such file."""
-        rows = self._rows("SELECT source, page, text, title FROM documents WHERE source = ? ORDER BY rowid", source)
-        return [Document(*row) for row in rows]
+        rows = self._rows("SELECT * FROM documents WHERE source = ? ORDER BY rowid", source)
+        return [_record(Document, row) for row in rows]
 
     def document(self, source: str, page: int | None) -> Document:
         """Return one document; KeyError if there is none of that source and page."""
-        rows = self._rows(
-            "SELECT source, page, text, title FROM documents WHERE source = ? AND page IS ?", source, page
-        )
+        rows = self._rows("SELECT * FROM documents WHERE source = ? AND page IS ?", source, page)
         if not rows:
             raise KeyError((source, page))
-        return Document(*rows[0])
+        return _record(Document, rows[0])
 
     def children(self) -> list[Chunk]:
         """Return all children, in the order of the corpus."""
-        return [Chunk(*row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
+        return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
 
     def parents(self, source: str, page: int | None) -> list[Chunk]:
         """Return the parents of one document, in order."""
         rows = self._rows("SELECT * FROM parents WHERE source = ? AND page IS ? ORDER BY start", source, page)
-        return [Chunk(*row) for row in rows]
+        return [_record(Chunk, row) for row in rows]
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """Return how many documents, parents and children each file has, by its source."""
+        tables = ("documents", "parents", "children")
+        queries = [f"SELECT source, count(*) FROM {table} GROUP BY source ORDER BY min(rowid)" for table in tables]  # noqa: S608 - the names above
+        documents, parents, children = (dict(self._rows(query)) for query in queries)
+        return {source: (n, parents.get(source, 0), children.get(source, 0)) for source, n in documents.items()}
 
     def spans(self) -> dict[str, tuple[str, int | None, int, int]]:
         """Return source, page, start and end of every parent by its id, without the texts."""
@@ -81,7 +92,7 @@ class ChunkStore:
         rows = self._rows(query, chunk_id)
         if not rows:
             raise KeyError(chunk_id)
-        return Chunk(*rows[0])
+        return _record(Chunk, rows[0])
 
     def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
         return self._connection().execute(query, values).fetchall()
@@ -95,5 +106,11 @@ class ChunkStore:
         return connection
 
 
-def _row(chunk: Chunk) -> tuple[str | int | None, ...]:
-    return chunk.chunk_id, chunk.parent_id, chunk.source, chunk.page, chunk.start, chunk.end, chunk.text
+def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:
+    values = (getattr(record, field.name) for field in fields(record))
+    return tuple(json.dumps(value) if isinstance(value, tuple) else value for value in values)
+
+
+def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
+    values = dict(zip((field.name for field in fields(kind)), row, strict=True))
+    return kind(**{**values, "permissions": tuple(json.loads(values["permissions"]))})

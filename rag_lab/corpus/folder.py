@@ -1,16 +1,18 @@
-"""A corpus folder: which files it holds, and the documents in them."""
+"""A corpus folder: which files it holds, whose they are, and the documents in them."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 
+from rag_lab.corpus.attributes import Attributes, read_attributes
 from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.loaders import LOADERS, load
+from rag_lab.corpus.removed import REMOVED, read_removed
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem
 
@@ -21,6 +23,12 @@ class Listing:
 
     files: Mapping[str, Path]
     problems: tuple[Problem, ...]
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)  # of the files that a rule fits
+
+    def owned(self, document: Document) -> Document:
+        """Return a document of one of the files with that file's attributes."""
+        attributes = self.attributes.get(document.source, Attributes())
+        return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +43,21 @@ class LoadedCorpus:
 def list_files(folder: Path) -> Listing:
     """List the files below `folder` that a loader can read. Hidden files are ignored; links that leave it are refused.
 
+    Files that `removed.txt` names, beside the folder, are passed over (see `removed`).
+
     Raises:
-        DatasetError: if the folder is missing or holds no readable file.
+        DatasetError: if the folder is missing, holds no readable file, or its `attributes.yaml` is faulty.
     """
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {_allowed()} files into it.")
     files, problems, unsupported = {}, [], defaultdict(list)
-    for source in sorted(_sources(folder)):
+    sources, removed = sorted(_sources(folder)), read_removed(folder)
+    for source in sources:
         path = folder / source
         refusal = _refusal(path, folder)
-        if refusal:
+        if source in removed:
+            problems.append(Problem(printable(path), REMOVED))
+        elif refusal:
             problems.append(Problem(printable(path), refusal))
         elif path.suffix.lower() in LOADERS:
             files[source] = path
@@ -54,11 +67,11 @@ def list_files(folder: Path) -> Listing:
     if not files:
         found = f"; found: {'; '.join(str(problem) for problem in problems[:3])}" if problems else ""
         raise DatasetError(f"The corpus folder {folder} holds no {_allowed()} file: put some into it{found}")
-    return Listing(files, tuple(problems))
+    return Listing(files, tuple(problems), read_attributes(folder, sources))
 
 
 def load_folder(folder: Path) -> LoadedCorpus:
-    """Load every file below `folder`; a bad one is a problem and the rest is used.
+    """Load every file below `folder`, PDFs by their text; a bad one is a problem and the rest is used.
 
     Raises:
         DatasetError: if the folder is missing, or no file in it can be used.
@@ -73,12 +86,17 @@ def load_folder(folder: Path) -> LoadedCorpus:
         except LoadError as error:
             problems.append(Problem(str(path), str(error)))
             continue
-        documents += loaded.documents
+        documents += [listing.owned(named(document)) for document in loaded.documents]
         problems += [Problem(str(path), warning) for warning in loaded.warnings]
     if not documents:
         reasons = "; ".join(str(problem) for problem in problems[:3])
         raise DatasetError(f"None of the {len(listing.files)} files of {folder} can be used: {reasons}")
     return LoadedCorpus(tuple(documents), digests, tuple(problems))
+
+
+def named(document: Document) -> Document:
+    """Return a document that has a title: its file's name, where the file gives none."""
+    return document if document.title else replace(document, title=PurePosixPath(document.source).stem)
 
 
 def printable(path: Path) -> str:
@@ -100,13 +118,21 @@ def _refusal(path: Path, folder: Path) -> str:
     """Return why a path is passed over, "" where it is not."""
     if printable(path) != str(path):
         return "the file's name is not UTF-8: rename it."
-    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+    if path.is_symlink() and _leaves(path, folder):
         return "the link leaves the corpus folder and was not followed; copy the file into it."
     if path.is_dir():
         return "links to folders are not followed; copy the folder's files."
     if not path.is_file():
         return "the path is a broken link or no ordinary file; remove it."
     return ""
+
+
+def _leaves(link: Path, folder: Path) -> bool:
+    """Tell whether a link leads out of the folder; one that leads to itself leads nowhere."""
+    try:
+        return not link.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):
+        return False
 
 
 def _unsupported(suffix: str, paths: list[Path]) -> Problem:

@@ -11,13 +11,17 @@ from typing import Any
 
 from rag_lab.access import Labels, may_see
 from rag_lab.config import CorpusConfig, StoreConfig
-from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, ensure_index
+from rag_lab.corpus.attributes import Attributes
+from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, Recipe, ensure_index
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
 from rag_lab.corpus.locate import locate_evidence
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.split import cut_identity
+from rag_lab.corpus.tracking import Changes, IndexedFile, track
 from rag_lab.corpus.units import Units
-from rag_lab.models.base import Embedder, Vectors
+from rag_lab.models.base import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Chunk, Evidence, Hit, Problem, Question
 from rag_lab.retrieval.choices import Level
@@ -31,9 +35,16 @@ from rag_lab.stores.engine import SearchedRows
 class CorpusIndex:
     """The parents and children of one corpus, and their vectors; read only. Everything opens on first use."""
 
-    def __init__(self, path: Path, corpus_dir: Path, passed_over: tuple[Problem, ...] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        corpus_dir: Path,
+        passed_over: tuple[Problem, ...] = (),
+        changes: Changes = Changes(),  # noqa: B008 (frozen)
+    ) -> None:
         self.path = path
         self.corpus_dir = corpus_dir
+        self.changes = changes  # of the files since the index of this corpus was last opened
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
@@ -55,6 +66,17 @@ class CorpusIndex:
     def n_files(self) -> int:
         """Number of files with a suffix that is read, bad ones included."""
         return int(self._manifest["n_files"])
+
+    @property
+    def files(self) -> tuple[IndexedFile, ...]:
+        """The files that are indexed, in order; those that could not be used are among `problems`."""
+        made_of, counts = self._manifest["made_of"], self._chunks.counts()
+        attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
+                      made_of["attributes"].items()}  # fmt: skip
+        return tuple(
+            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()))
+            for source, numbers in counts.items()
+        )
 
     @property
     def n_documents(self) -> int:
@@ -94,23 +116,28 @@ class CorpusIndex:
         return index
 
     def search(
-        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent"
+        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
     ) -> list[list[Hit]]:
         """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
 
         Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
-        None. A hit's score is the cosine of its best child; ties go to the child that comes first in the corpus.
-        `Hit.scores` is empty: the caller names the step.
+        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
+        comes first in the corpus.
         """
         store = self.vector_store
-        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k)
+        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step)
 
     def search_terms(
-        self, words: SparseIndex, texts: Sequence[str], k: int, allowed: Labels | None = None, level: Level = "parent"
-    ) -> list[list[Hit]]:
-        """Return the k units of `level` whose best child scores highest in `words` for each text; see `search`."""
+        self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        level: Level = "parent",
+    ) -> list[list[Hit]]:  # fmt: skip
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+
+        See `search`; the step is the name of the index.
+        """
+        words = self.sparse(name, analyzer)
         return self._units(level).best(
-            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k
+            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
         )
 
     def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:
@@ -133,10 +160,9 @@ class CorpusIndex:
         return self._chunks.child(chunk_id)
 
     def is_visible(self, source: str, question: Question) -> bool:
-        """Tell whether the asker may see a file; one that the index does not have is hidden from nobody."""
-        if question.may_see is None and question.namespace is None:
-            return True
-        return all(may_see(question, one.namespace, one.permissions) for one in self._chunks.documents(source))
+        """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
+        attributes = self._manifest["made_of"]["attributes"].get(source, {"namespace": "", "permissions": ()})
+        return may_see(question, attributes["namespace"], attributes["permissions"])
 
     def locate(self, evidence: Evidence) -> Evidence:
         """Return the evidence with page, span and context filled where it can be found, else as it was."""
@@ -164,46 +190,35 @@ def open_index(
     *,
     home: Path,
     store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
+    vision: ChatModel | None = None,
     progress: bool = False,
 ) -> CorpusIndex:
     """Open the index of a corpus folder below `home`, building it where it is missing.
 
-    An unchanged corpus is neither loaded nor embedded again; after a change, only texts never seen are embedded.
+    An unchanged corpus is neither read nor embedded again; after a change, only files never read are read, and only
+    texts never seen are embedded.
+
+    Args:
+        corpus_dir: the folder of the files.
+        config: how they are read and cut.
+        embedder: embeds the children.
+        home: where indexes, and all that is remembered, are kept.
+        store: where the vectors are kept.
+        vision: reads PDF files where `config.pdf` is `vision`.
+        progress: show a bar while texts are embedded.
 
     Raises:
-        DatasetError: if the folder is missing or no file in it can be used.
-        ModelError: if the embedder cannot be used.
+        DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
+        ModelError: if a model that reads or embeds cannot be used.
         StoreError: if the store cannot be used.
     """
     listing = list_files(corpus_dir)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     remembered = _remembering(embedder, home, progress)
-    path = ensure_index(corpus_dir, digests, config, store, remembered, home)
-    return CorpusIndex(path, corpus_dir, listing.problems)
-
-
-def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
-    """Return the questions with their evidence located, and a problem for each piece of evidence that was not found.
-
-    Evidence in a document that the asker may not see is taken off the question: nothing of such a document may stand in
-    a trace, be it as a label.
-    """
-    located, problems = [], []
-    for question in questions:
-        found = [_locate(index, question, evidence) for evidence in question.evidence]
-        located.append(replace(question, evidence=tuple(evidence for evidence, _ in found if evidence)))
-        problems += [
-            Problem(str(index.corpus_dir / given.source), f"evidence of question {question.question_id!r}: {reason}")
-            for given, (_, reason) in zip(question.evidence, found, strict=True)
-            if reason
-        ]
-    return located, problems
-
-
-def _locate(index: CorpusIndex, question: Question, evidence: Evidence) -> tuple[Evidence | None, str]:
-    if index.is_visible(evidence.source, question):
-        return index.try_locate(evidence)
-    return None, "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
+    recipe = Recipe(config, Reading(config, vision, home), store, remembered)
+    path = ensure_index(listing, digests, recipe, home)
+    changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
+    return CorpusIndex(path, corpus_dir, listing.problems, changes)
 
 
 def _remembering(embedder: Embedder, home: Path, progress: bool) -> RememberedEmbedder:

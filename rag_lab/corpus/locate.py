@@ -6,20 +6,28 @@ import re
 from dataclasses import replace
 
 from rag_lab.corpus.chunk_store import ChunkStore
+from rag_lab.corpus.normalize import normalize
 from rag_lab.records import Chunk, Document, Evidence
 
-_INVISIBLE = r"[\s\u00ad\u200b]"  # whitespace, soft hyphen, zero-width space
+_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
+_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
 
 
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
 
-    Whitespace in either may be absent in the other: extraction breaks lines, and sometimes words, where it likes.
+    Whitespace in either may be absent in the other: extraction breaks lines, and sometimes words, where it likes. Where
+    the quote stands nowhere so, hyphens and the bars of tables are set aside too, for the same reason.
     """
-    letters = re.sub(f"{_INVISIBLE}+", "", quote)
+    normal = normalize(quote)
+    return _find(text, normal, _INVISIBLE) or _find(text, normal, _LAYOUT)
+
+
+def _find(text: str, quote: str, ignored: str) -> tuple[int, int] | None:
+    letters = re.sub(f"[{ignored}]+", "", quote)
     if not letters:
         return None
-    match = re.search(f"{_INVISIBLE}*".join(map(re.escape, letters)), text)
+    match = re.search(f"[{ignored}]*".join(map(re.escape, letters)), text)
     return match.span() if match else None
 
 
@@ -54,7 +62,10 @@ def _first_parent(store: ChunkStore, document: Document) -> str:
 
 def _context(document: Document, parents: list[Chunk], start: int, end: int) -> str:
     touched = [parent for parent in parents if parent.start < end and parent.end > start]
-    return document.text[touched[0].start : touched[-1].end]
+    whole = [parent for parent in touched if parent.start <= start and parent.end >= end]
+    if whole:  # parents of neighbouring children overlap, and several may hold the quote
+        return min(whole, key=lambda parent: (parent.end - parent.start, parent.start)).text
+    return document.text[touched[0].start : max(parent.end for parent in touched)]
 
 
 def _no_page(documents: list[Document], page: int) -> str:

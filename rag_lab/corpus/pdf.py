@@ -8,7 +8,7 @@ line's spacing is a blank line, so that the splitter sees paragraphs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,16 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.base import Loaded, LoadError
+from rag_lab.corpus.pdf_content import check_content
 from rag_lab.corpus.text import first_line
 from rag_lab.records import Document
 
 _PARAGRAPH_GAP = 0.6  # of the line's height; single spacing leaves about none, one and a half about 0.4
 _ROW_OVERLAP = 0.5  # of the lower line's height, from which two lines stand side by side
 _RUN_OF_SPACES = re.compile(r"[ \t]{3,}")
+_MAX_PAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
+    """A line of a page and the box around it, in points from the upper left corner."""
+
     x0: float
     y0: float
     x1: float
@@ -34,6 +38,7 @@ class _Line:
 
     @property
     def height(self) -> float:
+        """Height of the box."""
         return self.y1 - self.y0
 
 
@@ -44,15 +49,21 @@ def load_pdf(path: Path, source: str) -> Loaded:
     left out silently. The title is the file's own, else the first line of the first page with text.
 
     Raises:
-        LoadError: if the file is empty, corrupt, encrypted, or holds no text at all.
+        LoadError: if the file is empty, corrupt, encrypted, too long, or holds no text at all.
     """
-    with _opened(path) as pdf:
+    return load_pages(path, source, page_text)
+
+
+def load_pages(path: Path, source: str, read: Callable[[Any], str]) -> Loaded:
+    """Do what `load_pdf` does, each page (PyMuPDF's) read by `read`."""
+    with opened_pdf(path) as pdf:
         texts: dict[int, str] = {}
         images, broken = [], []
         for number in range(1, pdf.page_count + 1):
             try:
                 page = pdf[number - 1]
-                text = _page_text(page)
+                check_content(page)
+                text = read(page)
                 if text:
                     texts[number] = text
                 elif page.get_image_info():
@@ -68,7 +79,12 @@ def load_pdf(path: Path, source: str) -> Loaded:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened_pdf(path: Path) -> Iterator[Any]:
+    """Give PyMuPDF's document.
+
+    Raises:
+        LoadError: if the file is empty, corrupt, encrypted, too long, or no PDF.
+    """
     import pymupdf
 
     pymupdf.TOOLS.mupdf_display_errors(False)  # bad files are reported by us, not on stderr
@@ -84,35 +100,53 @@ def _opened(path: Path) -> Iterator[Any]:
             raise LoadError("the file is not a PDF although its name ends so; replace, rename or remove it.")
         if pdf.needs_pass:
             raise LoadError("the PDF is encrypted; save it without a password.")
-        if not pdf.page_count:
+        n_pages = _count_pages(pdf)
+        if not n_pages:
             raise LoadError("the PDF is corrupt: no page can be read; replace or remove it.")
+        if n_pages > _MAX_PAGES:
+            raise LoadError(f"the PDF has {n_pages:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
         yield pdf
 
 
-def _page_text(page: Any) -> str:
+def _count_pages(pdf: Any) -> int:
+    """Return the number of pages; 0 where the file gives an impossible one."""
+    try:
+        return int(pdf.page_count)
+    except RuntimeError:
+        return 0
+
+
+def page_text(page: Any) -> str:
+    """Return the text of PyMuPDF's page."""
+    return join(page_lines(page))
+
+
+def page_lines(page: Any) -> list[Line]:
+    """Return the lines of PyMuPDF's page that are not blank, in the file's own order."""
     import pymupdf
 
     # Ligatures are spelt out, so that "file" is found where the font draws its first two letters as one.
     flags = pymupdf.TEXT_PRESERVE_WHITESPACE | pymupdf.TEXT_MEDIABOX_CLIP
     blocks = page.get_text("dict", flags=flags)["blocks"]
-    return _join([line for block in blocks for line in _lines(block)])
+    return [line for block in blocks for line in _lines(block)]
 
 
-def _lines(block: Any) -> Iterator[_Line]:
-    for line in block.get("lines", ()):
-        text = _RUN_OF_SPACES.sub("  ", "".join(span["text"] for span in line["spans"])).strip()
-        if text:
-            x0, y0, x1, y1 = line["bbox"]
-            yield _Line(x0, y0, x1, y1, text)
-
-
-def _join(lines: list[_Line]) -> str:
+def join(lines: list[Line]) -> str:
+    """Return lines that follow each other as text: rows joined, paragraphs apart."""
     if not lines:
         return ""
     return lines[0].text + "".join(_gap(above, line) + line.text for above, line in pairwise(lines))
 
 
-def _gap(before: _Line, line: _Line) -> str:
+def _lines(block: Any) -> Iterator[Line]:
+    for line in block.get("lines", ()):
+        text = _RUN_OF_SPACES.sub("  ", "".join(span["text"] for span in line["spans"])).strip()
+        if text:
+            x0, y0, x1, y1 = line["bbox"]
+            yield Line(x0, y0, x1, y1, text)
+
+
+def _gap(before: Line, line: Line) -> str:
     """Return the whitespace between two lines that follow each other in the file."""
     height = min(before.height, line.height)
     shared = min(before.y1, line.y1) - max(before.y0, line.y0)

@@ -1,18 +1,27 @@
-"""Documents to parents, which the reader gets, and children, which are embedded.
-
-LangChain's `RecursiveCharacterTextSplitter` decides where to cut. Its own `start_index` is a text search that can land
-on an earlier copy of repeated text, so the offsets are worked out here instead.
-"""
+"""Documents to parents, which the reader gets, and children, which are embedded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 from rag_lab.config import CorpusConfig
+from rag_lab.corpus.headings import headings, path_at
+from rag_lab.corpus.parents import given_parents, parents_identity, parents_of_children
+from rag_lab.corpus.splitters.choose import splitter_of
+from rag_lab.corpus.tables import Span
+from rag_lab.models.base import Embedder
 from rag_lab.records import Chunk, Document
 
-Span = tuple[int, int]
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A parent of one document and its children, as spans of the document."""
+
+    parent: Span
+    children: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,86 +32,92 @@ class Chunks:
     children: tuple[Chunk, ...]
 
 
-def split(documents: Sequence[Document], config: CorpusConfig) -> Chunks:
-    """Split documents into parents, and parents into children.
+def split(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder | None = None) -> Chunks:
+    """Split documents into parents, and parents into children; see `cut` and `chunks`."""
+    return chunks(documents, cut(documents, config, embedder), config)
 
-    A parent is a page, or a piece of about `parent_size` characters where a file has no pages. Each character that is
-    not whitespace is in exactly one parent and in at least one of its children. Neither begins or ends with whitespace.
-    Ids are readable: `file.pdf#p3` or `file.txt#0-2400` for a parent, `<parent>/0` and so on for its children.
+
+def cut_identity(config: CorpusConfig, embedder: Embedder | None) -> Mapping[str, Any]:
+    """Return whatever changes where documents are cut, beside their text."""
+    splitter = splitter_of(config, embedder)
+    return {"version": 1, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
+
+
+def cut(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder | None) -> list[list[Cut]]:
+    """Return for each document its parents with their children, in order.
+
+    A child's text is that of its span; children hold every character that is not whitespace, lie inside their parent,
+    and neither begin nor end with whitespace. No table row is cut.
     """
-    parents = tuple(parent for document in documents for parent in _parents(document, config.parent_size))
-    children = tuple(child for parent in parents for child in _children(parent, config))
-    return Chunks(parents, children)
+    splitter = splitter_of(config, embedder)
+    given = [given_parents(document, config) for document in documents]
+    regions = [
+        (document, span)
+        for document, spans in zip(documents, given, strict=True)
+        for span in ([(0, len(document.text))] if spans is None else spans)
+    ]
+    pieces = iter(splitter.split([document.text[start:end] for document, (start, end) in regions]))
+    result = []
+    for spans in given:
+        if spans is None:
+            children = next(pieces)
+            result.append(_grouped(parents_of_children(children, config), children))
+        else:
+            result.append([Cut(span, _moved(next(pieces), span[0])) for span in spans])
+    return result
 
 
-def split_spans(text: str, size: int, overlap: int) -> list[Span]:
-    """Return the half-open spans of the pieces of `text`, in order, without surrounding whitespace or blank pieces."""
-    spans = _locate(text, _pieces(text, size, overlap), overlap)
-    trimmed = (_trim(text, start, end) for start, end in spans)
-    return [(start, end) for start, end in trimmed if start < end]
+def chunks(documents: Sequence[Document], cuts: Sequence[Sequence[Cut]], config: CorpusConfig) -> Chunks:
+    """Return the chunks that `cut` describes.
 
-
-def _parents(document: Document, size: int) -> Iterator[Chunk]:
-    text = document.text
-    spans = split_spans(text, size, 0) if document.page is None else [_trim(text, 0, len(text))]
-    for start, end in spans:
-        place = f"{start}-{end}" if document.page is None else f"p{document.page}"
-        parent_id = f"{document.source}#{place}"
-        if start < end:
-            yield Chunk(parent_id, parent_id, document.source, document.page, start, end, text[start:end])
-
-
-def _children(parent: Chunk, config: CorpusConfig) -> Iterator[Chunk]:
-    spans = split_spans(parent.text, config.chunk_size, config.chunk_overlap)
-    for number, (start, end) in enumerate(spans):
-        yield Chunk(
-            chunk_id=f"{parent.parent_id}/{number}",
-            parent_id=parent.parent_id,
-            source=parent.source,
-            page=parent.page,
-            start=parent.start + start,
-            end=parent.start + end,
-            text=parent.text[start:end],
-        )
-
-
-def _pieces(text: str, size: int, overlap: int) -> list[str]:
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    # Whitespace is kept, so that the pieces are exact substrings which leave no gap between them.
-    splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap, strip_whitespace=False)
-    return splitter.split_text(text)
-
-
-def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
-    """Return spans that hold the pieces, begin at 0, end with the text, and never leave a gap or overlap too far.
-
-    In repetitive text a piece fits in several places: all that can be reached are followed forward, and the last
-    piece's place, which is certain, decides backward.
+    Ids are readable: `file.pdf#p3` for a page, `file.txt#0-2400` or `file.pdf#p3:0-2400` for another parent,
+    `<parent>/0` and so on for its children. Chunks carry their document's attributes and its section: the sheet, or
+    the path of headings where sections matter to the splitter or the parents.
     """
-    reachable: list[dict[int, int]] = []  # for each piece: where it may start, and where its predecessor then starts
-    ends = {0: 0}
-    for piece in pieces:
-        starts: dict[int, int] = {}
-        for end, before in ends.items():
-            for start in range(max(0, end - overlap), end + 1):
-                if start not in starts and text.startswith(piece, start):
-                    starts[start] = before
-        reachable.append(starts)
-        ends = {start + len(piece): start for start in starts}
-    return _trace_back(text, pieces, reachable)
+    parents: list[Chunk] = []
+    children: list[Chunk] = []
+    for document, found in zip(documents, cuts, strict=True):
+        by_section = config.splitter == "markdown" or config.parents == "section"
+        above = headings(document.text) if by_section else []
+        for item in found:
+            parent_id = _parent_id(document, item.parent, config)
+            chunk = _chunk(document, parent_id, parent_id, item.parent, path_at(above, item.parent[0]))
+            parents.append(chunk)
+            children += [
+                _chunk(document, f"{parent_id}/{number}", parent_id, span, path_at(above, span[0]))
+                for number, span in enumerate(item.children)
+            ]
+    return Chunks(tuple(parents), tuple(children))
 
 
-def _trace_back(text: str, pieces: Sequence[str], reachable: Sequence[dict[int, int]]) -> list[Span]:
-    spans: list[Span] = []
-    end = len(text)
-    start = end - len(pieces[-1]) if pieces else 0
-    for piece, starts in zip(reversed(pieces), reversed(reachable), strict=True):
-        spans.append((start, start + len(piece)))
-        start = starts[start]
-    return spans[::-1]
+def _grouped(parents: Sequence[Span], children: Sequence[Span]) -> list[Cut]:
+    """Put the children together whose parents are the same: at a document's ends windows can coincide."""
+    pairs = zip(parents, children, strict=True)
+    return [Cut(parent, tuple(child for _, child in same)) for parent, same in groupby(pairs, key=lambda pair: pair[0])]
 
 
-def _trim(text: str, start: int, end: int) -> Span:
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
+def _moved(spans: Sequence[Span], by: int) -> tuple[Span, ...]:
+    return tuple((start + by, end + by) for start, end in spans)
+
+
+def _parent_id(document: Document, span: Span, config: CorpusConfig) -> str:
+    piece = f"{span[0]}-{span[1]}"
+    if document.page is None:
+        return f"{document.source}#{piece}"
+    is_page = config.parents == "page" and not document.section
+    return f"{document.source}#p{document.page}" if is_page else f"{document.source}#p{document.page}:{piece}"
+
+
+def _chunk(document: Document, chunk_id: str, parent_id: str, span: Span, path: str) -> Chunk:
+    return Chunk(
+        chunk_id=chunk_id,
+        parent_id=parent_id,
+        source=document.source,
+        page=document.page,
+        start=span[0],
+        end=span[1],
+        text=document.text[span[0] : span[1]],
+        namespace=document.namespace,
+        permissions=document.permissions,
+        section=path or document.section,
+    )

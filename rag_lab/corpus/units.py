@@ -28,11 +28,11 @@ class Units:
         self._chunks = chunks
         self.level = level
 
-    def best(self, search: Search, n_queries: int, k: int) -> list[list[Hit]]:
+    def best(self, search: Search, n_queries: int, k: int, step: str) -> list[list[Hit]]:
         """Return, for each query, the k units whose best child scores highest, best first.
 
-        Fewer only where the search finds fewer. A hit's score is that of its best child; ties go to the child that
-        `search` has first. `Hit.scores` is empty: the caller names the step.
+        Fewer only where the search finds fewer. A hit's score is that of its best child, kept under the name `step`,
+        too; ties go to the child that `search` has first.
         """
         hits: list[list[Hit]] = [[] for _ in range(n_queries)]
         pending = list(range(n_queries))
@@ -40,17 +40,17 @@ class Units:
         while pending:
             found = list(zip(pending, *search(pending, fan_out), strict=True))
             for row, ids, scores in found:
-                hits[row] = self._hits(ids, scores, k)
+                hits[row] = self._hits(ids, scores, k, step)
             pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
             fan_out *= 4
         return hits
 
-    def _hits(self, ids: Sequence[str], scores: Sequence[float], k: int) -> list[Hit]:
+    def _hits(self, ids: Sequence[str], scores: Sequence[float], k: int, step: str) -> list[Hit]:
         best: dict[str, Hit] = {}
         for chunk_id, score in zip(ids, scores, strict=True):
             unit_id = self._unit_id(chunk_id)
             if unit_id not in best:
-                best[unit_id] = Hit(unit_id, chunk_id, *self._place(chunk_id), score=score)
+                best[unit_id] = Hit(unit_id, chunk_id, *self._place(chunk_id), score, {step: score})
             if len(best) == k:
                 break
         return list(best.values())

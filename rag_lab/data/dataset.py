@@ -1,7 +1,8 @@
 """A dataset is a folder: dataset.yaml (`Metadata`), corpus/ and questions.jsonl (one question a line).
 
 A line has `id` and `question`, and may have `answers`, `answerable` (true where left out), `class`, `evidence` (a list
-of `source`, `page`, `quote`), `history` (a list of `role`, `content`) and `tags`.
+of `source`, `page`, `quote`), `history` (a list of `role`, `content`), `tags`, `may_see` (a list of the asker's
+permissions) and `namespace`. Whose the documents are is said in attributes.yaml (`rag_lab.corpus.attributes`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_lab.config import digest
+from rag_lab.corpus.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
 from rag_lab.data.metadata import METADATA_FILE, Metadata
@@ -50,7 +52,7 @@ class Dataset:
             DatasetError: if there is no such dataset, its metadata is faulty, its corpus is empty, or it holds no
                 usable question. A single faulty question is one of `problems`.
         """
-        path = _find(name_or_path)
+        path = find_dataset(name_or_path)
         metadata = Metadata.load(path)
         files = list_files(path / CORPUS_FOLDER).files
         questions, problems = read_questions(path / QUESTIONS_FILE, files.keys(), metadata.page_base)
@@ -58,6 +60,8 @@ class Dataset:
             first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
             raise DatasetError(f"{path / QUESTIONS_FILE} holds no usable question{first}")
         own = {name: path / name for name in (METADATA_FILE, QUESTIONS_FILE)}
+        if (path / ATTRIBUTES_FILE).exists():
+            own[ATTRIBUTES_FILE] = path / ATTRIBUTES_FILE
         digests = {"dataset": file_digests(own), CORPUS_FOLDER: file_digests(files)}
         return cls(
             **metadata.model_dump(),
@@ -86,7 +90,12 @@ def is_dataset(path: Path) -> bool:
     return (path / METADATA_FILE).is_file()
 
 
-def _find(name_or_path: str | Path) -> Path:
+def find_dataset(name_or_path: str | Path) -> Path:
+    """Return the folder of a dataset; see `Dataset.load`.
+
+    Raises:
+        DatasetError: if there is none.
+    """
     given, known = str(name_or_path), dict(list_datasets())
     if given in known:
         return known[given]

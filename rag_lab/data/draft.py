@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rag_lab.corpus.normalize import normalize
 from rag_lab.data.dataset import CORPUS_FOLDER, is_dataset
 from rag_lab.data.metadata import Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
@@ -45,8 +46,8 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
 
 
 def as_loaded(text: str) -> str:
-    """Return `text` as the corpus reads it from a file: `\\n` as its only line end, no byte order mark before it."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    """Return `text` as the corpus reads it from a file."""
+    return normalize(text)
 
 
 @contextmanager

@@ -40,6 +40,8 @@ class _QuestionLine(_Line):
     evidence: list[_EvidenceLine] = []
     history: list[_TurnLine] = []
     tags: list[str] = []
+    may_see: list[str] | None = None
+    namespace: str | None = None
 
 
 def read_questions(path: Path, sources: Collection[str], page_base: int) -> tuple[list[Question], list[Problem]]:
@@ -116,6 +118,8 @@ def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Qu
         evidence=tuple(evidence),
         history=tuple(Turn(turn.role, turn.content) for turn in line.history),
         tags=tuple(line.tags),
+        may_see=None if line.may_see is None else tuple(line.may_see),
+        namespace=line.namespace,
     )
     return question, reasons
 
@@ -163,11 +167,14 @@ def _to_dict(question: Question) -> dict[str, Any]:
         "evidence": [{key: value for key, value in item.items() if value is not None} for item in evidence],
         "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
         "tags": list(question.tags),
+        "namespace": question.namespace,
     }
+    access = {} if question.may_see is None else {"may_see": list(question.may_see)}  # empty is not the same as none
     return {
         "id": question.question_id,
         "question": question.text,
         "answers": list(question.answers),
         "answerable": question.answerable,
         **{key: value for key, value in optional.items() if value},
+        **access,
     }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from rag_lab.corpus.splitters.units import SENTENCE_END
 
-# A full stop followed by a space, a full stop of the East Asian scripts or of Devanagari, or a line end.
-_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”’」』）]*\s*|\n+""")
 _MIN_CHARS = 20  # shorter is an abbreviation's end or a heading
 
 
@@ -14,7 +12,7 @@ def quote_around(text: str, start: int, end: int) -> str:
 
     The quote grows by neighbouring sentences until it is at least 20 characters long and stands in `text` only once.
     """
-    bounds = sorted({0, *(match.end() for match in _END.finditer(text)), len(text)})
+    bounds = sorted({0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)})
     first = max(index for index, bound in enumerate(bounds) if bound <= start)
     last = min(index for index, bound in enumerate(bounds) if bound >= end)
     while first > 0 or last < len(bounds) - 1:

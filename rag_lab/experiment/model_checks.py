@@ -19,6 +19,7 @@ _KINDS: dict[str, Kind] = {
     "generation": "chat",
     "cross_encoder": "cross_encoder",
     "likelihood": "query_likelihood",
+    "vision": "chat",
     "judge": "chat",
 }
 
@@ -41,6 +42,7 @@ def models_used(config: PipelineConfig) -> dict[str, str]:
         "generation": True,
         "cross_encoder": config.rerank.name == "cross_encoder",
         "likelihood": config.rerank.name == "query_likelihood",
+        "vision": config.corpus.pdf == "vision",
     }
     return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
 
@@ -52,6 +54,9 @@ def model_problem(role: str, text: str) -> str:
         spec = ModelSpec.parse(text, kind)
         provider = providers_of(kind)[spec.provider]
         found = _missing(provider, spec)
+        if role == "vision" and not provider.sees_images:
+            seeing = ", ".join(name for name, other in providers_of(kind).items() if other.sees_images)
+            found = f"the provider {spec.provider} shows no images to a model; allowed are {seeing}."
         if not found and not provider.env:
             find(spec.name)
     except ModelError as error:

@@ -11,7 +11,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
-from rag_lab.experiment.design import Expansion, Variant, expand
+from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.model_checks import model_problem, models_used
 from rag_lab.experiment.price_checks import limit_problems
 from rag_lab.experiment.problems import ExperimentError
@@ -100,6 +100,8 @@ def choose_questions(
 def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
+        if config.design == "list":
+            return expand_list(config.variants)
         return expand(config.base, config.factors, config.design)
     except ExperimentError as error:
         problems += error.problems

@@ -43,7 +43,7 @@ def _section(name: str) -> tuple[str, ...]:
     return tuple(key for key in dotted_keys() if key.startswith(f"{name}."))
 
 
-_INDEX = (*_section("corpus"), *_section("store"), "models.embedding")
+_INDEX = (*_section("corpus"), *_section("store"), "models.embedding", "models.vision")
 _UNDERSTAND = ("models.understanding", "seed")
 _REWRITE = (*_UNDERSTAND, "query.rewrite", "query.min_similarity", "models.embedding")
 _HYDE = (*_REWRITE, "query.hyde", "query.class_to_hyde", "query.hyde_max_tokens", "models.hyde")

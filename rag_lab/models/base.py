@@ -18,6 +18,7 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[bytes, ...] = ()  # PNG files, shown after the text; only some providers' models see them
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,17 @@ def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
     kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-    return [kinds[message.role](content=message.content) for message in messages]
+    return [kinds[message.role](content=_content(message)) for message in messages]
+
+
+def _content(message: Message) -> str | list[str | dict[Any, Any]]:
+    if not message.images:
+        return message.content
+    urls = [f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in message.images]
+    return [
+        {"type": "text", "text": message.content},
+        *({"type": "image_url", "image_url": {"url": url}} for url in urls),
+    ]
 
 
 def from_langchain_message(message: AIMessage) -> ChatReply:

@@ -23,6 +23,7 @@ LEDGER_VARIABLE = "RAG_LAB_LEDGER"
 PAYER_VARIABLE = "RAG_LAB_PAYER"
 _WAIT_S = 0.2
 _TOKENS_AROUND = 8  # what a chat template may put around a message
+_TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI's, and some more
 
 
 def metered(model: ChatModel, spec: str) -> ChatModel:
@@ -93,4 +94,6 @@ def most_usd(model: Any, request: ChatRequest) -> float:
     if found is None:
         return 0.0
     texts = [message.content for message in request.messages] + [json.dumps(request.json_schema)]
-    return found.cost_usd(sum(model.count_tokens(text) + _TOKENS_AROUND for text in texts), request.max_tokens)
+    tokens = sum(model.count_tokens(text) + _TOKENS_AROUND for text in texts)
+    n_images = sum(len(message.images) for message in request.messages)
+    return found.cost_usd(tokens + _TOKENS_OF_IMAGE * n_images, request.max_tokens)

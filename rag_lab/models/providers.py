@@ -40,6 +40,7 @@ class Provider:
     env: tuple[str, ...] = ()  # environment variables of which one must be set
     needs_cuda: bool = False
     packaged: str = ""  # the short name whose weights arrive as a package
+    sees_images: bool = False  # passes images on; whether the model can see them is the model's own
 
 
 PROVIDERS: tuple[Provider, ...] = (
@@ -82,6 +83,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "gemini:gemini-2.5-flash",
         _REMOTE,
         _GEMINI_KEYS,
+        sees_images=True,
     ),
     Provider(
         "openai",
@@ -92,6 +94,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "openai:llama3.2:3b?base_url=http://127.0.0.1:11434/v1",
         {**_REMOTE, **_CONTEXT},
         ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        sees_images=True,
     ),
     Provider(
         "sentence_transformers",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from rag_lab.access import Labels
@@ -20,10 +20,6 @@ Rows = Sequence[int]
 
 class Searcher(Protocol):
     """One way of finding units of a corpus by a text."""
-
-    @property
-    def step(self) -> str:
-        """The name under which a hit keeps this search's score."""
 
     def identity(self) -> Mapping[str, Any]:
         """Everything that can change the results, as JSON values."""
@@ -46,11 +42,6 @@ class DenseSearcher:
     min_similarity: float = -1.0
     by: Literal["question", "hypothetical"] = "question"
 
-    @property
-    def step(self) -> str:
-        """`dense` or `hyde`."""
-        return "dense" if self.by == "question" else "hyde"
-
     def identity(self) -> Mapping[str, Any]:
         """Index, embedding model, level, threshold, and what is searched."""
         return {
@@ -65,8 +56,11 @@ class DenseSearcher:
         """Return the k units whose best child is nearest to each text."""
         embed = self.embedder.embed_queries if self.by == "question" else self.embedder.embed_documents
         vectors = embed(texts)
-        found = _by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level), allowed)
-        return [_named([hit for hit in hits if hit.score >= self.min_similarity], self.step) for hits in found]
+
+        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
+            return self.index.search(vectors[rows], k, labels, self.level, "dense" if self.by == "question" else "hyde")
+
+        return [[hit for hit in hits if hit.score >= self.min_similarity] for hits in _by_access(within, allowed)]
 
 
 @dataclass(frozen=True)
@@ -78,11 +72,6 @@ class SparseSearcher:
     analyzer: Analyzer
     level: Level = "parent"
 
-    @property
-    def step(self) -> str:
-        """`bm25` or `tfidf`."""
-        return self.name
-
     def identity(self) -> Mapping[str, Any]:
         """Index, level, and the method with its analyzer."""
         sparse = dict(sparse_identity(self.name, self.analyzer))
@@ -90,12 +79,13 @@ class SparseSearcher:
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""
-        words = self.index.sparse(self.name, self.analyzer)
 
         def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
-            return self.index.search_terms(words, [texts[row] for row in rows], k, labels, self.level)
+            return self.index.search_terms(
+                self.name, self.analyzer, [texts[row] for row in rows], k, labels, self.level
+            )
 
-        return [_named(hits, self.step) for hits in _by_access(within, allowed)]
+        return _by_access(within, allowed)
 
 
 def _by_access(
@@ -111,7 +101,3 @@ def _by_access(
             for row, found in zip(rows, search(rows, labels), strict=True):
                 hits[row] = found
     return hits
-
-
-def _named(hits: Sequence[Hit], step: str) -> list[Hit]:
-    return [replace(hit, scores={step: hit.score}) for hit in hits]

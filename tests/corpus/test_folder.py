@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_lab.corpus.folder import list_files, load_folder
+from rag_lab.corpus.loaders import LOADERS
 from rag_lab.errors import DatasetError
 
 
@@ -27,13 +28,13 @@ def test_hidden_files_and_folders_are_ignored(corpus: Path) -> None:
 
 
 def test_an_unsupported_suffix_is_reported_once(corpus: Path) -> None:
-    for name in ("a.docx", "b.docx", "c.png", "README"):
+    for name in ("a.pptx", "b.pptx", "c.png", "README"):
         (corpus / name).write_bytes(b"x")
     problems = [str(problem) for problem in list_files(corpus).problems]
-    allowed = "allowed are .pdf, .txt, .md, .markdown."
+    allowed = f"allowed are {', '.join(LOADERS)}."
     assert problems == [
         f"{corpus}/README: files without a suffix are not read; {allowed}",
-        f"{corpus}/a.docx: files ending in .docx are not read (and 1 more like it); {allowed}",
+        f"{corpus}/a.pptx: files ending in .pptx are not read (and 1 more like it); {allowed}",
         f"{corpus}/c.png: files ending in .png are not read; {allowed}",
     ]
 

@@ -14,8 +14,9 @@ from rag_lab.access import access_label
 from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus import build
 from rag_lab.corpus import index as index_room
+from rag_lab.corpus.evidence import locate_all
 from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.index import CorpusIndex, locate_all, open_index
+from rag_lab.corpus.index import CorpusIndex, open_index
 from rag_lab.corpus.split import split
 from rag_lab.errors import DatasetError
 from rag_lab.models.remembered_embedder import RememberedEmbedder
@@ -46,7 +47,7 @@ def test_the_nearest_parents_come_first_and_once(corpus: Path, home: Path, embed
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert index.child(hits[0].chunk_id).parent_id == hits[0].parent_id
     assert "275 bar" in index.parent(hits[0].parent_id).text
-    assert hits[0].scores == {}
+    assert hits[0].scores == {"dense": hits[0].score}
 
 
 def brute_force(corpus: Path, embedder: Any, queries: Sequence[str], k: int) -> list[list[tuple[str, float]]]:
@@ -96,13 +97,13 @@ def test_an_unchanged_corpus_is_neither_loaded_nor_embedded_again(
     (corpus / "empty.txt").touch()
     first = open_index(corpus, CONFIG, embedder, home=home)
     embedder.seen.clear()
-    monkeypatch.setattr(build, "load_folder", None)
-    (corpus / "new.docx").touch()
+    monkeypatch.setattr(build, "process", None)
+    (corpus / "new.pptx").touch()
     again = open_index(corpus, CONFIG, embedder, home=home)
     assert embedder.seen == []
     assert again.digest == first.digest
     assert [Path(problem.path).name for problem in first.problems] == ["empty.txt"]
-    assert [Path(problem.path).name for problem in again.problems] == ["new.docx", "empty.txt"]
+    assert [Path(problem.path).name for problem in again.problems] == ["new.pptx", "empty.txt"]
 
 
 def test_after_a_change_only_new_texts_are_embedded(corpus: Path, home: Path, embedder: Any) -> None:

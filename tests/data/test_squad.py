@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rag_lab.corpus.folder import load_folder
+from rag_lab.data.draft import as_loaded
 from rag_lab.data.importers import import_dataset
 from rag_lab.data.squad import read_squad
 from rag_lab.errors import DatasetError
@@ -115,4 +116,4 @@ def test_xquad(tmp_path: Path, language: str) -> None:
     for question in dataset.questions:
         evidence = question.evidence[0]
         assert evidence.quote and texts[evidence.source].count(evidence.quote) == 1
-        assert question.answers[0] in evidence.quote
+        assert as_loaded(question.answers[0]) in evidence.quote

@@ -1,0 +1,70 @@
+"""Office files are ZIP archives: what is checked before one is unpacked, and how its parts are read."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rag_lab.corpus.base import LoadError, parsing
+
+_MAX_PARTS = 20_000
+_MAX_BYTES = 2**30  # of all parts, pictures included, unpacked
+_MAX_PART_BYTES = 100 * 2**20  # of a part that is parsed, unpacked
+_ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
+
+
+@contextmanager
+def opened_archive(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
+    """Open an Office file whose parts, unpacked, are of a size that can be handled; `kind` is what it should be.
+
+    `zipfile` unpacks no part beyond the size that the archive declares, so the declared sizes can be relied on.
+
+    Raises:
+        LoadError: if it is empty, encrypted, damaged, something else, or unpacks to more than is read.
+    """
+    check_kind(path, kind, _ZIP)
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise LoadError(f"the {kind} is damaged and cannot be unpacked; replace or remove it.") from None
+    with archive:
+        parts = archive.infolist()
+        size = sum(part.file_size for part in parts)
+        if len(parts) > _MAX_PARTS or size > _MAX_BYTES:
+            raise LoadError(f"the {kind} unpacks to {len(parts):,} parts of {size / 2**20:,.0f} MiB; it was not read.")
+        if any(part.flag_bits & 1 for part in parts):
+            raise LoadError(f"the {kind} is encrypted; save it without a password.")
+        if large := next((p for p in parts if p.filename.endswith(".xml") and p.file_size > _MAX_PART_BYTES), None):
+            size = large.file_size
+            raise LoadError(f"the {kind} unpacks to {size / 2**20:,.0f} MiB of {large.filename}; it was not read.")
+        yield archive
+
+
+def check_kind(path: Path, kind: str, mark: bytes) -> None:
+    """Refuse a file that does not begin with `mark`, and say what it is instead."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    if not head:
+        raise LoadError(f"the {kind} is empty (0 bytes); replace or remove it.")
+    if head.startswith(mark):
+        return
+    if head.startswith(_OLE):
+        raise LoadError(f"the {kind} is encrypted or of the format before 2007; save it anew, without a password.")
+    raise LoadError(f"the file is no {kind} although its name ends so; replace, rename or remove it.")
+
+
+def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
+    """Return the root element of an XML part, None where the archive has no such part.
+
+    Entities are not expanded and nothing is fetched.
+    """
+    from lxml import etree
+
+    if name not in archive.namelist():
+        return None
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+    with parsing(kind):
+        return etree.fromstring(archive.read(name), parser)

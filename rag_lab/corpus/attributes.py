@@ -1,0 +1,115 @@
+"""attributes.yaml: whose documents the files of a corpus are, and who may see them.
+
+    - files: hr/**
+      namespace: hr
+      permissions: [hr, management]
+
+A list of rules; `*` and `?` stand for characters of one name, `**` for any number of folders. Each file follows the
+first rule that fits it; a file that none fits is in no namespace and may be seen by everybody. The file stands beside
+the corpus folder. A fault in it is an error, never a warning: what was meant to be restricted must not become public.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from rag_lab.errors import DatasetError, unknown_name
+
+ATTRIBUTES_FILE = "attributes.yaml"
+_TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|.", re.DOTALL)
+_PATTERNS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Of one file: its documents and chunks carry them."""
+
+    namespace: str = ""
+    permissions: tuple[str, ...] = ()
+
+
+def _filled(text: str) -> str:
+    if not text.strip() or text != text.strip():
+        raise ValueError("must be text without spaces around it, and not empty")
+    return text
+
+
+_Name = Annotated[str, AfterValidator(_filled)]
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    files: _Name
+    namespace: _Name | None = None
+    permissions: list[_Name] | None = None
+
+
+def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Attributes]:
+    """Return the attributes of those of `sources` (paths below the corpus folder) that a rule fits.
+
+    Raises:
+        DatasetError: if the file cannot be read, is no list of rules, or has a rule that fits no file or says nothing.
+    """
+    path = corpus_dir.parent / ATTRIBUTES_FILE
+    if not path.exists() and not path.is_symlink():
+        return {}
+    rules = _rules(path)
+    patterns = [_pattern(rule.files) for rule in rules]
+    fitting = {source: [p.fullmatch(_composed(source)) is not None for p in patterns] for source in sources}
+    for number, rule in enumerate(rules):
+        if not any(fits[number] for fits in fitting.values()):
+            raise DatasetError(
+                f"{path}: rule {number + 1} ({rule.files!r}) fits no file of {corpus_dir}; correct or remove it."
+            )
+    return {
+        source: Attributes(rules[first].namespace or "", tuple(dict.fromkeys(rules[first].permissions or ())))
+        for source, fits in fitting.items()
+        if (first := next((number for number, fit in enumerate(fits) if fit), None)) is not None
+    }
+
+
+def _rules(path: Path) -> list[_Rule]:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rules = TypeAdapter(list[_Rule]).validate_python(data)
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions.") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise DatasetError(f"{path} is not YAML: {' '.join(str(error).split())[:200]}") from None
+    except ValidationError as error:
+        raise DatasetError(f"{path}: {'; '.join(_sentence(detail) for detail in error.errors())}") from None
+    for number, rule in enumerate(rules, start=1):
+        if rule.permissions == []:
+            raise DatasetError(f"{path}: rule {number} has no permissions; leave the key out where everybody may see.")
+        if rule.namespace is None and rule.permissions is None:
+            raise DatasetError(f"{path}: rule {number} says nothing; give it a namespace, permissions or both.")
+    return rules
+
+
+def _sentence(detail: Mapping[str, object]) -> str:
+    where = [str(part + 1) if isinstance(part, int) else str(part) for part in detail["loc"]]  # type: ignore[attr-defined]
+    place = f"rule {where[0]}" if where else "the file"
+    if detail["type"] == "extra_forbidden":
+        return f"{place}: {unknown_name('key', where[-1], _Rule.model_fields)}"
+    key = f" {where[1]}" if len(where) > 1 else ""
+    message = str(detail["msg"]).removeprefix("Value error, ").replace("Input should", "must")
+    return f"{place}{key}: {message}, got {detail['input']!r}"
+
+
+def _pattern(glob: str) -> re.Pattern[str]:
+    parts = _TOKEN.findall(_composed(glob))
+    return re.compile("".join(_PATTERNS.get(part, re.escape(part)) for part in parts), re.DOTALL)
+
+
+def _composed(text: str) -> str:
+    """Return a name in one spelling: file systems differ in how they store letters with marks."""
+    return unicodedata.normalize("NFC", text)

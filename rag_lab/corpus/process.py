@@ -1,0 +1,160 @@
+"""Files to documents and chunks, each file once: what was read and cut before is remembered by the file's content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rag_lab.config import CorpusConfig, digest
+from rag_lab.corpus.base import Loaded, LoadError
+from rag_lab.corpus.digests import file_digests
+from rag_lab.corpus.folder import Listing, named
+from rag_lab.corpus.loaders import load
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.split import Chunks, Cut, chunks, cut, cut_identity
+from rag_lab.errors import DatasetError
+from rag_lab.memory import Memory, batches
+from rag_lab.models.base import Embedder
+from rag_lab.records import Document
+
+_FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """A corpus, ordered by source and page, and what was wrong with its files: (source, reason)."""
+
+    documents: tuple[Document, ...]
+    chunks: Chunks
+    problems: tuple[tuple[str, str], ...]
+
+
+def process(
+    listing: Listing,
+    digests: Mapping[str, str],
+    reading: Reading,
+    config: CorpusConfig,
+    embedder: Embedder,
+    memory: Memory,
+) -> Processed:
+    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened.
+
+    Raises:
+        DatasetError: if no file can be used, or one changed while it was read.
+        ModelError: if a model that reads or embeds cannot be used.
+    """
+    keys = {source: _load_key(source, digests, reading) for source in listing.files}
+    loaded = _load_all(listing, digests, keys, reading, memory)
+    problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
+    usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
+    if not usable:
+        reasons = "; ".join(f"{listing.files[source]}: {reason}" for source, reason in problems[:3])
+        raise DatasetError(f"None of the {len(listing.files)} files can be used: {reasons}")
+    cuts = _cut_all(usable, keys, config, embedder, memory)
+    documents = [
+        listing.owned(named(replace(document, source=source)))
+        for source, found in usable.items()
+        for document in found.documents
+    ]
+    flat = [found for source in usable for found in cuts[source]]
+    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems + _duplicates(usable, digests)))
+
+
+def _load_key(source: str, digests: Mapping[str, str], reading: Reading) -> str:
+    return digest(["load", digests[source], dict(reading.identity_of(Path(source).suffix.lower()))])
+
+
+def _load_all(
+    listing: Listing, digests: Mapping[str, str], keys: Mapping[str, str], reading: Reading, memory: Memory
+) -> dict[str, Loaded | LoadError]:
+    found = {key: _load_from(text) for key, text in memory.recall(set(keys.values())).items()}
+    new = {key: source for source, key in keys.items() if key not in found}
+    for some in batches(new.items(), _FILES_AT_ONCE):
+        fresh = {key: _load(listing.files[source], source, reading) for key, source in some}
+        _check_unchanged([source for _, source in some], listing, digests)
+        memory.store("load", {key: _to_text(item) for key, item in fresh.items() if item.lasting})
+        found.update(fresh)
+    return {source: found[key] for source, key in keys.items()}
+
+
+def _load(path: Path, source: str, reading: Reading) -> Loaded | LoadError:
+    try:
+        return load(path, source, reading.loaders)
+    except LoadError as error:
+        return error
+
+
+def _check_unchanged(sources: Iterable[str], listing: Listing, digests: Mapping[str, str]) -> None:
+    changed = [
+        source
+        for source, now in file_digests({source: listing.files[source] for source in sources}).items()
+        if now != digests[source]
+    ]
+    if changed:
+        raise DatasetError(f"Files changed while they were read, {listing.files[changed[0]]} first; run again later.")
+
+
+def _cut_all(
+    usable: Mapping[str, Loaded],
+    keys: Mapping[str, str],
+    config: CorpusConfig,
+    embedder: Embedder,
+    memory: Memory,
+) -> dict[str, list[list[Cut]]]:
+    """Return the cuts of each file's documents. Files that a cut needs a model for are cut together."""
+    identity = dict(cut_identity(config, embedder))
+    cut_keys = {source: digest(["cut", keys[source], identity]) for source in usable}
+    found = {key: _cuts_from(text) for key, text in memory.recall(set(cut_keys.values())).items()}
+    new = {key: usable[source] for source, key in cut_keys.items() if key not in found}
+    for some in batches(new.items(), _FILES_AT_ONCE):
+        done = iter(cut([document for _, item in some for document in item.documents], config, embedder))
+        fresh = {key: [next(done) for _ in item.documents] for key, item in some}
+        memory.store("cut", {key: json.dumps(_to_lists(cuts)) for key, cuts in fresh.items() if new[key].lasting})
+        found.update(fresh)
+    return {source: found[key] for source, key in cut_keys.items()}
+
+
+def _duplicates(usable: Iterable[str], digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return a problem for each usable file whose content is another's, the first of them by name excepted."""
+    first: dict[str, str] = {}
+    problems = []
+    for source in sorted(usable):
+        original = first.setdefault(digests[source], source)
+        if original != source:
+            reason = (
+                f"the file is the same as {original}, byte for byte: both are indexed; remove one if it is surplus."
+            )
+            problems.append((source, reason))
+    return problems
+
+
+def _reasons(found: Loaded | LoadError) -> tuple[str, ...]:
+    return found.warnings if isinstance(found, Loaded) else (str(found),)
+
+
+def _to_text(found: Loaded | LoadError) -> str:
+    if isinstance(found, LoadError):
+        return json.dumps({"error": str(found)}, ensure_ascii=False)
+    documents = [[item.page, item.text, item.title, item.section] for item in found.documents]
+    return json.dumps({"documents": documents, "warnings": found.warnings}, ensure_ascii=False)
+
+
+def _load_from(text: str) -> Loaded | LoadError:
+    data = json.loads(text)
+    if "error" in data:
+        return LoadError(data["error"])
+    documents = (Document("", page, body, title, section=section) for page, body, title, section in data["documents"])
+    return Loaded(tuple(documents), tuple(data["warnings"]))
+
+
+def _to_lists(cuts: Sequence[Sequence[Cut]]) -> list[list[list[object]]]:
+    return [[[item.parent, item.children] for item in found] for found in cuts]
+
+
+def _cuts_from(text: str) -> list[list[Cut]]:
+    return [
+        [Cut((start, end), tuple((first, last) for first, last in children)) for (start, end), children in found]
+        for found in json.loads(text)
+    ]

@@ -1,0 +1,65 @@
+"""Sheets of a workbook as documents, whatever format it has."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_lab.corpus.base import Loaded, LoadError
+from rag_lab.corpus.tables import markdown_table, too_long
+from rag_lab.records import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows of a sheet that are not empty, as text. Sheets count from 1, in the order of the workbook."""
+
+    number: int
+    name: str
+    rows: Sequence[Sequence[str]]
+
+
+def documents_of(sheets: Sequence[Sheet], source: str, title: str, formulas: Collection[int]) -> Loaded:
+    """Return a document for each sheet that holds something: its name as a heading, then its table.
+
+    Args:
+        sheets: of one workbook.
+        source: the workbook.
+        title: the workbook's own, "" where it has none.
+        formulas: the numbers of sheets that hold formulas without stored values, and nothing else.
+
+    Raises:
+        LoadError: if no sheet holds anything.
+    """
+    documents, warnings = [], []
+    for sheet in sheets:
+        lines, n_too_long = markdown_table(sheet.rows)
+        name = " ".join(sheet.name.split())
+        if lines:
+            text = "\n".join([f"# {name}", "", *lines])
+            documents.append(Document(source, sheet.number, text, title, section=name))
+        if n_too_long:
+            warnings.append(too_long(n_too_long, f"sheet {name!r}: "))
+        if sheet.number in formulas:
+            warnings.append(
+                f"sheet {name!r} holds formulas without values: left out; save it in a spreadsheet program."
+            )
+    if not documents:
+        raise LoadError(warnings[0] if warnings else "the workbook holds no value; fill it or remove the file.")
+    return Loaded(tuple(documents), tuple(warnings))
+
+
+def shown(value: Any) -> str:
+    """Return a cell's value as a reader would see it: whole numbers without a fraction, dates without a midnight."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, datetime.datetime):
+        midnight = value.time() == datetime.time()
+        return value.date().isoformat() if midnight else value.isoformat(sep=" ", timespec="seconds")
+    return str(value)

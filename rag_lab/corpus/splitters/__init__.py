@@ -1,0 +1,1 @@
+"""Where a text is cut into the pieces that are embedded: one splitter a file."""

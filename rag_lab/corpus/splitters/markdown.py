@@ -1,0 +1,46 @@
+"""Markdown: a piece never runs over a heading; sections longer than the size are cut by characters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from rag_lab.corpus.headings import headings
+from rag_lab.corpus.splitters.recursive import split_spans
+from rag_lab.corpus.tables import Span
+
+
+@dataclass(frozen=True)
+class MarkdownSections:
+    """Sections first, then pieces of at most `size` characters that share at most `overlap`."""
+
+    size: int
+    overlap: int
+
+    def identity(self) -> Mapping[str, Any]:
+        """The two lengths."""
+        return {"name": "markdown", "version": 1, "size": self.size, "overlap": self.overlap}
+
+    def split(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the spans of the pieces; see `Splitter`."""
+        return [self._split(text) for text in texts]
+
+    def _split(self, text: str) -> list[Span]:
+        return [
+            (start + first, start + last)
+            for start, end in section_spans(text)
+            for first, last in split_spans(text[start:end], self.size, self.overlap)
+        ]
+
+
+def section_spans(text: str) -> list[Span]:
+    """Return the spans of what stands before the first heading and of each section, which together are the text.
+
+    Headings that follow each other with nothing between them belong to one section.
+    """
+    starts = [heading.start for heading in headings(text)]
+    bare = {start for before, start in pairwise(starts) if "\n" not in text[before:start].strip()}
+    opening = [start for start in starts if start not in bare]
+    return [(start, end) for start, end in pairwise([0, *opening, len(text)]) if start < end]

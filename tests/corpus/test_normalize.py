@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_lab.corpus.normalize import join_words, normalize, normalize_documents
+from rag_lab.records import Document
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cafe\u0301", "Caf\u00e9"),
+        ("58\u00a0°C and 12\u202fmm", "58 °C and 12 mm"),
+        ("so\u00adft\u200b\ufeff", "soft"),
+        ("a\r\nb\rc\x0cd\u2028e", "a\nb\nc\nd\ne"),
+        ("\ufb01lter, e\ufb03cient", "filter, efficient"),
+        ("end   \nof\t\n\n\n\nline", "end\nof\n\nline"),
+        ("\n\n  indented\n", "  indented"),
+        ("bell\x07 and escape\x1b", "bell and escape"),
+        ("می‌خواهم", "می‌خواهم"),  # the joiner changes how Persian is read
+    ],
+)
+def test_one_spelling_for_what_looks_the_same(text: str, expected: str) -> None:
+    assert normalize(text) == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
+def test_a_normal_text_stays_as_it_is_and_no_letter_is_lost(text: str) -> None:
+    normal = normalize(text)
+    assert normalize(normal) == normal
+    letters = [c for c in unicodedata.normalize("NFC", text) if c.isalnum() and not "\ufb00" <= c <= "\ufb06"]
+    assert all(letter in normal for letter in letters)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["the hydrau-\nlic pump"], ["the hydraulic pump"]),
+        (["a high-\npressure pump", "every high-pressure hose"], ["a high-pressure pump", "every high-pressure hose"]),
+        (["press P-\n12 and E-\nstop"], ["press P-\n12 and E-\nstop"]),
+        (["- one -\ntwo"], ["- one -\ntwo"]),
+        (["die Mess-\n  werte"], ["die Messwerte"]),
+    ],
+)
+def test_words_broken_at_a_lines_end_are_joined_but_not_compounds(texts: list[str], expected: list[str]) -> None:
+    assert join_words(texts) == expected
+
+
+def test_documents_without_text_are_left_out() -> None:
+    documents = [Document("a", 1, "x  ", " A\n title "), Document("a", 2, "\u200b \n")]
+    assert normalize_documents(documents) == (Document("a", 1, "x", "A title"),)
+
+
+def test_long_runs_of_anything_take_no_longer_than_their_length() -> None:
+    for run in (" ", "-\n", "a-\n", "\n", "\u00a0", "a", "-"):
+        text = run * (400_000 // len(run)) + "x"
+        join_words([normalize(text)])

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+import xlwt
+
+from rag_lab.corpus.base import LoadError
+from rag_lab.corpus.xls import load_xls
+from rag_lab.corpus.xlsx import load_xlsx
+
+
+def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_every_sheet_is_a_document_with_its_number_and_name(tmp_path: Path) -> None:
+    path = workbook(
+        tmp_path / "a.xlsx",
+        Torques=[["Bolt", "Nm"], ["M6", 9], [None, None], ["M8", 22.5]],
+        Empty=[],
+        Dates=[["Day", "Done"], [datetime.datetime(2025, 3, 4), True], [datetime.datetime(2025, 3, 4, 6, 30), False]],
+    )
+    loaded = load_xlsx(path, "x/a.xlsx")
+    assert [(d.source, d.page, d.section) for d in loaded.documents] == [
+        ("x/a.xlsx", 1, "Torques"),
+        ("x/a.xlsx", 3, "Dates"),
+    ]
+    assert loaded.documents[0].text == "# Torques\n\n| Bolt | Nm |\n| --- | --- |\n| M6 | 9 |\n| M8 | 22.5 |"
+    assert "| 2025-03-04 | TRUE |\n| 2025-03-04 06:30:00 | FALSE |" in loaded.documents[1].text
+    assert loaded.warnings == ()
+
+
+def test_a_row_whose_cells_have_lines_and_bars_is_one_line(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", S=[["a\nb", "c|d"], ["e", "f"]])
+    assert "| a b | c\\|d |" in load_xlsx(path, "a.xlsx").documents[0].text.split("\n")
+
+
+def test_formulas_without_values_are_named(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", Sums=[["=1+1", "=A1*2"]], Plain=[["x"], ["y"]])
+    loaded = load_xlsx(path, "a.xlsx")
+    assert [d.section for d in loaded.documents] == ["Plain"]
+    assert loaded.warnings == (
+        "sheet 'Sums' holds formulas without values: left out; save it in a spreadsheet program.",
+    )
+    with pytest.raises(LoadError, match="formulas without values"):
+        load_xlsx(workbook(tmp_path / "b.xlsx", Sums=[["=1+1"]]), "b.xlsx")
+
+
+def test_an_empty_workbook_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="no value"):
+        load_xlsx(workbook(tmp_path / "a.xlsx", S=[]), "a.xlsx")
+
+
+def test_the_format_before_2007_is_read(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    for name, rows in {
+        "Erste": [["Maß", "mm"], ["Länge", 12.0]],
+        "Zweite": [["Tag"], [datetime.date(2025, 3, 4)]],
+    }.items():
+        sheet = book.add_sheet(name)
+        for y, row in enumerate(rows):
+            for x, value in enumerate(row):
+                date = xlwt.easyxf(num_format_str="YYYY-MM-DD")
+                sheet.write(y, x, value, date) if isinstance(value, datetime.date) else sheet.write(y, x, value)
+    book.save(str(tmp_path / "a.xls"))
+    documents = load_xls(tmp_path / "a.xls", "a.xls").documents
+    assert [(d.page, d.section) for d in documents] == [(1, "Erste"), (2, "Zweite")]
+    assert documents[0].text.endswith("| Maß | mm |\n| --- | --- |\n| Länge | 12 |")
+    assert documents[1].text.endswith("| 2025-03-04 |")
