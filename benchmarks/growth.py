@@ -1,7 +1,7 @@
 """Index time, query time, memory, disk and recall of every store as the corpus grows, as JSON on stdout.
 
     python benchmarks/growth.py [--sizes 10000 100000 1000000] [--stores chroma faiss ...] [--record FILE]
-    python benchmarks/growth.py --show FILE [--figure FILE.png]
+    python benchmarks/growth.py --show FILE [--table] [--figure FILE.png]
 
 Vectors are synthetic: 384 dimensions, drawn around 500 centres in a space of 32 dimensions and turned into the larger
 one with a little noise, which is about as hard for a graph as sentence embeddings are. Texts for BM25 have 100 words
@@ -162,6 +162,27 @@ def measured(name: str, n: int) -> Row:
     return {"store": name, "n_children": n, **json.loads(parts[0]), **json.loads(parts[1])}
 
 
+COLUMNS = {
+    "store": "store",
+    "n_children": "children",
+    "index_s": "index, CPU s",
+    "p50_ms": "query p50, CPU ms",
+    "p95_ms": "p95",
+    "filtered_p50_ms": "filtered p50",
+    "memory_mib": "memory, MiB",
+    "disk_mib": "disk, MiB",
+    "recall": "recall@10",
+}
+
+
+def table(rows: list[Row]) -> str:
+    ordered = sorted(rows, key=lambda row: (row["n_children"], NAMES.index(row["store"])))
+    lines = [[f"{row[key]:,}" if key == "n_children" else str(row[key]) for key in COLUMNS] for row in ordered]
+    shown = [[("–" if cell == "None" else cell) for cell in line] for line in lines]
+    rule = ["---", *["--:"] * (len(COLUMNS) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [list(COLUMNS.values()), rule, *shown])
+
+
 def figure(rows: list[Row], path: Path) -> None:
     from rag_lab.report.figure_style import INK, new_figure
 
@@ -182,6 +203,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--show", type=Path)
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--phase", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.phase:
@@ -198,7 +220,7 @@ def main() -> None:
                     given.record.write_text(json.dumps(rows, indent=1))
     if given.figure:
         figure(rows, given.figure)
-    print(json.dumps(rows, indent=1))
+    print(table(rows) if given.table else json.dumps(rows, indent=1))
 
 
 def installed(name: Any) -> bool:

@@ -124,15 +124,15 @@ class Pipeline:
         done = dict(zip(chosen, answered, strict=True))
         return [done.get(i, trace) for i, trace in enumerate(traces)]
 
-    def ask(self, text: str) -> Trace:
-        """Answer one question.
+    def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
+        """Answer one question, from what an asker with these permissions may see (None: everything).
 
         Raises:
             ConfigError: if the question is empty.
         """
         if not text.strip():
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-        return self.run([Question("asked", text.strip())])[0]
+        return self.run([Question("asked", text.strip(), may_see=may_see, namespace=namespace)])[0]
 
     def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
         """Return the questions with their evidence found in this index, and what could not be found."""

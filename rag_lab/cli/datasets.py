@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -23,24 +24,38 @@ def list_() -> None:
 
 
 @app.command()
-def check(dataset: Annotated[str, typer.Argument(help="A name or a path.")]) -> None:
+def check(
+    dataset: Annotated[str, typer.Argument(help="A name or a path.")],
+    json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the counts as JSON.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them as an HTML page.")] = None,
+) -> None:
     """Count what a dataset holds and name what is wrong.
 
     \b
-    Example:
+    Examples:
       rag-lab datasets check plant_docs
+      rag-lab datasets check plant_docs --json check.json --page check.html
     """
-    from rag_lab.corpus.folder import load_folder
     from rag_lab.data.check import check as count
     from rag_lab.data.dataset import Dataset
+    from rag_lab.report.dataset_page import dataset_page
 
-    loaded = Dataset.load(dataset)
-    counted = count(loaded)
+    counted = count(Dataset.load(dataset))
     typer.echo(str(counted))
-    unread = [p for p in load_folder(loaded.corpus_dir).problems if p not in counted.problems]
-    typer.echo(f"  documents with problems {len(unread)}")
-    for problem in unread:
-        typer.echo(f"    {problem}")
+    if json_path:
+        _write(json_path, json.dumps(counted.to_dict(), ensure_ascii=False, indent=1))
+    if page:
+        _write(page, dataset_page(counted))
+
+
+def _write(path: Path, text: str) -> None:
+    from rag_lab.errors import DatasetError
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DatasetError(f"Cannot write {path}: {error.strerror}; choose another place.") from None
+    typer.echo(f"Written: {path}")
 
 
 @app.command("import")
@@ -66,5 +81,27 @@ def import_(
     options = {"split": split} if split else {}
     dataset, problems = import_dataset(format, source, target, force=force, **options)
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)
+
+
+@app.command()
+def export(
+    dataset: Annotated[str, typer.Argument(help="A name or a path.")],
+    target: Annotated[Path, typer.Argument(help="The new folder (beir, trec) or file (squad, table).")],
+    format: Annotated[str, typer.Option(help="beir, squad, table or trec.")],
+) -> None:
+    """Write a dataset in another format.
+
+    \b
+    Examples:
+      rag-lab datasets export plant_docs plant_beir --format beir
+      rag-lab datasets export plant_docs plant.jsonl --format table
+    """
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.data.exporters import export_dataset
+
+    problems = export_dataset(Dataset.load(dataset), format, target)
+    typer.echo(f"{target}: written, {len(problems)} questions left out or in part")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)

@@ -115,7 +115,7 @@ class CorpusIndex:
             store: the store, as `stores.langchain.LangChainStore`.
             name: what tells its results from those of other stores when they are remembered.
         """
-        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over)
+        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over, self.changes)
         index.vector_store = store
         index._store_name = f" in {name}"
         return index

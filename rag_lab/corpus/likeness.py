@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from math import fsum
 
 WEIGHTS = {"words": 0.4, "characters": 0.2, "sentences": 0.3, "edits": 0.1}
 _MARKUP = re.compile(r"[|#*_`>~\\-]+")
@@ -19,7 +20,7 @@ _COMPARED_CHARS = 20_000  # of each text; the comparison of characters takes the
 
 def likeness(reading: str, text_layer: str) -> float:
     """Return how alike two texts are, from 0 to 1; `overlaps` gives the parts."""
-    return sum(WEIGHTS[name] * value for name, value in overlaps(reading, text_layer).items())
+    return fsum(WEIGHTS[name] * value for name, value in overlaps(reading, text_layer).items())
 
 
 def overlaps(reading: str, text_layer: str) -> dict[str, float]:

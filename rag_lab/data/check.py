@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from rag_lab.corpus.folder import list_files
+from rag_lab.corpus.folder import LoadedCorpus, load_folder
+from rag_lab.corpus.locate import find_quote
 from rag_lab.data.dataset import Dataset
-from rag_lab.records import QUERY_CLASSES, Problem, Question
+from rag_lab.data.lengths import Lengths, lengths_of
+from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
+from rag_lab.records import QUERY_CLASSES, Evidence, Problem, Question
 
 UNLABELLED = "unlabelled"
+_SHOWN = 20  # pairs in the text; the page and the JSON have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +31,37 @@ class DatasetCheck:
     n_evidence: int
     n_with_page: int  # evidence items
     n_with_quote: int
+    n_found: int  # evidence items whose file and page were read, and whose quote, where there is one, stands there
     n_without_evidence: int  # answerable questions
     duplicates: tuple[tuple[str, ...], ...]  # ids of questions whose text is the same but for case and spaces
+    near_duplicates: tuple[NearDuplicate, ...]  # pairs of questions that differ by a few words, most alike first
+    lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
+
+    @property
+    def unanswerable_share(self) -> float:
+        """The share of questions that have no answer."""
+        return 1 - self.n_answerable / self.n_questions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {**asdict(self), "unanswerable_share": self.unanswerable_share}
 
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {self.n_questions} questions over {self.n_files} files",
-            f"  answerable    {self.n_answerable}, unanswerable {self.n_questions - self.n_answerable}",
+            f"  answerable    {self.n_answerable}, unanswerable {self.n_questions - self.n_answerable} "
+            f"({self.unanswerable_share:.0%})",
             f"  classes       {_counts(self.by_class)}",
             *([f"  tags          {_counts(self.by_tag)}"] if self.by_tag else []),
-            f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote",
+            f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote, "
+            f"{self.n_found} found in the corpus",
             f"  no evidence   {self.n_without_evidence} answerable questions",
             f"  same text     {len(self.duplicates)} groups of questions",
             *(f"    {', '.join(ids)}" for ids in self.duplicates),
+            f"  nearly same   {len(self.near_duplicates)} pairs of questions",
+            *(f"    {pair}" for pair in self.near_duplicates[:_SHOWN]),
+            *(f"  {name:<13} {lengths}" for name, lengths in self.lengths.items()),
             f"  problems      {len(self.problems)}",
             *(f"    {problem}" for problem in self.problems),
         ]
@@ -47,14 +69,14 @@ class DatasetCheck:
 
 
 def check(dataset: Dataset) -> DatasetCheck:
-    """Count what `dataset` holds and collect its problems, those of listing the corpus included."""
-    listing = list_files(dataset.corpus_dir)
+    """Count what `dataset` holds and collect its problems, those of reading the corpus included."""
+    corpus = load_folder(dataset.corpus_dir)
     questions = dataset.questions
     evidence = [item for question in questions for item in question.evidence]
     classes = Counter(question.query_class or UNLABELLED for question in questions)
     return DatasetCheck(
         name=dataset.name,
-        n_files=len(listing.files),
+        n_files=len(corpus.digests),
         n_questions=len(questions),
         n_answerable=sum(question.answerable for question in questions),
         by_class={name: classes[name] for name in (*QUERY_CLASSES, UNLABELLED) if classes[name]},
@@ -62,10 +84,20 @@ def check(dataset: Dataset) -> DatasetCheck:
         n_evidence=len(evidence),
         n_with_page=sum(item.page is not None for item in evidence),
         n_with_quote=sum(item.quote is not None for item in evidence),
+        n_found=sum(_is_found(item, corpus) for item in evidence),
         n_without_evidence=sum(question.answerable and not question.evidence for question in questions),
         duplicates=_duplicates(questions),
-        problems=dataset.problems + listing.problems,
+        near_duplicates=tuple(near_duplicates(questions)),
+        lengths=lengths_of(questions, corpus.documents),
+        problems=dataset.problems + corpus.problems,
     )
+
+
+def _is_found(evidence: Evidence, corpus: LoadedCorpus) -> bool:
+    places = [item for item in corpus.documents if item.source == evidence.source]
+    if evidence.page is not None:
+        places = [item for item in places if item.page == evidence.page]
+    return any(not evidence.quote or find_quote(item.text, evidence.quote) for item in places)
 
 
 def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:

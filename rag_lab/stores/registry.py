@@ -18,17 +18,21 @@ if TYPE_CHECKING:
     from rag_lab.config import StoreConfig
 
 
+def store_problem(name: StoreName) -> str:
+    """Return why a store cannot be used here, in one sentence, or ''."""
+    problem = missing_package(STORES[name].module, "rag_lab[stores]")
+    return f"store.name ({name}): {problem}" if problem else ""
+
+
 def store_class(name: StoreName) -> type[EngineStore]:
     """Return the class of a store.
 
     Raises:
         StoreError: if its package is not installed.
     """
-    info = STORES[name]
-    problem = missing_package(info.module, "rag_lab[stores]")
-    if problem:
-        raise StoreError(f"store.name {name} cannot be used: {problem}")
-    module, _, attribute = info.target.partition(":")
+    if problem := store_problem(name):
+        raise StoreError(problem)
+    module, _, attribute = STORES[name].target.partition(":")
     return cast("type[EngineStore]", getattr(importlib.import_module(module), attribute))
 
 

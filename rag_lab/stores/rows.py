@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,10 +98,10 @@ class Rows:
         """Compare each query with every row that has one of these labels, and return the nearest, best first.
 
         Returns:
-            Rows and their cosines in single precision, (n_queries, n_wanted) each.
+            Rows and their cosines, added up in single precision, (n_queries, n_wanted) each.
         """
         positions = np.full((len(queries), 0), -1, np.int64)
-        cosines = np.zeros((len(queries), 0), np.float32)
+        cosines = np.zeros((len(queries), 0))
         for block, vectors in self._blocks(numbers):
             near = queries @ vectors.T
             best = _top(near, n_wanted)
@@ -133,7 +134,7 @@ class Rows:
         return np.bincount(self.label_numbers, minlength=len(self.labels))
 
 
-def _top(near: npt.NDArray[np.float32], n_wanted: int) -> Positions:
+def _top(near: npt.NDArray[np.floating[Any]], n_wanted: int) -> Positions:
     """Return the columns of the n_wanted largest values of each row, in no order."""
     if near.shape[1] <= n_wanted:
         return np.broadcast_to(np.arange(near.shape[1]), near.shape)

@@ -39,7 +39,7 @@ def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
 @pytest.mark.parametrize(
     "command",
     [[], ["demo"], ["index"], ["ask"], ["sweep"], ["report"], ["doctor"]]
-    + [["datasets", name] for name in ("list", "check", "import")],
+    + [["datasets", name] for name in ("list", "check", "import", "export")],
     ids=" ".join,
 )
 def test_every_command_explains_itself(rag_lab, command):

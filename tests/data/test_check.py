@@ -3,8 +3,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from small_dataset import write_dataset
+
 from rag_lab.data.check import check
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.lengths import Lengths, lengths_of
+from rag_lab.data.near_duplicates import near_duplicates
+from rag_lab.records import Document, Question
+from rag_lab.report.dataset_page import dataset_page
 
 
 def test_counts_and_text(tmp_path: Path) -> None:
@@ -27,6 +33,38 @@ def test_counts_and_text(tmp_path: Path) -> None:
     assert (found.n_evidence, found.n_with_page, found.n_with_quote, found.n_without_evidence) == (2, 1, 1, 2)
     assert found.duplicates == (("q1", "q2"),)
     assert len(found.problems) == 2  # the class and the file that no loader reads
+    assert found.n_found == 1  # the other item names a page of a file that has none
+    assert found.unanswerable_share == 0.25
     text = str(found)
     assert "tiny: 4 questions over 1 files" in text
     assert "q1, q2" in text and "'nowhere'" in text and "b.xyz" in text
+
+
+def test_lengths_are_in_words_and_characters() -> None:
+    questions = [Question(str(n), "word " * n, ("油压机",)) for n in range(1, 11)]
+    found = lengths_of(questions, [Document("a", None, "x" * 50)])
+    assert found["questions"] == Lengths(10, "words", 1, 5, 9, 10)
+    assert found["answers"].longest == 3
+    assert found["documents"] == Lengths(1, "characters", 50, 50, 50, 50)
+    assert str(lengths_of([], [])["answers"]) == "none"
+
+
+def test_questions_that_differ_by_a_word_are_near_duplicates() -> None:
+    texts = [
+        "What is the torque of the four ram bolts of press P-11?",
+        "What is the torque of the four ram bolts of press P-12?",
+        "what is the torque of the  four ram bolts of press P-11?",
+        "Who founded the plant?",
+    ]
+    found = near_duplicates([Question(f"q{n}", text) for n, text in enumerate(texts)])
+    assert [(pair.first, pair.second) for pair in found] == [("q0", "q1"), ("q1", "q2")]
+    assert all(0.9 <= pair.similarity < 1 for pair in found)
+
+
+def test_all_of_it_is_json_and_an_escaped_page(tmp_path: Path) -> None:
+    extra = {"id": "<b>", "question": "At what pressure does the relief valve of P-2 open?", "tags": ["<i>"]}
+    found = check(Dataset.load(write_dataset(tmp_path, extra_questions=[extra])))
+    assert json.loads(json.dumps(found.to_dict()))["near_duplicates"][0]["second"] == "<b>"
+    page = dataset_page(found)
+    assert "&lt;b&gt;" in page and "<b>" not in page and "<i>" not in page
+    assert "http" not in page and "3 of 3" in page

@@ -32,6 +32,8 @@ def test_every_field(tmp_path: Path) -> None:
         "evidence": [{"source": "sub/b.txt", "quote": "for that"}],
         "history": [{"role": "user", "content": "Hello"}],
         "tags": ["two_hops"],
+        "may_see": ["staff", "audit"],
+        "namespace": "plant",
     }
     assert read(tmp_path, line) == (
         [
@@ -43,6 +45,8 @@ def test_every_field(tmp_path: Path) -> None:
                 evidence=(Evidence("sub/b.txt", None, "for that"),),
                 history=(Turn("user", "Hello"),),
                 tags=("two_hops",),
+                may_see=("staff", "audit"),
+                namespace="plant",
             )
         ],
         [],
@@ -142,6 +146,8 @@ questions = st.builds(
     evidence=st.lists(items, max_size=2).map(tuple),
     history=st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), texts), max_size=2).map(tuple),
     tags=st.lists(texts, max_size=2).map(tuple),
+    may_see=st.none() | st.lists(texts, max_size=2).map(tuple),
+    namespace=st.none() | texts.filter(bool),
 )
 
 

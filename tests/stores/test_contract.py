@@ -131,6 +131,16 @@ def test_nothing_is_found_that_is_not_allowed(name: Any, tmp_path_factory: Any, 
     assert index.search(vectors[:3], k, allowed) == reference(ids, vectors, vectors[:3], k, rows)
 
 
+def test_a_graph_of_faiss_does_not_depend_on_a_race(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    vectors = random_units(600, 11)
+    graphs = []
+    for folder in "ab":
+        build("faiss", tmp_path / folder, [str(number) for number in range(600)], vectors)
+        graphs.append((tmp_path / folder / "hnsw.faiss").read_bytes())
+    assert graphs[0] == graphs[1]
+
+
 def test_every_id_needs_a_label(name: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one label an id: 3, 3, 2"):
         store_class(name).build(tmp_path / "store", list("abc"), random_units(3, 0), ["public", "secret"])

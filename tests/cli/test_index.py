@@ -1,0 +1,75 @@
+"""`rag-lab index`, with an embedder that costs nothing."""
+
+import sys
+
+import numpy as np
+import pytest
+from small_dataset import write_dataset
+
+from rag_lab import cli
+from rag_lab.models import registry
+
+
+class Lengths:
+    def identity(self):
+        return {"name": "lengths"}
+
+    def embed_documents(self, texts):
+        vectors = np.array([[1, len(text) / 1000] for text in texts], np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    embed_queries = embed_documents
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    monkeypatch.setattr(registry, "embedder", lambda spec: Lengths())
+
+    def index(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rag-lab", "index", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out.splitlines(), err
+
+    return index
+
+
+def test_what_changed_and_what_is_there_is_listed(run, tmp_path):
+    dataset = write_dataset(tmp_path)
+    (dataset / "attributes.yaml").write_text("- {files: 'notes/*', namespace: plant, permissions: [staff, audit]}\n")
+    status, lines, err = run(dataset, "--list")
+    assert status == 0 and "problem" not in err
+    assert lines[0] == "added 4: canteen.txt, notes/shift.txt, oven.txt, press.md"
+    assert [line.split("  ")[-1] for line in lines[1:3]] == ["canteen.txt", "seen by staff, audit"]
+    assert "namespace plant" in lines[2] and lines[5].endswith("0 problems")
+    (dataset / "corpus/canteen.txt").write_text("Closed.")
+    (dataset / "corpus/copy.txt").write_text("Closed.")
+    status, lines, err = run(dataset)
+    assert lines[:2] == ["added 1: copy.txt", "changed 1: canteen.txt"]
+    assert "copy.txt: the file is the same as canteen.txt, byte for byte" in err
+    assert len(run(dataset)[1]) == 1
+
+
+def test_a_file_is_removed_from_the_index_and_not_from_the_folder(run, tmp_path):
+    dataset = write_dataset(tmp_path)
+    run(dataset)
+    status, lines, err = run(dataset, "--remove", "canteen.txt", "--list")
+    assert status == 0 and lines[0] == "removed 1: canteen.txt"
+    assert not any("canteen.txt" in line for line in lines[1:])
+    assert "delete its line in removed.txt" in err and (dataset / "corpus/canteen.txt").exists()
+    assert (dataset / "removed.txt").read_text() == "canteen.txt\n"
+    (dataset / "removed.txt").unlink()
+    assert run(dataset)[1][0] == "added 1: canteen.txt"
+
+
+def test_a_file_that_is_not_there_cannot_be_removed(run, tmp_path):
+    status, _, err = run(write_dataset(tmp_path), "--remove", "cantine.txt")
+    assert status == 2 and "did you mean 'canteen.txt'" in err
+
+
+def test_faulty_attributes_stop_everything(run, tmp_path):
+    dataset = write_dataset(tmp_path)
+    (dataset / "attributes.yaml").write_text("- {files: 'salaries/**', permissions: [hr]}\n")
+    status, lines, err = run(dataset)
+    assert (status, lines) == (2, []) and "fits no file" in err
