@@ -1,6 +1,7 @@
 """Check the workbench's own claims on data whose truth is known: false winners, coverage of intervals, power.
 
-Usage: python benchmarks/calibration.py [--sweeps 1000] [--seed 0]. Prints one JSON object, then Markdown tables.
+Usage: python benchmarks/calibration.py [--sweeps 1000] [--seed 0] [--page docs/calibration.md]. Prints one JSON object
+and writes the tables as a page, where one is given.
 
 A/A sweeps have 16 variants that are the same but for chance; a sweep that calls any of them better or worse has named a
 false winner, which may happen in 5% of sweeps. 95% intervals should cover the truth in 93% to 97% of cases.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +106,38 @@ def seen(name: str, lift: float, n: int, repetitions: int, seed: int) -> dict[st
     }
 
 
+def page(result: dict[str, Any]) -> str:
+    """Return the tables as `docs/calibration.md`."""
+    return f"""# Calibration
+
+How far the conclusions hold on data whose truth is known. Made by `python benchmarks/calibration.py --page
+docs/calibration.md`; `conclusions.md` defines the methods, `benchmarks/simulated_scores.py` the scores.
+
+## False winners
+
+{result["sweeps"]:,} A/A sweeps of each kind of scores, 16 variants that are the same but for chance, 100 questions.
+`false_winner` is the share of sweeps in which any variant is called better or worse than the baseline; it may be 0.05.
+`covered` is how often the interval of a difference holds zero. Clustered scores that are
+*not* declared show why declaring matters.
+
+{markdown(result["false_winners"])}
+
+## Coverage of 95% intervals
+
+How often they hold the true mean, the true difference where there is none, and where there is one. The aim is
+0.93 to 0.97.
+
+{markdown(result["coverage"])}
+
+## Power
+
+How often a true difference is called better: alone, and as the only real one of 15 comparisons (Holm); beside
+it what the formula of `statistics/power.py` says, by which the report advises how many questions to ask.
+
+{markdown(result["power"])}
+"""
+
+
 def markdown(rows: list[dict[str, Any]]) -> str:
     """Return `rows` as a Markdown table."""
     head = list(rows[0])
@@ -118,12 +152,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=1000, help="A/A sweeps of each kind of scores, a multiple of 100")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", type=Path, help="a Markdown file to write")
     given = parser.parse_args()
     started = time.perf_counter()
     kinds = [(name, declare) for name in FAMILIES for declare in ([False, True] if name == "clustered" else [False])]
-    result = {
+    result: dict[str, Any] = {
         "false_winners": [false_winners(name, declare, given.sweeps, given.seed) for name, declare in kinds],
-        "coverage": [coverage(name, n, given.sweeps, given.seed) for name in FAMILIES for n in SIZES],
+        "coverage": [coverage(name, n, 4 * given.sweeps, given.seed) for name in FAMILIES for n in SIZES],
         "power": [
             seen(name, lift, n, max(100, given.sweeps // 2), given.seed)
             for name in ("skewed", "tied", "binary")
@@ -131,9 +166,10 @@ def main() -> None:
             for n in POWER_SIZES
         ],
     }
-    print(json.dumps({**result, "seconds": round(time.perf_counter() - started, 1)}))
-    for name, rows in result.items():
-        print(f"\n{name}\n\n{markdown(rows)}")
+    result["sweeps"], result["seconds"] = given.sweeps, round(time.perf_counter() - started, 1)
+    print(json.dumps(result))
+    if given.page:
+        given.page.write_text(page(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,17 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, QueryClass
+from rag_lab.retrieval.config import RetrievalConfig, SelectConfig
+from rag_lab.section import Section
 from rag_lab.stores.names import StoreName, store_url_problem
-
-
-class Section(BaseModel):
-    """A part of the configuration: frozen, and closed to unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class CorpusConfig(Section):
@@ -105,6 +101,7 @@ class QueryConfig(Section):
         {"specific": False, "fuzzy": True, "comparative": False, "procedural": True, "creative": True},
         description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",
     )
+    phrasings: int = Field(0, ge=0, le=8, description="other phrasings of the question that are searched, too")
     hyde_max_tokens: int = Field(96, ge=8, le=4096, description="length of a hypothetical document")
 
     @field_validator("class_to_hyde")
@@ -116,13 +113,6 @@ class QueryConfig(Section):
         return {name: value[name] for name in QUERY_CLASSES}
 
 
-class RetrievalConfig(Section):
-    """How many parents each search brings."""
-
-    base_k: int = Field(20, ge=1, le=1000, description="parents from the search by question")
-    hyde_k: int = Field(10, ge=1, le=1000, description="parents from the search by hypothetical document")
-
-
 class RerankConfig(Section):
     """What orders the merged candidates, and how many reach the reader."""
 
@@ -130,7 +120,7 @@ class RerankConfig(Section):
     input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
     passage: Literal["child", "parent"] = Field("child", description="the text that a reranker reads")
     final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
-    retrieval_weight: float = Field(1.0, ge=0, description="weight of the dense score beside the query likelihood")
+    retrieval_weight: float = Field(1.0, ge=0, description="weight of the retrieval score beside the query likelihood")
 
 
 class AnswerConfig(Section):
@@ -138,6 +128,7 @@ class AnswerConfig(Section):
 
     name: Literal["none", "llm"] = Field("llm", description="`none` measures retrieval alone")
     context_tokens: int = Field(1200, ge=32, description="token budget of the passages, never exceeded")
+    context_bytes: int = Field(0, ge=0, description="budget in bytes of UTF-8, never exceeded either; 0 is none")
     max_tokens: int = Field(160, ge=8, description="length of the reply")
     temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
     thinking: bool = Field(False, description="ask for and split off the model's thinking (Qwen3)")
@@ -152,6 +143,7 @@ class PipelineConfig(Section):
     query: QueryConfig = QueryConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     rerank: RerankConfig = RerankConfig()
+    select: SelectConfig = SelectConfig()
     answer: AnswerConfig = AnswerConfig()
     seed: int = Field(0, ge=0, description="seed of every sampled reply; the repeat number is added")
 

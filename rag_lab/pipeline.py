@@ -11,7 +11,8 @@ from rag_lab.answer.context import Assemble
 from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index import CorpusIndex, locate_all, open_index
+from rag_lab.corpus.evidence import locate_all
+from rag_lab.corpus.index import CorpusIndex, open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.memory import Memory
@@ -19,6 +20,7 @@ from rag_lab.models import registry
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
+from rag_lab.query.rephrase import Rephrase
 from rag_lab.query.rewrite import GuardedRewrite, OwnWords
 from rag_lab.query.route import RouteHyde
 from rag_lab.query.understand import LlmUnderstanding
@@ -26,8 +28,8 @@ from rag_lab.records import Problem, Question, Trace
 from rag_lab.rerank.keep import KeepOrder
 from rag_lab.rerank.pairs import PairRerank
 from rag_lab.rerank.remembered_scorer import RememberedScorer
-from rag_lab.retrieval.dense import DenseSearch
 from rag_lab.retrieval.merge import Merge
+from rag_lab.retrieval.stages import hyde_search, searches, selection
 from rag_lab.run_stage import Progress, run_stage
 from rag_lab.stage import Stage
 
@@ -73,18 +75,15 @@ class Pipeline:
         return (
             self._understand(),
             self._rewrite(),
+            self._rephrase(),
             self._route(),
             self._hyde(),
-            DenseSearch(self.index, self._embedder, config.retrieval.base_k),
-            self._search_by_hypothetical(),
+            *searches(config, self.index, self._embedder),
+            hyde_search(config, self.index, self._embedder),
             Merge(config.rerank.input_limit),
             self._rerank(),
-            Assemble(
-                self.index,
-                registry.chat_model(config.models.generation),
-                config.rerank.final_k,
-                config.answer.context_tokens,
-            ),
+            selection(config, self.index, self._embedder),
+            self._assemble(),
         )
 
     @property
@@ -123,15 +122,15 @@ class Pipeline:
         done = dict(zip(chosen, answered, strict=True))
         return [done.get(i, trace) for i, trace in enumerate(traces)]
 
-    def ask(self, text: str) -> Trace:
-        """Answer one question.
+    def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
+        """Answer one question, from what an asker with these permissions may see (None: everything).
 
         Raises:
             ConfigError: if the question is empty.
         """
         if not text.strip():
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-        return self.run([Question("asked", text.strip())])[0]
+        return self.run([Question("asked", text.strip(), may_see=may_see, namespace=namespace)])[0]
 
     def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
         """Return the questions with their evidence found in this index, and what could not be found."""
@@ -153,6 +152,12 @@ class Pipeline:
             return OwnWords()
         return GuardedRewrite(self._embedder, self.config.query.min_similarity)
 
+    def _rephrase(self) -> Stage:
+        n = self.config.query.phrasings
+        if n == 0:
+            return Off("rephrase")
+        return Rephrase(registry.chat_model(self.config.models.understanding), n, self.config.seed)
+
     def _route(self) -> Stage:
         query = self.config.query
         if query.hyde == "none":
@@ -165,14 +170,9 @@ class Pipeline:
             return Off("hyde")
         return Hyde(registry.chat_model(self.config.models.hyde), query.hyde_max_tokens, self.config.seed)
 
-    def _search_by_hypothetical(self) -> Stage:
-        if self.config.query.hyde == "none":
-            return Off("retrieve_hyde")
-        return DenseSearch(self.index, self._embedder, self.config.retrieval.hyde_k, by="hypothetical")
-
     def _rerank(self) -> Stage:
         rerank, models = self.config.rerank, self.config.models
-        keep = 2 * rerank.final_k
+        keep = rerank.input_limit if self.config.select.is_on else 2 * rerank.final_k
         if rerank.name == "none":
             return KeepOrder(keep)
         if rerank.name == "cross_encoder":
@@ -180,6 +180,11 @@ class Pipeline:
             return PairRerank("cross_encoder", scorer, self.index, keep, rerank.passage)
         scorer = self._remembered(registry.query_likelihood(models.likelihood))
         return PairRerank("query_likelihood", scorer, self.index, keep, rerank.passage, rerank.retrieval_weight)
+
+    def _assemble(self) -> Stage:
+        answer = self.config.answer
+        counter = registry.chat_model(self.config.models.generation)
+        return Assemble(self.index, counter, self.config.rerank.final_k, answer.context_tokens, answer.context_bytes)
 
     def _remembered(self, scorer: Any) -> Any:
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory)

@@ -98,16 +98,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved parent with the child that matched best and the score of every step that saw it."""
+    """What was retrieved, with the child that matched best and the score of every step that saw it.
+
+    That is a parent; where `retrieval.level` says so the child itself, as its own parent, or a whole document.
+    """
 
     parent_id: str
     chunk_id: str
     source: str
     page: int | None
-    start: int  # span of the parent in its document
+    start: int  # span in its document of what was retrieved
     end: int
     score: float  # the score that ordered the list this hit stands in
-    scores: dict[str, float] = field(default_factory=dict)  # by step: dense, hyde, rrf, cross_encoder, ...
+    scores: dict[str, float] = field(default_factory=dict)  # by step: dense, bm25, hyde, rrf, cross_encoder, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +177,16 @@ class Trace:
     proposed_query: str | None = None  # the model's rewrite, before the guard
     hyde_suggested: bool | None = None  # the model's own advice, overridden by the class rule
     search_query: str | None = None  # what base retrieval searches
+    phrasings: tuple[str, ...] = ()  # other wordings of it that are searched, too
     hyde_route: str | None = None  # whose prompt writes the HyDE document: a class, `general`, or None for no HyDE
     hypothetical: str | None = None  # the HyDE document
-    base_hits: tuple[Hit, ...] = ()
+    dense_hits: tuple[Hit, ...] = ()  # of each search by the question
+    bm25_hits: tuple[Hit, ...] = ()
+    tfidf_hits: tuple[Hit, ...] = ()
+    base_hits: tuple[Hit, ...] = ()  # of these, combined as the mode of retrieval says
     hyde_hits: tuple[Hit, ...] = ()
     candidates: tuple[Hit, ...] = ()  # merged, at most rerank.input_limit
-    ranked: tuple[Hit, ...] = ()  # after reranking, at most 2 * rerank.final_k
+    ranked: tuple[Hit, ...] = ()  # after reranking and selection, at most 2 * rerank.final_k
     passages: tuple[Passage, ...] = ()  # the context
     prompt: str | None = None
     raw_text: str | None = None

@@ -4,9 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pytest_socket import enable_socket, socket_allow_hosts
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile("no_deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no_deadline")
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from rag_lab.access import access_label
 from rag_lab.records import Chunk, Hit
 
 TEXTS = {
@@ -30,9 +31,18 @@ class Corpus:
         text = parent.text[middle : middle + 60]
         return Chunk(chunk_id, parent.parent_id, parent.source, parent.page, middle, middle + len(text), text)
 
-    def search(self, vectors, k):
+    labels = frozenset({access_label("", ())})
+
+    def text(self, hit):
+        return self.parent(hit.parent_id).text[hit.start : hit.end]
+
+    def search(self, vectors, k, allowed=None, level="parent", step="dense"):
         self.searched.append(len(vectors))
-        return [hits(*list(TEXTS)[:k]) for _ in vectors]
+        return [hits(*list(TEXTS)[:k], step=step) for _ in vectors]
+
+    def search_terms(self, name, analyzer, texts, k, allowed=None, level="parent"):
+        self.searched.append(len(texts))
+        return [hits(*list(TEXTS)[:k], step=name) for _ in texts]
 
 
 def hits(*parent_ids, step="dense"):

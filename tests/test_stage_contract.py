@@ -11,18 +11,24 @@ from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
+from rag_lab.query.rephrase import Rephrase
 from rag_lab.query.rewrite import GuardedRewrite, OwnWords
 from rag_lab.query.route import RouteHyde
 from rag_lab.query.understand import LlmUnderstanding
 from rag_lab.records import QUERY_CLASSES, Passage, Question, StageRecord, Trace
 from rag_lab.rerank.keep import KeepOrder
 from rag_lab.rerank.pairs import PairRerank
-from rag_lab.retrieval.dense import DenseSearch
+from rag_lab.retrieval.combine import Combine
 from rag_lab.retrieval.merge import Merge
+from rag_lab.retrieval.search import Search
+from rag_lab.retrieval.searcher import DenseSearcher, SparseSearcher
+from rag_lab.retrieval.select import Select
 from rag_lab.run_stage import run_stage, stage_key
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
-REPLY = json.dumps({"class": "fuzzy", "rewritten": "oven trips", "hyde": True, "answer": "A7", "citations": [1]})
+REPLY = json.dumps(
+    {"class": "fuzzy", "rewritten": "oven trips", "hyde": True, "answer": "A7", "citations": [1], "phrasings": ["a"]}
+)
 RULE = dict.fromkeys(QUERY_CLASSES, True)
 
 
@@ -38,8 +44,13 @@ STAGES = {
     "route_always": lambda: RouteHyde(None),
     "route": lambda: RouteHyde(RULE),
     "hyde": lambda: Hyde(chat(), 32),
-    "dense": lambda: DenseSearch(Corpus(), HashEmbedder(), 3),
-    "dense_hyde": lambda: DenseSearch(Corpus(), HashEmbedder(), 3, by="hypothetical"),
+    "rephrase": lambda: Rephrase(chat(), 2),
+    "dense": lambda: Search(DenseSearcher(Corpus(), HashEmbedder()), Corpus(), 3, "dense_hits"),
+    "dense_hyde": lambda: Search(DenseSearcher(Corpus(), HashEmbedder(), by="hypothetical"), Corpus(), 3, "hyde_hits"),
+    "bm25": lambda: Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 3, "bm25_hits"),
+    "tfidf": lambda: Search(SparseSearcher(Corpus(), "tfidf", "english"), Corpus(), 3, "tfidf_hits"),
+    "combine": lambda: Combine({"dense": 0.7, "bm25": 0.3, "tfidf": 0.1}, "z_score", 60, 3),
+    "select": lambda: Select(Corpus(), HashEmbedder(), "knee", "mmr", 0.5, 2),
     "merge": lambda: Merge(3),
     "keep": lambda: KeepOrder(2),
     "pairs": lambda: PairRerank("cross_encoder", OverlapScorer(), Corpus(), 2, "child"),
@@ -62,6 +73,10 @@ def full_trace(text="Why does the oven trip?", **changes):
         search_query=text,
         hyde_route="fuzzy",
         hypothetical="The oven trips when its burner is locked out.",
+        phrasings=("oven stops", "cause of the oven's trip"),
+        dense_hits=found,
+        bm25_hits=found[1:],
+        tfidf_hits=found[:2],
         base_hits=found,
         hyde_hits=found[:1],
         candidates=found,

@@ -1,4 +1,4 @@
-"""Assemble the context: numbered passages with source and page, within a token budget that is never exceeded."""
+"""Assemble the context: numbered passages with source and page, within a budget that is never exceeded."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Assemble:
     counter: ChatModel  # the model that will read the context counts its tokens
     final_k: int
     max_tokens: int
+    max_bytes: int = 0  # of UTF-8; 0 is no limit
 
     name: ClassVar[str] = "context"
     reads: ClassVar[tuple[str, ...]] = ("ranked",)
@@ -36,13 +37,14 @@ class Assemble:
     costly: ClassVar[bool] = True
 
     def identity(self) -> Mapping[str, Any]:
-        """Index (for the texts), the model that counts, and the budget."""
+        """Index (for the texts), the model that counts, and the budgets."""
         return {
-            "version": 2,
+            "version": 3,
             "index": self.index.digest,
             "counter": self.counter.identity(),
             "final_k": self.final_k,
             "max_tokens": self.max_tokens,
+            "max_bytes": self.max_bytes,
         }
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
@@ -58,14 +60,14 @@ class Assemble:
             if passage is not None:
                 passages.append(passage)
         left_out = len(hits) - len(passages)
-        reason = f"{left_out} of {len(hits)} passages did not fit {self.max_tokens} tokens" if left_out else ""
+        reason = f"{left_out} of {len(hits)} passages did not fit {self._budget}" if left_out else ""
         return Outcome({"passages": tuple(passages)}, reason=reason)
 
     def _fit(self, before: Sequence[Passage], hit: Hit, limit: int) -> Passage | None:
         """Return the hit's parent, or the largest window around its child, that keeps the context within `limit`."""
-        parent, child = self.index.parent(hit.parent_id), self.index.child(hit.chunk_id)
-        whole = Passage(len(before) + 1, hit.parent_id, hit.source, hit.page, parent.start, parent.end, parent.text)
-        centre = (child.start + child.end) // 2 - parent.start
+        child, text = self.index.child(hit.chunk_id), self.index.text(hit)
+        whole = Passage(len(before) + 1, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
+        centre = (child.start + child.end) // 2 - hit.start
         used = self._count(before)
         passage = whole
         while (count := self._count([*before, passage])) > limit:
@@ -76,7 +78,17 @@ class Assemble:
         return passage
 
     def _count(self, passages: Sequence[Passage]) -> int:
-        return self.counter.count_tokens(render_passages(passages)) if passages else 0
+        """Return the share of the budget that the passages use up, in tokens: bytes count as what they are worth."""
+        if not passages:
+            return 0
+        text = render_passages(passages)
+        tokens = self.counter.count_tokens(text)
+        worth = -(-len(text.encode()) * self.max_tokens // self.max_bytes) if self.max_bytes else 0
+        return max(tokens, worth)
+
+    @property
+    def _budget(self) -> str:
+        return f"{self.max_tokens} tokens" + (f" and {self.max_bytes} bytes" if self.max_bytes else "")
 
 
 def _window(passage: Passage, centre: int, length: int) -> Passage:

@@ -17,6 +17,10 @@ DEFAULT_DATASET = "plant_docs"
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     dataset: Annotated[str, typer.Option(help="Whose documents are searched: a name or a path.")] = DEFAULT_DATASET,
+    may_see: Annotated[
+        list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Search the documents of this namespace alone.")] = None,
     settings: Settings = None,
 ) -> None:
     """Answer a question from documents, with citations.
@@ -25,13 +29,15 @@ def ask(
     Examples:
       rag-lab ask "What is the torque of the ram bolts?"
       rag-lab ask "How do I release a batch?" --set query.hyde=always --set rerank.name=query_likelihood
+      rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
     from rag_lab.errors import ConfigError
 
     if not question.strip():
         raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-    trace = open_pipeline(dataset, settings).ask(question)
+    permissions = None if may_see is None else tuple(name for name in may_see if name)
+    trace = open_pipeline(dataset, settings).ask(question, permissions, namespace)
     for record in trace.stages:
         if record.status != "ok":
             verb = "fell back" if record.status == "fallback" else "failed"
@@ -44,7 +50,8 @@ def ask(
 def _answer(trace: Trace) -> str:
     """Return the answer with its citations, or where answers are switched off the passages that were found."""
     if trace.answer is None:
-        return "\n".join(f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages)
+        found = [f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages]
+        return "\n".join(found or ["(nothing was found)"])
     cited = [_citation(citation) for citation in trace.answer.citations]
     return "\n".join([trace.answer.text, *(cited or ["(no citation)"])])
 

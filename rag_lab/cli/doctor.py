@@ -20,12 +20,17 @@ def doctor() -> None:
     from rag_lab.home import home
     from rag_lab.models.providers import PROVIDERS
     from rag_lab.models.registry import providers
+    from rag_lab.models.requirements import missing_package
+    from rag_lab.stores.names import STORE_NAMES, STORES
 
     typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
     typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))
     typer.echo("Models")
     for info in providers():
         typer.echo(f"  {info.title:<38} {info.check() or 'ready'}")
+    typer.echo("Stores")
+    for name in STORE_NAMES:
+        typer.echo(f"  {name:<38} {missing_package(STORES[name].module, 'rag_lab[stores]') or 'ready'}")
     typer.echo("Keys")
     for name in sorted({name for provider in PROVIDERS for name in provider.env}):
         typer.echo(f"  {name:<38} {'set' if os.environ.get(name) else 'not set'}")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +19,7 @@ from rag_lab.corpus.split import cut_identity
 from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
 from rag_lab.stores import registry
+from rag_lab.whole_folder import whole_folder
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
@@ -68,35 +66,13 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
     """
     parts = made_of(listing, digests, recipe)
     target = home / "indexes" / digest(parts)
-    if (target / MANIFEST).exists():
-        return target
-    with _building(target) as partial:
+    with whole_folder(target) as partial:
         if partial:
+            partial.mkdir()
             memory = Memory(home / "files.sqlite")
             processed = process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
             _write(partial, processed, recipe, parts)
     return target
-
-
-@contextmanager
-def _building(target: Path) -> Iterator[Path | None]:
-    """Give a fresh folder that becomes `target` at the end; None where another process has built it meanwhile."""
-    from filelock import FileLock
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{target}.lock"):
-        if (target / MANIFEST).exists():
-            yield None
-            return
-        for leftover in target.parent.glob(f"{target.name}.partial-*"):  # of a process that was killed
-            shutil.rmtree(leftover)
-        partial = target.parent / f"{target.name}.partial-{uuid.uuid4().hex}"
-        partial.mkdir()
-        try:
-            yield partial
-            partial.replace(target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write(partial: Path, processed: Processed, recipe: Recipe, parts: Mapping[str, Any]) -> None:

@@ -60,6 +60,17 @@ class ChunkStore:
         rows = self._rows("SELECT * FROM documents WHERE source = ? ORDER BY rowid", source)
         return [_record(Document, row) for row in rows]
 
+    def document(self, source: str, page: int | None) -> Document:
+        """Return one document; KeyError if there is none of that source and page."""
+        rows = self._rows("SELECT * FROM documents WHERE source = ? AND page IS ?", source, page)
+        if not rows:
+            raise KeyError((source, page))
+        return _record(Document, rows[0])
+
+    def children(self) -> list[Chunk]:
+        """Return all children, in the order of the corpus."""
+        return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
+
     def parents(self, source: str, page: int | None) -> list[Chunk]:
         """Return the parents of one document, in order."""
         rows = self._rows("SELECT * FROM parents WHERE source = ? AND page IS ? ORDER BY start", source, page)

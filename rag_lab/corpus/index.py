@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rag_lab.access import Labels, may_see
 from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.attributes import Attributes
 from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, Recipe, ensure_index
@@ -19,13 +20,16 @@ from rag_lab.corpus.locate import locate_evidence
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.split import cut_identity
 from rag_lab.corpus.tracking import Changes, IndexedFile, track
+from rag_lab.corpus.units import Units
 from rag_lab.models.base import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Chunk, Evidence, Hit, Problem, Question
+from rag_lab.retrieval.choices import Level
+from rag_lab.sparse.analyzer import Analyzer
+from rag_lab.sparse.base import SparseIndex
+from rag_lab.sparse.registry import SparseName, open_sparse
 from rag_lab.stores import registry
-from rag_lab.stores.base import VectorStore
-
-_CHILDREN_PER_PARENT = 4  # first guess of how many children must be searched for one more parent
+from rag_lab.stores.engine import SearchedRows
 
 
 class CorpusIndex:
@@ -42,12 +46,15 @@ class CorpusIndex:
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
         self._passed_over = passed_over  # files that no loader was tried on
+        self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
+        self._sparse: dict[tuple[SparseName, Analyzer], SparseIndex] = {}
+        self._levels: dict[Level, Units] = {}
 
     @property
     def digest(self) -> str:
-        """Identity of all that makes the index: files, split parameters, embedder, text libraries."""
-        return self.path.name
+        """Identity of all that makes the index: files, split parameters, embedder, store, text libraries."""
+        return self.path.name + self._store_name
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -87,32 +94,62 @@ class CorpusIndex:
         return int(self._manifest["n_children"])
 
     @property
-    def labels(self) -> frozenset[str]:
+    def labels(self) -> Labels:
         """The access labels of the children."""
         return self.vector_store.labels
 
     @cached_property
-    def vector_store(self) -> VectorStore:
+    def vector_store(self) -> SearchedRows:
         """The children's vectors."""
         return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
 
-    def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> list[list[Hit]]:
-        """Return the k parents whose best child is nearest to each row of `vectors`, (n_queries, dim), best first.
+    def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
+        """Return this index with its children searched in `store`, which holds the same ids.
 
-        Fewer only where fewer parents are allowed: those whose children's access label is in `allowed`, or all where
-        it is None. A hit's score is the cosine of its best child; ties go to the child that comes first in the corpus.
-        `Hit.scores` is empty: the caller names the step.
+        Args:
+            store: the store, as `stores.langchain.LangChainStore`.
+            name: what tells its results from those of other stores when they are remembered.
         """
-        hits: list[list[Hit]] = [[] for _ in vectors]
-        pending = list(range(len(vectors)))
-        fan_out = k * _CHILDREN_PER_PARENT
-        while pending:
-            found = list(zip(pending, *self.vector_store.search(vectors[pending], fan_out, allowed), strict=True))
-            for row, ids, cosines in found:
-                hits[row] = self._best_parents(ids, cosines, k)
-            pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
-            fan_out *= 4
-        return hits
+        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over, self.changes)
+        index.vector_store = store
+        index._store_name = f" in {name}"
+        return index
+
+    def search(
+        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
+    ) -> list[list[Hit]]:
+        """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
+
+        Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
+        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
+        comes first in the corpus.
+        """
+        store = self.vector_store
+        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step)
+
+    def search_terms(
+        self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        level: Level = "parent",
+    ) -> list[list[Hit]]:  # fmt: skip
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+
+        See `search`; the step is the name of the index.
+        """
+        words = self.sparse(name, analyzer)
+        return self._units(level).best(
+            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
+        )
+
+    def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:
+        """Return the sparse index of the children; it is built when it is first asked for, and kept."""
+        key = (name, analyzer)
+        if key not in self._sparse:
+            self._sparse[key] = open_sparse(self.path, name, analyzer, self._chunks.children)
+        return self._sparse[key]
+
+    def text(self, hit: Hit) -> str:
+        """Return the text of what was retrieved."""
+        return self._chunks.document(hit.source, hit.page).text[hit.start : hit.end]
 
     def parent(self, parent_id: str) -> Chunk:
         """Return a parent with its text; KeyError if there is none of that id."""
@@ -122,6 +159,11 @@ class CorpusIndex:
         """Return a child with its text; KeyError if there is none of that id."""
         return self._chunks.child(chunk_id)
 
+    def is_visible(self, source: str, question: Question) -> bool:
+        """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
+        attributes = self._manifest["made_of"]["attributes"].get(source, {"namespace": "", "permissions": ()})
+        return may_see(question, attributes["namespace"], attributes["permissions"])
+
     def locate(self, evidence: Evidence) -> Evidence:
         """Return the evidence with page, span and context filled where it can be found, else as it was."""
         return self.try_locate(evidence)[0]
@@ -130,19 +172,10 @@ class CorpusIndex:
         """Return what `locate` does, and why the evidence was not found ("" where it was)."""
         return locate_evidence(self._chunks, evidence)
 
-    def _best_parents(self, ids: Sequence[str], cosines: Sequence[float], k: int) -> list[Hit]:
-        best: dict[str, Hit] = {}
-        for chunk_id, cosine in zip(ids, cosines, strict=True):
-            parent_id = chunk_id.rpartition("/")[0]
-            if parent_id not in best:
-                best[parent_id] = Hit(parent_id, chunk_id, *self._spans[parent_id], score=cosine)
-            if len(best) == k:
-                break
-        return list(best.values())
-
-    @cached_property
-    def _spans(self) -> dict[str, tuple[str, int | None, int, int]]:
-        return self._chunks.spans()
+    def _units(self, level: Level) -> Units:
+        if level not in self._levels:
+            self._levels[level] = Units(self._chunks, level)
+        return self._levels[level]
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
@@ -186,20 +219,6 @@ def open_index(
     path = ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
     return CorpusIndex(path, corpus_dir, listing.problems, changes)
-
-
-def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
-    """Return the questions with their evidence located, and a problem for each piece of evidence that was not found."""
-    located, problems = [], []
-    for question in questions:
-        found = [index.try_locate(evidence) for evidence in question.evidence]
-        located.append(replace(question, evidence=tuple(evidence for evidence, _ in found)))
-        problems += [
-            Problem(str(index.corpus_dir / evidence.source), f"evidence of question {question.question_id!r}: {reason}")
-            for evidence, reason in found
-            if reason
-        ]
-    return located, problems
 
 
 def _remembering(embedder: Embedder, home: Path, progress: bool) -> RememberedEmbedder:

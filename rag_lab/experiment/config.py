@@ -6,16 +6,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_serializer, field_validator
 
-from rag_lab.config import PipelineConfig, Section, read_yaml
+from rag_lab.config import PipelineConfig, read_yaml
 from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.design import Design
 from rag_lab.experiment.problems import ExperimentError
+from rag_lab.section import Section
+
+_NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 # What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.
 _STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
@@ -41,7 +45,11 @@ class ExperimentConfig(Section):
     dataset: str = Field(min_length=1, description="a name under datasets/, or a path")
     base: PipelineConfig = Field(PipelineConfig(), description="a YAML file, the name of a preset, or the keys")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="dotted keys and their values")
-    design: Literal["grid", "one_factor"] = Field("one_factor", description="which combinations are run")
+    variants: dict[str, PipelineConfig] = Field(
+        default_factory=dict,
+        description="pipelines by name, for the design `list`: presets, YAML files, or changed keys",
+    )
+    design: Design = Field("one_factor", description="which combinations are run")
     repeats: int = Field(1, ge=1, le=100, description="how often each question is asked")
     metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
     judge: str | None = Field(None, description="a model, where a metric needs one")
@@ -52,7 +60,7 @@ class ExperimentConfig(Section):
     @field_validator("name")
     @classmethod
     def _name_is_safe(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", value):
+        if not re.fullmatch(_NAME, value):
             raise ValueError("must be small letters, digits, - and _, at most 64, since it names the run folder")
         return value
 
@@ -62,6 +70,18 @@ class ExperimentConfig(Section):
         if not is_cluster_rule(value):
             raise ValueError(f"must be {CLUSTER_RULES}")
         return value
+
+    @field_validator("variants")
+    @classmethod
+    def _variants_name_folders(cls, value: dict[str, PipelineConfig]) -> dict[str, PipelineConfig]:
+        unsafe = [name for name in value if not re.fullmatch(_NAME, name)]
+        if unsafe:
+            raise ValueError(f"a variant's name is small letters, digits, - and _, at most 64; not {', '.join(unsafe)}")
+        return value
+
+    @field_serializer("variants")
+    def _as_changed_keys(self, value: dict[str, PipelineConfig]) -> dict[str, dict[str, Any]]:
+        return {name: config.flat() for name, config in value.items()}
 
     @field_validator("factors")
     @classmethod
@@ -113,13 +133,29 @@ def read_experiment(path: Path) -> Draft:
             problems.append(f"base: {error}")
             broken.add("base")
             del data["base"]
+    if isinstance(data.get("variants"), Mapping):
+        data["variants"], wrong = _variants(data["variants"], data.get("base", PipelineConfig()), path.parent)
+        problems += wrong
+        broken |= {"variants"} if wrong else set()
     try:
-        return Draft(ExperimentConfig.model_validate(data), tuple(problems), frozenset(broken))
+        config = ExperimentConfig.model_validate(data)
     except ValidationError as error:
         problems += [_sentence(detail) for detail in error.errors()]
         broken |= {str(detail["loc"][0]) for detail in error.errors()}
-    whole = {key: value for key, value in data.items() if key not in broken}
-    return Draft(ExperimentConfig.model_validate(_STAND_INS | whole), tuple(problems), frozenset(broken))
+        whole = {key: value for key, value in data.items() if key not in broken}
+        config = ExperimentConfig.model_validate(_STAND_INS | whole)
+    if not broken & {"design", "variants", "factors"}:
+        problems += _design_problems(config)
+    return Draft(config, tuple(problems), frozenset(broken))
+
+
+def _design_problems(config: ExperimentConfig) -> list[str]:
+    if config.design == "list":
+        if config.factors or not config.variants:
+            return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
+    elif config.variants:
+        return [f"variants: run by design list, got {config.design}; the other designs run what `factors` make"]
+    return []
 
 
 def _base(value: Any, folder: Path) -> PipelineConfig:
@@ -131,6 +167,20 @@ def _base(value: Any, folder: Path) -> PipelineConfig:
         return PipelineConfig.load(folder / value)
     beside = folder / "presets" / f"{value}.yaml"
     return PipelineConfig.load(beside if beside.is_file() else _preset(value))
+
+
+def _variants(
+    given: Mapping[Any, Any], base: PipelineConfig, folder: Path
+) -> tuple[dict[str, PipelineConfig], list[str]]:
+    """Return the pipelines of a list by name, and what is wrong with the others: dotted keys change the base."""
+    variants: dict[str, PipelineConfig] = {}
+    problems: list[str] = []
+    for name, value in given.items():
+        try:
+            variants[str(name)] = base.override(value) if isinstance(value, Mapping) else _base(value, folder)
+        except ConfigError as error:
+            problems.append(f"variants.{name}: {error}")
+    return variants, problems
 
 
 def _preset(name: str) -> Path:

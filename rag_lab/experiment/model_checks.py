@@ -24,6 +24,12 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+def asks_understanding(config: PipelineConfig) -> bool:
+    """Tell whether the understanding model is asked: to classify and rewrite, or for other phrasings."""
+    query = config.query
+    return query.rewrite != "none" or query.hyde == "classified" or query.phrasings > 0
+
+
 def models_used(config: PipelineConfig) -> dict[str, str]:
     """Return the role and `provider:name` of every model that this pipeline uses; roles that are off are left out.
 
@@ -31,7 +37,7 @@ def models_used(config: PipelineConfig) -> dict[str, str]:
     """
     needed = {
         "embedding": True,
-        "understanding": config.query.rewrite != "none" or config.query.hyde == "classified",
+        "understanding": asks_understanding(config),
         "hyde": config.query.hyde != "none",
         "generation": True,
         "cross_encoder": config.rerank.name == "cross_encoder",

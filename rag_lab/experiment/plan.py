@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
-from rag_lab.experiment.design import Expansion, Variant, expand
+from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.model_checks import model_problem, models_used
 from rag_lab.experiment.price_checks import limit_problems
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 from rag_lab.records import Question
+from rag_lab.stores.registry import store_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def plan(experiment_path: Path | str) -> Plan:
     """Check an experiment and choose its questions.
 
     Raises:
-        ExperimentError: naming everything that is wrong with it, its dataset, metrics and models at once.
+        ExperimentError: naming everything that is wrong with it, its dataset, metrics, models and stores at once.
     """
     path = Path(experiment_path)
     draft = read_experiment(path)
@@ -69,6 +71,7 @@ def plan(experiment_path: Path | str) -> Plan:
     dataset = _dataset(draft, problems)
     problems += _metric_problems(draft)
     problems += _model_problems(draft, expansion)
+    problems += _store_problems(draft, expansion)
     if problems or expansion is None or dataset is None:
         raise ExperimentError(str(path), problems)
     answers = any(variant.config.answer.name != "none" for variant in expansion.variants)
@@ -97,6 +100,8 @@ def choose_questions(
 def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
+        if config.design == "list":
+            return expand_list(config.variants)
         return expand(config.base, config.factors, config.design)
     except ExperimentError as error:
         problems += error.problems
@@ -122,10 +127,19 @@ def _metric_problems(draft: Draft) -> list[str]:
     return registry.problems(draft.config.metrics, has_judge=draft.config.judge is not None)
 
 
+def _store_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
+    """Return what keeps the vector store of any variant from being used."""
+    names = {config.store.name for config in _configs(draft, expansion)}
+    return [problem for name in sorted(names) if (problem := store_problem(name))]
+
+
+def _configs(draft: Draft, expansion: Expansion | None) -> list[PipelineConfig]:
+    return [variant.config for variant in expansion.variants] if expansion else [draft.config.base]
+
+
 def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
     """Return what keeps a model of any variant, or the judge, from being used."""
-    configs = [variant.config for variant in expansion.variants] if expansion else [draft.config.base]
-    needed = {(role, text) for config in configs for role, text in models_used(config).items()}
+    needed = {(role, text) for config in _configs(draft, expansion) for role, text in models_used(config).items()}
     if draft.config.judge is not None:
         needed.add(("judge", draft.config.judge))
     problems = [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]

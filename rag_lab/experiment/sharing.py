@@ -39,18 +39,23 @@ def _searches_by_class(config: PipelineConfig) -> bool:
     return config.query.rewrite != "none" or config.query.hyde == "classified"
 
 
-_INDEX = (*(key for key in dotted_keys() if key.startswith("corpus.")), "models.embedding", "models.vision")
+def _section(name: str) -> tuple[str, ...]:
+    return tuple(key for key in dotted_keys() if key.startswith(f"{name}."))
+
+
+_INDEX = (*_section("corpus"), *_section("store"), "models.embedding", "models.vision")
 _UNDERSTAND = ("models.understanding", "seed")
 _REWRITE = (*_UNDERSTAND, "query.rewrite", "query.min_similarity", "models.embedding")
 _HYDE = (*_REWRITE, "query.hyde", "query.class_to_hyde", "query.hyde_max_tokens", "models.hyde")
-_MERGE = (*_INDEX, *_HYDE, "retrieval.base_k", "retrieval.hyde_k", "rerank.input_limit")
+_PHRASINGS = (*_REWRITE, "query.phrasings")
+_MERGE = (*_INDEX, *_HYDE, *_PHRASINGS, *_section("retrieval"), "rerank.input_limit")
 _RERANK = (*_MERGE, "rerank.name", "rerank.passage", "rerank.retrieval_weight", "rerank.final_k",
-           "models.cross_encoder", "models.likelihood")  # fmt: skip
-_GENERATE = (*_RERANK, "answer.name", "answer.context_tokens", "answer.max_tokens", "answer.temperature",
-             "answer.thinking", "models.generation")  # fmt: skip
+           *_section("select"), "models.cross_encoder", "models.likelihood")  # fmt: skip
+_GENERATE = (*_RERANK, *_section("answer"), "models.generation")
 STEPS = (
     _Step("index", _INDEX),
     _Step("understand", _UNDERSTAND, _searches_by_class, lambda config: 1),
+    _Step("rephrase", _PHRASINGS, lambda config: config.query.phrasings > 0, lambda config: 1),
     _Step("hyde", _HYDE, lambda config: config.query.hyde != "none", lambda config: 1),
     _Step("retrieve", _MERGE),
     _Step("rerank", _RERANK, lambda config: config.rerank.name != "none", lambda config: config.rerank.input_limit),

@@ -61,11 +61,14 @@ def trace_html(trace: Trace) -> str:
     from rag_lab.report.ranking import holds_evidence
     from rag_lab.report.templates import asset, render
 
+    searches = [("Dense search", trace.dense_hits), ("BM25", trace.bm25_hits), ("TF-IDF", trace.tfidf_hits)]
+    combined = sum(bool(found) for _, found in searches) > 1
     lists = [
+        *((name, found, False) for name, found in searches if combined),
         ("Found by the question", trace.base_hits, False),
         ("Found by the HyDE text", trace.hyde_hits, False),
         ("Candidates after merging", trace.candidates, False),
-        ("After reranking", trace.ranked, True),
+        ("After reranking and selection", trace.ranked, True),
     ]
     hits = [hit for _, found, _ in lists for hit in found]
     return render(

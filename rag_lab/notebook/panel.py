@@ -18,11 +18,14 @@ MODULE_SWITCHES = (
     "query.rewrite",
     "query.hyde",
     "query.class_to_hyde",
+    "retrieval.mode",
     "retrieval.base_k",
     "retrieval.hyde_k",
     "rerank.name",
     "rerank.input_limit",
     "rerank.final_k",
+    "select.cut",
+    "select.diversity",
 )
 
 

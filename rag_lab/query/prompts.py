@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from rag_lab.models.base import Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Question
@@ -71,6 +72,50 @@ def understanding_messages(question: Question) -> tuple[Message, ...]:
 def hyde_messages(instruction: str, query: str) -> tuple[Message, ...]:
     """Return the chat that asks for a hypothetical document."""
     return (Message("system", instruction), Message("user", f"Question: {query}"))
+
+
+PHRASING = """\
+You reword questions for a search in technical documents. Each phrasing asks for the same thing in other words: \
+synonyms, technical terms, another sentence. Keep every name, number and code. Reply with phrasings."""
+
+PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "How often is the oil of pump A changed?",
+        ("oil change interval of pump A", "When does pump A need new oil?", "lubrication schedule pump A"),
+    ),
+    (
+        "Who approves a deviation?",
+        (
+            "responsible for the approval of deviations",
+            "Which role releases a deviation?",
+            "deviation release authority",
+        ),
+    ),
+)
+
+
+def phrasing_messages(query: str, n: int) -> tuple[Message, ...]:
+    """Return the chat that asks for `n` other phrasings of the query; the examples show up to three."""
+    shots = [
+        message
+        for asked, phrasings in PHRASING_EXAMPLES
+        for message in (
+            Message("user", f"Question: {asked}\nPhrasings: {min(n, len(phrasings))}"),
+            Message("assistant", json.dumps({"phrasings": phrasings[:n]})),
+        )
+    ]
+    return (Message("system", PHRASING), *shots, Message("user", f"Question: {query}\nPhrasings: {n}"))
+
+
+def phrasing_schema(n: int) -> dict[str, Any]:
+    """Return the schema of an object with `n` phrasings."""
+    phrasings = {"type": "array", "items": {"type": "string", "maxLength": 160}, "minItems": n, "maxItems": n}
+    return {
+        "type": "object",
+        "properties": {"phrasings": phrasings},
+        "required": ["phrasings"],
+        "additionalProperties": False,
+    }
 
 
 UNDERSTANDING_SCHEMA = {

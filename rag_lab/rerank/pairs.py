@@ -16,7 +16,7 @@ from rag_lab.stage import Outcome
 class PairRerank:
     """Order candidates by `scorer`, keep the first `keep`.
 
-    `retrieval_weight` above 0 adds the best retrieval score of each candidate: both scores are scaled to [0, 1] over
+    `retrieval_weight` above 0 adds the retrieval score of each candidate: both scores are scaled to [0, 1] over
     the question's candidates, since a log-likelihood and a cosine have no common unit, then summed with that weight.
     """
 
@@ -36,7 +36,7 @@ class PairRerank:
     def identity(self) -> Mapping[str, Any]:
         """Scorer, index (for the texts), what is read, and how scores are summed."""
         return {
-            "version": 1,
+            "version": 2,
             "step": self.step,
             "scorer": self.scorer.identity(),
             "index": self.index.digest,
@@ -52,7 +52,7 @@ class PairRerank:
         return [self._order(trace.candidates, [next(scores) for _ in trace.candidates]) for trace in traces]
 
     def _text(self, hit: Hit) -> str:
-        return (self.index.child(hit.chunk_id) if self.passage == "child" else self.index.parent(hit.parent_id)).text
+        return self.index.child(hit.chunk_id).text if self.passage == "child" else self.index.text(hit)
 
     def _order(self, hits: Sequence[Hit], scores: Sequence[float]) -> Outcome:
         totals = self._totals(hits, scores)
@@ -66,9 +66,17 @@ class PairRerank:
     def _totals(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[float]:
         if not self.retrieval_weight:
             return list(scores)
-        retrieval = [max(hit.scores.get("dense", -1.0), hit.scores.get("hyde", -1.0)) for hit in hits]
-        pairs = zip(_unit_scale(scores), _unit_scale(retrieval), strict=True)
+        pairs = zip(_unit_scale(scores), _unit_scale(_retrieval_scores(hits)), strict=True)
         return [score + self.retrieval_weight * other for score, other in pairs]
+
+
+def _retrieval_scores(hits: Sequence[Hit]) -> list[float]:
+    """Return the better cosine of each hit, by question or by hypothetical document; merged scores where one has none.
+
+    The cosines are preferred because merging by rank does away with the gaps between them.
+    """
+    cosines = [[hit.scores[step] for step in ("dense", "hyde") if step in hit.scores] for hit in hits]
+    return [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
 
 
 def _unit_scale(values: Sequence[float]) -> list[float]:

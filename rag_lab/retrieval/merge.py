@@ -13,7 +13,10 @@ from rag_lab.stage import Outcome
 
 @dataclass(frozen=True)
 class Merge:
-    """Fuse base and HyDE parents, at most `limit`; a question for which nothing was found has failed."""
+    """Fuse base and HyDE hits by reciprocal rank, at most `limit`; where only one search found any, its scores stay.
+
+    That nothing was found is a result: the retrieval measures are 0, and the reader has to do without.
+    """
 
     limit: int
 
@@ -25,14 +28,13 @@ class Merge:
 
     def identity(self) -> Mapping[str, Any]:
         """The limit."""
-        return {"version": 1, "limit": self.limit}
+        return {"version": 2, "limit": self.limit}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Fuse each trace's lists."""
         return [self._merge(trace) for trace in traces]
 
     def _merge(self, trace: Trace) -> Outcome:
-        candidates = reciprocal_rank_fusion([trace.base_hits, trace.hyde_hits], self.limit)
-        if not candidates:
-            return Outcome(status="failed", reason="nothing was found")
-        return Outcome({"candidates": tuple(candidates)})
+        lists = [hits for hits in (trace.base_hits, trace.hyde_hits) if hits]
+        candidates = lists[0][: self.limit] if len(lists) == 1 else reciprocal_rank_fusion(lists, self.limit)
+        return Outcome({"candidates": tuple(candidates)}, reason="" if candidates else "nothing was found")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -31,8 +32,13 @@ def identity(name: SparseName, analyzer: Analyzer) -> Mapping[str, Any]:
         "name": name,
         "format": _FORMAT,
         "analyzer": [analyzer, analyzers.VERSION],
-        "libraries": {library: version(library) for library in (index.library, "regex", "PyStemmer")},
+        "libraries": {library: _version(library) for library in (index.library, "regex", "PyStemmer")},
     }
+
+
+@cache
+def _version(library: str) -> str:
+    return version(library)  # looked up on disk
 
 
 def open_sparse(

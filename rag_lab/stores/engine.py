@@ -20,32 +20,13 @@ _ROUNDING = 1e-5  # cosines of engines may differ by this from those in double p
 _QUERIES_AT_ONCE = 256
 
 
-class EngineStore(ABC):
-    """A `VectorStore` of which a subclass only writes `_fill` and `_nearest`."""
+class SearchedRows(ABC):
+    """Rows in a folder, and a search of which a subclass only writes `_nearest`."""
 
     exact: ClassVar[bool]
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @classmethod
-    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        """Write a new store into the folder `path`; see `VectorStore`.
-
-        Raises:
-            StoreError: if the engine is not installed, or its server does not answer.
-        """
-        rows = Rows.write(path, ids, vectors, labels)
-        if url:
-            Server.write(path, url, rows)
-        store = cls(path)
-        with answering(store.server):
-            store._fill()
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the store that `build` wrote, for reading."""
-        return cls(path)
 
     @cached_property
     def rows(self) -> Rows:
@@ -98,10 +79,6 @@ class EngineStore(ABC):
         return rows, cosines
 
     @abstractmethod
-    def _fill(self) -> None:
-        """Write the engine's own files, from `self.rows`, and close them, so that the folder may be moved."""
-
-    @abstractmethod
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         """Return the rows nearest to each query among those that have one of these labels (all where None).
 
@@ -109,3 +86,30 @@ class EngineStore(ABC):
             Rows and their cosines as the engine computes them, (n_queries, n_wanted) each, best first; row -1 where
             an engine found no more.
         """
+
+
+class EngineStore(SearchedRows):
+    """A `VectorStore` of which a subclass only writes `_fill` and `_nearest`."""
+
+    @classmethod
+    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
+        """Write a new store into the folder `path`; see `VectorStore`.
+
+        Raises:
+            StoreError: if the engine is not installed, or its server does not answer.
+        """
+        rows = Rows.write(path, ids, vectors, labels)
+        if url:
+            Server.write(path, url, rows)
+        store = cls(path)
+        with answering(store.server):
+            store._fill()
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Return the store that `build` wrote, for reading."""
+        return cls(path)
+
+    @abstractmethod
+    def _fill(self) -> None:
+        """Write the engine's own files, from `self.rows`, and close them, so that the folder may be moved."""

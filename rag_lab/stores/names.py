@@ -26,7 +26,7 @@ STORES: dict[StoreName, StoreInfo] = {
     "faiss": StoreInfo("rag_lab.stores.faiss:FaissStore", "faiss", ("faiss-cpu",)),
     "qdrant": StoreInfo("rag_lab.stores.qdrant:QdrantStore", "qdrant_client", ("qdrant-client",), served=True),
     "duckdb": StoreInfo("rag_lab.stores.duckdb:DuckDBStore", "duckdb", ("duckdb",)),
-    "milvus": StoreInfo("rag_lab.stores.milvus:MilvusStore", "milvus_lite", ("milvus-lite", "pymilvus")),
+    "milvus": StoreInfo("rag_lab.stores.milvus:MilvusStore", "milvus_lite", ("milvus-lite",)),
 }
 
 

@@ -11,29 +11,33 @@ from typing import TYPE_CHECKING, Any, cast
 from rag_lab.errors import StoreError
 from rag_lab.models.base import Vectors
 from rag_lab.models.requirements import missing_package
-from rag_lab.stores.base import VectorStore
+from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.names import STORES, StoreName
 
 if TYPE_CHECKING:
     from rag_lab.config import StoreConfig
 
 
-def store_class(name: StoreName) -> type[VectorStore]:
+def store_problem(name: StoreName) -> str:
+    """Return why a store cannot be used here, in one sentence, or ''."""
+    problem = missing_package(STORES[name].module, "rag_lab[stores]")
+    return f"store.name ({name}): {problem}" if problem else ""
+
+
+def store_class(name: StoreName) -> type[EngineStore]:
     """Return the class of a store.
 
     Raises:
         StoreError: if its package is not installed.
     """
-    info = STORES[name]
-    problem = missing_package(info.module, "rag_lab[stores]")
-    if problem:
-        raise StoreError(f"store.name {name} cannot be used: {problem}")
-    module, _, attribute = info.target.partition(":")
-    return cast("type[VectorStore]", getattr(importlib.import_module(module), attribute))
+    if problem := store_problem(name):
+        raise StoreError(problem)
+    module, _, attribute = STORES[name].target.partition(":")
+    return cast("type[EngineStore]", getattr(importlib.import_module(module), attribute))
 
 
 def build(store: StoreConfig, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> None:
-    """Write the store that `store` names into the folder `path`; see `VectorStore.build`."""
+    """Write the store that `store` names into the folder `path`; see `EngineStore.build`."""
     store_class(store.name).build(path, ids, vectors, labels, store.url)
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,6 @@ Numbers = tuple[int, ...]  # labels by their place in `Rows.labels`
 
 _DIGITS = 7
 _ROWS_AT_ONCE = 65_536
-_VALUES_AT_ONCE = 2**23  # 64 MiB in double precision
 
 
 class Rows:
@@ -98,10 +98,10 @@ class Rows:
         """Compare each query with every row that has one of these labels, and return the nearest, best first.
 
         Returns:
-            Rows and their cosines in single precision, (n_queries, n_wanted) each.
+            Rows and their cosines, added up in single precision, (n_queries, n_wanted) each.
         """
         positions = np.full((len(queries), 0), -1, np.int64)
-        cosines = np.zeros((len(queries), 0), np.float32)
+        cosines = np.zeros((len(queries), 0))
         for block, vectors in self._blocks(numbers):
             near = queries @ vectors.T
             best = _top(near, n_wanted)
@@ -112,16 +112,10 @@ class Rows:
 
     def rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
         """Return the k best of each query's candidates `positions`, (n_queries, c >= k), with cosines, best first."""
-        rows, cosines = np.zeros((len(queries), k), np.int64), np.zeros((len(queries), k))
-        size = max(1, _VALUES_AT_ONCE // (positions.shape[1] * self.vectors.shape[1]))
-        for part in batches(len(queries), size):
-            rows[part], cosines[part] = self._rank(queries[part], positions[part], k)
-        return rows, cosines
-
-    def _rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
-        candidates = self.vectors[positions].astype(np.float64)
-        cosines = (candidates @ queries.astype(np.float64)[:, :, None])[:, :, 0].round(_DIGITS)
-        cosines[positions < 0] = -np.inf
+        cosines = np.zeros(positions.shape)
+        for row, (query, candidates) in enumerate(zip(queries.astype(np.float64), positions, strict=True)):
+            cosines[row] = self.vectors[candidates].astype(np.float64) @ query  # one query's vectors fit the cache
+        cosines = np.where(positions < 0, -np.inf, cosines.round(_DIGITS))
         order = np.lexsort((positions, -cosines), axis=1)[:, :k]
         return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
@@ -140,7 +134,7 @@ class Rows:
         return np.bincount(self.label_numbers, minlength=len(self.labels))
 
 
-def _top(near: npt.NDArray[np.float32], n_wanted: int) -> Positions:
+def _top(near: npt.NDArray[np.floating[Any]], n_wanted: int) -> Positions:
     """Return the columns of the n_wanted largest values of each row, in no order."""
     if near.shape[1] <= n_wanted:
         return np.broadcast_to(np.arange(near.shape[1]), near.shape)

@@ -74,5 +74,5 @@ def _digest(rows: Rows) -> str:
     content = hashlib.sha256()
     content.update(json.dumps([rows.ids, rows.labels]).encode())
     content.update(rows.label_numbers.tobytes())
-    content.update(memoryview(rows.vectors).cast("B"))
+    content.update(rows.vectors.data.cast("B"))
     return content.hexdigest()

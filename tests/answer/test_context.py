@@ -10,9 +10,9 @@ from rag_lab.testing import ScriptedChat
 COUNTER = ScriptedChat([])
 
 
-def assemble(parent_ids, max_tokens, final_k=9):
+def assemble(parent_ids, max_tokens, final_k=9, max_bytes=0):
     trace = Trace(Question("q", "?"), ranked=tuple(hits(*parent_ids)))
-    (outcome,) = Assemble(Corpus(), COUNTER, final_k, max_tokens).run([trace])
+    (outcome,) = Assemble(Corpus(), COUNTER, final_k, max_tokens, max_bytes).run([trace])
     return outcome
 
 
@@ -23,6 +23,20 @@ def test_the_budget_is_never_exceeded_and_the_order_is_kept(parent_ids, final_k,
     assert [passage.number for passage in passages] == list(range(1, len(passages) + 1))
     found = [passage.parent_id for passage in passages]
     assert found == [parent_id for parent_id in parent_ids[:final_k] if parent_id in found]
+
+
+@given(st.permutations(list(TEXTS)), st.integers(1, 600), st.integers(1, 3000))
+def test_neither_of_two_budgets_is_exceeded(parent_ids, max_tokens, max_bytes):
+    passages = assemble(parent_ids, max_tokens, max_bytes=max_bytes).updates["passages"]
+    text = render_passages(passages)
+    assert not passages or (COUNTER.count_tokens(text) <= max_tokens and len(text.encode()) <= max_bytes)
+
+
+def test_bytes_are_those_of_utf_8_and_the_reason_names_both_budgets():
+    (passage,) = assemble(["press#p1"], 10_000, max_bytes=200).updates["passages"]
+    assert passage.text == TEXTS["press#p1"]
+    outcome = assemble(["press#p1", "oven#p2"], 10_000, max_bytes=60)
+    assert outcome.reason == "2 of 2 passages did not fit 10000 tokens and 60 bytes"
 
 
 @given(st.integers(1, 600))

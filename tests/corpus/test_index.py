@@ -2,21 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.vectorstores import InMemoryVectorStore
 
-from rag_lab.config import CorpusConfig
+from rag_lab.access import access_label
+from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus import build
 from rag_lab.corpus import index as index_room
+from rag_lab.corpus.evidence import locate_all
 from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.index import CorpusIndex, locate_all, open_index
+from rag_lab.corpus.index import CorpusIndex, open_index
 from rag_lab.corpus.split import split
 from rag_lab.errors import DatasetError
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.records import Evidence, Question
+from rag_lab.stores.langchain import GivenVectors, LangChainStore
+from rag_lab.stores.names import STORE_NAMES, STORES
 
 CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
 
@@ -41,7 +47,7 @@ def test_the_nearest_parents_come_first_and_once(corpus: Path, home: Path, embed
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert index.child(hits[0].chunk_id).parent_id == hits[0].parent_id
     assert "275 bar" in index.parent(hits[0].parent_id).text
-    assert hits[0].scores == {}
+    assert hits[0].scores == {"dense": hits[0].score}
 
 
 def brute_force(corpus: Path, embedder: Any, queries: Sequence[str], k: int) -> list[list[tuple[str, float]]]:
@@ -195,3 +201,35 @@ def test_evidence_is_located_and_what_is_missing_is_reported(corpus: Path, home:
         f"{corpus}/canteen.txt: evidence of question 'q3': the quote 'serves steak' does not stand on the file; "
         "correct the quote or the page.",
     ]
+
+
+def test_every_store_finds_the_same_parents(corpus: Path, home: Path, embedder: Any) -> None:
+    fill(corpus)
+    queries = embedder.embed_queries(["torque of machine 3", "bolt M7 of part 7", "relief valve"])
+    indexes = [
+        open_index(corpus, CONFIG, embedder, home=home, store=StoreConfig(name=name))
+        for name in STORE_NAMES
+        if find_spec(STORES[name].module)
+    ]
+    assert len({index.digest for index in indexes}) == len(indexes)
+    expected = indexes[0].search(queries, 5)
+    assert all(index.search(queries, 5) == expected for index in indexes)
+
+
+def test_a_store_of_the_users_own_is_searched_in_place_of_the_index(corpus: Path, home: Path, embedder: Any) -> None:
+    fill(corpus)
+    index = open_index(corpus, CONFIG, embedder, home=home)
+    queries = embedder.embed_queries(["torque of machine 3"])
+    mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(GivenVectors(index.vector_store)))
+    other = index.searched_in(mine, "mine")
+    assert other.search(queries, 4) == index.search(queries, 4)
+    assert other.digest != index.digest, "or remembered hits of one would stand for those of the other"
+    assert other.problems == index.problems
+
+
+def test_only_labels_that_are_allowed_are_searched(corpus: Path, home: Path, embedder: Any) -> None:
+    index = open_index(corpus, CONFIG, embedder, home=home)
+    queries = embedder.embed_queries(["oil"])
+    assert index.labels == {access_label("", ())}
+    assert index.search(queries, 3, index.labels) == index.search(queries, 3)
+    assert index.search(queries, 3, frozenset()) == [[]]

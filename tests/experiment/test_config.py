@@ -103,3 +103,41 @@ def test_the_assistant_says_every_key_so_that_it_teaches_and_is_the_default():
 )
 def test_every_preset_is_a_pipeline(path):
     assert PipelineConfig.load(path)
+
+
+def listed(path, variants, **changes):
+    return write(path, **({"design": "list", "factors": {}, "variants": variants} | changes))
+
+
+def test_variants_are_presets_files_and_changes_of_the_base(tmp_path):
+    (tmp_path / "small.yaml").write_text("rerank: {final_k: 2}")
+    variants = {"a": "assistant", "b": "small.yaml", "c": {"retrieval.mode": "rrf"}}
+    config = ExperimentConfig.load(listed(tmp_path / "e.yaml", variants, base={"seed": 4}))
+    assert config.variants["a"] == PipelineConfig()
+    assert config.variants["b"].rerank.final_k == 2
+    assert config.variants["c"] == PipelineConfig().override({"seed": 4, "retrieval.mode": "rrf"})
+    (tmp_path / "again.yaml").write_text(config.to_yaml())
+    assert ExperimentConfig.load(tmp_path / "again.yaml") == config
+
+
+@pytest.mark.parametrize(
+    ("variants", "changes", "said"),
+    [
+        ({"a": "asistant", "b": {"retrieval.mood": 1}}, {}, "variants.a: .*did you mean 'assistant'"),
+        ({"a": "assistant", "b": {"retrieval.mood": 1}}, {}, "variants.b: .*did you mean 'retrieval.mode'"),
+        ({"a": "no.yaml"}, {}, "variants.a: .*no.yaml"),
+        ({"../a": "assistant"}, {}, "variants: .*not ../a"),
+        ({}, {}, "design: list runs"),
+        ({"a": "assistant"}, {"factors": GOOD["factors"]}, "takes no factors"),
+        ({"a": "assistant"}, {"design": "grid"}, "variants: run by design list, got grid"),
+        (["assistant"], {}, "variants"),
+    ],
+)
+def test_a_faulty_list_is_named(tmp_path, variants, changes, said):
+    with pytest.raises(ExperimentError, match=said):
+        ExperimentConfig.load(listed(tmp_path / "e.yaml", variants, **changes))
+
+
+@pytest.mark.parametrize("path", sorted(checkout_file("experiments").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_experiment_is_one(path):
+    assert ExperimentConfig.load(path)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import MAX_VARIANTS, expand
+from rag_lab.experiment.design import MAX_VARIANTS, expand, expand_list
 from rag_lab.experiment.problems import ExperimentError
 
 FACTORS = {
@@ -113,3 +113,18 @@ def test_a_value_may_depend_on_the_other_factors():
 def test_a_design_without_end_is_refused_quickly():
     with pytest.raises(ExperimentError, match=str(MAX_VARIANTS)):
         expand(PipelineConfig(), {"rerank.final_k": range(1, 90), "seed": range(10_000)}, "grid")
+
+
+def test_a_list_runs_each_pipeline_under_its_name_the_first_as_baseline():
+    plain = PipelineConfig().override({"query.rewrite": "none"})
+    pipelines = {"plain": plain, "words": plain.override({"retrieval.mode": "bm25"}), "again": plain}
+    expansion = expand_list(pipelines)
+    assert [v.variant_id for v in expansion.variants] == ["plain", "words"]
+    assert expansion.baseline.config == plain
+    assert expansion.variants[1].changes == {"retrieval.mode": "bm25"}
+    assert expansion.notices == ("again is the same pipeline as plain and is run once.",)
+
+
+def test_an_empty_list_is_refused():
+    with pytest.raises(ExperimentError, match="at least one"):
+        expand_list({})

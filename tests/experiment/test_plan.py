@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from rag_lab.experiment.plan import choose_questions, plan
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.records import QUERY_CLASSES, Question
+from rag_lab.stores.names import STORES
 
 
 @pytest.fixture
@@ -63,6 +66,12 @@ def test_models_of_every_variant_are_checked_but_not_those_that_no_variant_uses(
     gemini, nobody = error.value.problems
     assert "GOOGLE_API_KEY" in gemini
     assert "'nobody'" in nobody
+
+
+def test_a_store_that_is_not_installed_is_said_before_anything_runs(experiment, monkeypatch):
+    monkeypatch.setitem(STORES, "faiss", replace(STORES["faiss"], module="nobodys_faiss"))
+    with pytest.raises(ExperimentError, match=r"store.name \(faiss\): .*pip install 'rag_lab\[stores\]'"):
+        plan(experiment(factors={"store.name": ["chroma", "faiss"]}))
 
 
 def test_a_judge_is_checked_like_any_other_model(experiment):

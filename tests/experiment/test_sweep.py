@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import nbformat
 import pytest
@@ -167,7 +168,11 @@ def test_ctrl_c_ends_the_sweep_and_says_how_to_go_on(tmp_path):
     with loopback_chat(delay_s=1.0) as chat:
         path = write_experiment(tmp_path, chat, limits={})
         command = [*COMMAND, "sweep", str(path), "--out", str(tmp_path / "run")]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # A shell that runs the tests in the background hands on that Ctrl-C is ignored.
+        listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen
+        )
         while not chat.prompts and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

@@ -33,7 +33,7 @@ def test_widgets_offer_what_the_fields_allow() -> None:
     assert "cross_encoder" in panel.widgets["rerank.name"].options
     panel.widgets["rerank.final_k"].value = 1000  # the field allows 100
     assert panel.config.rerank.final_k == 100
-    assert "parents from the search by question" in panel.widgets["retrieval.base_k"].tooltip
+    assert "results of each search by question" in panel.widgets["retrieval.base_k"].tooltip
 
 
 def test_classes_are_greyed_out_unless_hyde_asks_for_them() -> None:

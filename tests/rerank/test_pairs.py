@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from doubles import TEXTS, Corpus, hits
@@ -53,6 +54,14 @@ def test_the_joint_score_sums_both_scaled_to_the_unit_interval():
     dense = {"press": 1.0, "oven": (1 / 2 - 1 / 3) / (1 - 1 / 3), "log": 0.0}
     expected = {"press": 0.0 + 2 * dense["press"], "oven": 1.0 + 2 * dense["oven"], "log": 0.5 + 2 * dense["log"]}
     assert {re.split("[.#]", hit.source)[0]: hit.score for hit in ranked} == pytest.approx(expected)
+
+
+def test_where_a_candidate_has_no_cosine_the_merged_scores_stand_beside_the_scorer():
+    mixed = (CANDIDATES[0], *hits("oven#p1", "log#0-50", step="bm25"))
+    mixed = tuple(replace(hit, score=score) for hit, score in zip(mixed, (0.2, 0.9, 0.1), strict=True))
+    stage = PairRerank("cross_encoder", Fixed(press=0.0, oven=0.0, log=0.0), Corpus(), 3, "parent", 1.0)
+    (outcome,) = stage.run([Trace(Question("q", "?"), search_query="trips?", candidates=mixed)])
+    assert [hit.parent_id for hit in outcome.updates["ranked"]] == ["oven#p1", "press#p1", "log#0-50"]
 
 
 def test_only_what_is_kept_is_kept():

@@ -1,0 +1,58 @@
+"""The stages of retrieval that a configuration asks for."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.index import CorpusIndex
+from rag_lab.models.base import Embedder
+from rag_lab.off import Off
+from rag_lab.retrieval.choices import SearchName
+from rag_lab.retrieval.combine import Combine
+from rag_lab.retrieval.search import Field, Search
+from rag_lab.retrieval.searcher import DenseSearcher, SparseSearcher
+from rag_lab.retrieval.select import Select
+from rag_lab.stage import Stage
+
+_FIELDS: dict[SearchName, Field] = {"dense": "dense_hits", "bm25": "bm25_hits", "tfidf": "tfidf_hits"}
+
+
+def searches(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> tuple[Stage, ...]:
+    """Return the searches by question, those that the mode does not make switched off, and what combines them."""
+    retrieval = config.retrieval
+    normalization = "reciprocal_rank" if retrieval.mode == "rrf" else retrieval.normalization
+    combine = Combine(retrieval.weights, normalization, retrieval.rrf_constant, retrieval.base_k)
+    return (*(_search(name, config, index, embedder) for name in get_args(SearchName)), combine)
+
+
+def hyde_search(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
+    """Return the search by hypothetical document."""
+    if config.query.hyde == "none":
+        return Off("retrieve_hyde")
+    return Search(_dense(config, index, embedder, "hypothetical"), index, config.retrieval.hyde_k, "hyde_hits")
+
+
+def selection(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
+    """Return what cuts and diversifies the ranked hits."""
+    select = config.select
+    if not select.is_on:
+        return Off("select")
+    return Select(index, embedder, select.cut, select.diversity, select.mmr_trade_off, keep=2 * config.rerank.final_k)
+
+
+def _search(name: SearchName, config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
+    retrieval = config.retrieval
+    if name not in retrieval.weights:
+        return Off(f"search_{name}")
+    if name == "dense":
+        return Search(_dense(config, index, embedder, "question"), index, retrieval.base_k, _FIELDS[name])
+    return Search(
+        SparseSearcher(index, name, retrieval.analyzer, retrieval.level), index, retrieval.base_k, _FIELDS[name]
+    )
+
+
+def _dense(
+    config: PipelineConfig, index: CorpusIndex, embedder: Embedder, by: Literal["question", "hypothetical"]
+) -> DenseSearcher:
+    return DenseSearcher(index, embedder, config.retrieval.level, config.retrieval.min_similarity, by)

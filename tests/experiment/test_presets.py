@@ -1,0 +1,65 @@
+"""Every preset answers questions: the real pipeline over real files, with models that follow a script."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from small_dataset import write_dataset
+
+import rag_lab.pipeline
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.index import open_index
+from rag_lab.data.dataset import Dataset
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.experiment.checkout import checkout_file
+from rag_lab.memory import Memory
+from rag_lab.pipeline import Pipeline
+from rag_lab.testing import HashEmbedder, ScriptedChat
+
+PRESETS = sorted(checkout_file("experiments/presets").glob("*.yaml"))
+
+
+def reply(request):
+    """Answer anything that is asked; a rewrite is the question itself."""
+    asked = request.messages[-1].content.rpartition("Question: ")[2]
+    return json.dumps({"class": "fuzzy", "rewritten": asked, "hyde": True, "answer": "Yes.", "citations": [1]})
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    chat = ScriptedChat(reply, context_tokens=10**6)
+    monkeypatch.setattr(rag_lab.pipeline.registry, "chat_model", lambda spec: chat)
+
+    def run(config, questions=None):
+        dataset = Dataset.load(write_dataset(tmp_path))
+        home = tmp_path / "home"
+        index = open_index(dataset.corpus_dir, config.corpus, HashEmbedder(), home=home, store=config.store)
+        pipeline = Pipeline(config, index, HashEmbedder(), Memory(home / "stages.sqlite"))
+        return pipeline.run(pipeline.locate(questions or dataset.questions)[0])
+
+    return run
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=[path.stem for path in PRESETS])
+def test_it_finds_and_answers(run, path):
+    traces = run(PipelineConfig.load(path).override({"retrieval.min_similarity": -1}))  # hashed words are far apart
+    assert [trace.failure for trace in traces] == [None] * 4
+    assert [trace.ranked[0].source for trace in traces[:3]] == ["press.md", "oven.txt", "canteen.txt"]
+    assert all(trace.answer and trace.answer.text == "Yes." for trace in traces)
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=[path.stem for path in PRESETS])
+def test_it_begins_by_saying_what_it_is(path):
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("# ")
+
+
+def test_where_a_threshold_leaves_nothing_retrieval_scores_zero_and_the_reader_does_without(run, tmp_path):
+    config = PipelineConfig.load(checkout_file("experiments/presets/homer.yaml"))
+    (asked,) = [q for q in Dataset.load(write_dataset(tmp_path)).questions if q.question_id == "q1"]
+    asked = replace(asked, text="Zebra quagga xylophone?")
+    (trace,) = run(config, [asked])
+    assert (trace.failure, trace.candidates, trace.passages) == (None, (), ())
+    assert "nothing was found" in [record.reason for record in trace.stages]
+    (score,) = evaluate([trace], ["retrieval.ndcg@10"])
+    assert (score.status, score.value) == ("scored", 0.0)

@@ -1,0 +1,154 @@
+"""Nothing that an asker may not see stands anywhere in a trace, whatever the pipeline and the rights are.
+
+The real pipeline runs over real files; the models are scripted so that they would repeat whatever they are shown.
+"""
+
+import json
+import re
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rag_lab.pipeline
+from rag_lab.access import may_see
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.index import open_index
+from rag_lab.memory import Memory
+from rag_lab.notebook.display import trace_html
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Evidence, Question
+from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
+from rag_lab.trace_file import trace_to_dict
+
+N_FILES = 5
+BASE = {
+    "corpus.chunk_size": 60,
+    "corpus.chunk_overlap": 10,
+    "corpus.parent_size": 200,
+    "store.name": "exact",
+    "retrieval.base_k": 100,
+    "retrieval.hyde_k": 100,
+    "rerank.input_limit": 100,
+    "rerank.final_k": 100,
+    "models.generation": "openai:scripted",
+}
+
+namespaces = st.sampled_from(["", "north", "south"])
+groups = st.lists(st.sampled_from(["staff", "audit"]), unique=True, max_size=2).map(tuple)
+owners = st.lists(st.tuples(namespaces, groups), min_size=N_FILES, max_size=N_FILES)
+askers = st.tuples(st.none() | groups, st.none() | namespaces)
+configs = st.fixed_dictionaries(
+    {
+        "retrieval.mode": st.sampled_from(["dense", "bm25", "tfidf", "hybrid", "multi", "rrf"]),
+        "retrieval.level": st.sampled_from(["child", "parent", "document"]),
+        "corpus.parents": st.sampled_from(["page", "neighbours", "none"]),
+        "query.hyde": st.sampled_from(["none", "always", "classified"]),
+        "query.phrasings": st.sampled_from([0, 2]),
+        "rerank.name": st.sampled_from(["none", "cross_encoder"]),
+        "select.cut": st.sampled_from(["none", "knee"]),
+        "select.diversity": st.sampled_from(["none", "mmr"]),
+    }
+)
+
+
+def name_of(number):
+    return f"file{number}name.txt"
+
+
+def mark_of(number):
+    return f"marker{number}end"
+
+
+def write_corpus(folder, owned):
+    """Files that differ in a mark, in the middle of words that every question finds."""
+    (folder / "corpus").mkdir(parents=True)
+    rules = []
+    for number, (namespace, permissions) in enumerate(owned):
+        text = "\n".join(f"The press runs at {line} bar, says {mark_of(number)} of the oven." for line in range(6))
+        (folder / "corpus" / name_of(number)).write_text(text)
+        rule = {"namespace": namespace} if namespace else {}
+        rule |= {"permissions": list(permissions)} if permissions else {}
+        if rule:
+            rules.append({"files": name_of(number), **rule})
+    if rules:
+        (folder / "attributes.yaml").write_text(yaml.safe_dump(rules))
+    return folder / "corpus"
+
+
+def parrot(request):
+    """Say everything that was shown, in whatever shape was asked for."""
+    shown = " ".join(message.content for message in request.messages[1:])
+    return json.dumps(
+        {
+            "class": "fuzzy", "rewritten": "press bar oven", "hyde": True, "phrasings": ["oven press", "bar of press"],
+            "answer": shown, "citations": list(range(1, 30)),
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture
+def models(monkeypatch):
+    monkeypatch.setattr(
+        rag_lab.pipeline.registry, "chat_model", lambda spec: ScriptedChat(parrot, context_tokens=10**6)
+    )
+    monkeypatch.setattr(rag_lab.pipeline.registry, "cross_encoder", lambda spec: OverlapScorer())
+
+
+def run(folder, owned, config, question):
+    home = folder / "home"
+    index = open_index(write_corpus(folder, owned), config.corpus, HashEmbedder(), home=home, store=config.store)
+    pipeline = Pipeline(config, index, HashEmbedder(), Memory(home / "stages.sqlite"))
+    located, _ = pipeline.locate([question])
+    return pipeline.run(located)[0]
+
+
+def ask(may_see=None, namespace=None):
+    evidence = tuple(Evidence(name_of(n), quote=f"says {mark_of(n)}") for n in range(N_FILES))
+    return Question("q", "At how many bar does the press run?", ("2",), evidence=evidence, may_see=may_see,
+                    namespace=namespace)  # fmt: skip
+
+
+@given(owners, askers, configs)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_no_field_of_a_trace_holds_what_the_asker_may_not_see(models, tmp_path_factory, owned, asker, changes):
+    question = ask(*asker)
+    config = PipelineConfig().override(BASE | changes | {"answer.context_tokens": 100_000})
+    trace = run(tmp_path_factory.mktemp("access"), owned, config, question)
+    assert trace.failure is None
+    everything = json.dumps(trace_to_dict(trace)) + trace_html(trace)
+    visible = {number for number, attributes in enumerate(owned) if may_see(question, *attributes)}
+    for pattern in (r"marker(\d)end", r"file(\d)name"):
+        assert {int(number) for number in re.findall(pattern, everything)} <= visible
+    assert {hit.source for hit in trace.base_hits} == {name_of(number) for number in visible}
+    if changes["select.cut"] == "none":
+        assert {passage.source for passage in trace.passages} == {name_of(number) for number in visible}
+
+
+def test_the_marks_would_show(models, tmp_path):
+    config = PipelineConfig().override(BASE | {"answer.context_tokens": 100_000})
+    trace = run(tmp_path, [("", ())] * N_FILES, config, ask())
+    assert set(re.findall(r"marker(\d)end", trace.answer.text)) == set("01234")
+    assert len(trace.question.evidence) == N_FILES
+
+
+def test_rights_are_part_of_what_is_remembered(models, tmp_path):
+    """The same question by another asker is not answered from the memory of the first."""
+    config = PipelineConfig().override(BASE)
+    corpus = write_corpus(tmp_path, [("", ("staff",)), *[("", ())] * (N_FILES - 1)])
+    index = open_index(corpus, config.corpus, HashEmbedder(), home=tmp_path / "home", store=config.store)
+    pipeline = Pipeline(config, index, HashEmbedder(), Memory(tmp_path / "home" / "stages.sqlite"))
+    found = [{hit.source for hit in pipeline.run([ask(held)])[0].base_hits} for held in (None, (), ("staff",))]
+    assert name_of(0) in found[0] and name_of(0) not in found[1] and found[2] == found[0]
+
+
+def test_one_question_can_be_asked_with_rights(models, tmp_path):
+    config = PipelineConfig().override(BASE)
+    corpus = write_corpus(tmp_path, [("north", ()), ("north", ("staff",)), *[("", ())] * (N_FILES - 2)])
+    index = open_index(corpus, config.corpus, HashEmbedder(), home=tmp_path / "home", store=config.store)
+    pipeline = Pipeline(config, index, HashEmbedder())
+    text = "At how many bar does the press run?"
+    assert {hit.source for hit in pipeline.ask(text, (), "north").base_hits} == {name_of(0)}
+    assert {hit.source for hit in pipeline.ask(text, ("staff",), "north").base_hits} == {name_of(0), name_of(1)}
+    assert pipeline.ask(text, namespace="nowhere").base_hits == ()
