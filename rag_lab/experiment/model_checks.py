@@ -55,7 +55,7 @@ def model_problem(role: str, text: str) -> str:
         provider = providers_of(kind)[spec.provider]
         found = _missing(provider, spec)
         if role == "vision" and not provider.sees_images:
-            seeing = ", ".join(name for name, other in providers_of(kind).items() if other.sees_images)
+            seeing = ", ".join(sorted(name for name, other in providers_of(kind).items() if other.sees_images))
             found = f"the provider {spec.provider} shows no images to a model; allowed are {seeing}."
         if not found and not provider.env:
             find(spec.name)
