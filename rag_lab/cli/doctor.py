@@ -29,8 +29,8 @@ def doctor() -> None:
     for info in providers():
         typer.echo(f"  {info.title:<38} {info.check() or 'ready'}")
     typer.echo("Stores")
-    for name in STORE_NAMES:
-        typer.echo(f"  {name:<38} {missing_package(STORES[name].module, 'rag_lab[stores]') or 'ready'}")
+    for store in STORE_NAMES:
+        typer.echo(f"  {store:<38} {missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
     typer.echo("Keys")
     for name in sorted({name for provider in PROVIDERS for name in provider.env}):
         typer.echo(f"  {name:<38} {'set' if os.environ.get(name) else 'not set'}")

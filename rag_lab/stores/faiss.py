@@ -29,8 +29,7 @@ class FaissStore(EngineStore):
     exact: ClassVar[bool] = False
 
     def _fill(self) -> None:
-        import faiss
-
+        faiss = _library()
         graph = faiss.IndexHNSWFlat(self.rows.vectors.shape[1], _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _EF_CONSTRUCTION
         n_threads = faiss.omp_get_max_threads()
@@ -42,25 +41,26 @@ class FaissStore(EngineStore):
         faiss.write_index(graph, str(self.path / _GRAPH))
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
-        import faiss
-
         n_allowed = self.rows.count(numbers)
         if numbers is not None and n_allowed <= _FEW_ROWS:
             return self.rows.scan(queries, n_wanted, numbers)
         width = max(_EF_SEARCH, n_wanted) * len(self.rows) // n_allowed
-        settings = faiss.SearchParametersHNSW(efSearch=width, sel=self._selector(numbers))
+        settings = _library().SearchParametersHNSW(efSearch=width, sel=self._selector(numbers))
         cosines, rows = self._graph.search(np.ascontiguousarray(queries), n_wanted, params=settings)
         return rows, cosines.astype(np.float64)
 
     def _selector(self, numbers: Numbers | None) -> Any:
-        import faiss
-
         if numbers is None:
             return None
-        return faiss.IDSelectorBitmap(np.packbits(self.rows.mask(numbers), bitorder="little"))
+        return _library().IDSelectorBitmap(np.packbits(self.rows.mask(numbers), bitorder="little"))
 
     @cached_property
     def _graph(self) -> Any:
-        import faiss
+        return _library().read_index(str(self.path / _GRAPH))
 
-        return faiss.read_index(str(self.path / _GRAPH))
+
+def _library() -> Any:
+    """Return the module, untyped: its stubs lack what its compiled part adds."""
+    import faiss
+
+    return faiss
