@@ -60,9 +60,11 @@ def _write(path: Path, text: str) -> None:
 
 @app.command("import")
 def import_(
-    source: Annotated[Path, typer.Argument(help="A BEIR folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")],
+    source: Annotated[
+        Path, typer.Argument(help="A BEIR or TREC folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")
+    ],
     target: Annotated[Path, typer.Argument(help="The dataset's new folder, such as datasets/my_data.")],
-    format: Annotated[str | None, typer.Option(help="beir, squad or table; guessed where left out.")] = None,
+    format: Annotated[str | None, typer.Option(help="beir, squad, table or trec; guessed where left out.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the dataset that is there.")] = False,
     split: Annotated[str | None, typer.Option(help="Which judgements of a BEIR folder: test, dev or train.")] = None,
 ) -> None:

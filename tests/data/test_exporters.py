@@ -55,6 +55,28 @@ def test_trec(dataset: Dataset, tmp_path: Path) -> None:
     assert {json.loads(line)["docno"] for line in lines} == set(DOCUMENTS)
 
 
+def test_trec_and_back(dataset: Dataset, tmp_path: Path) -> None:
+    again, problems = back(dataset, "trec", tmp_path, "trec")
+    assert problems == []
+    assert [(q.question_id, q.text, q.answerable, len(q.evidence)) for q in again.questions] == [
+        (q.question_id, q.text, q.answerable, len(q.evidence)) for q in dataset.questions
+    ]
+    assert "290 bar" in (again.corpus_dir / again.questions[0].evidence[0].source).read_text()
+
+
+def test_bad_documents_and_judgements_of_trec_are_named(dataset: Dataset, tmp_path: Path) -> None:
+    folder = tmp_path / "trec"
+    export_dataset(dataset, "trec", folder)
+    with (folder / "documents.jsonl").open("a") as file:
+        file.write('{"docno": "press.md", "text": "twice"}\n{"docno": "blank", "text": " "}\nno JSON\n')
+    with (folder / "qrels.txt").open("a") as file:
+        file.write("q1 0 gone.txt 1\nq2 0 canteen.txt 0\n")
+    again, problems = import_dataset(None, folder, tmp_path / "back")
+    assert len(again.questions) == 4
+    said = ["'press.md' was used before", "'blank' has no text", "not JSON", "'gone.txt', relevant to 'q1'"]
+    assert all(words in str(problem) for words, problem in zip(said, problems, strict=True))
+
+
 def test_nothing_is_overwritten_and_the_format_must_be_known(dataset: Dataset, tmp_path: Path) -> None:
     for format in EXPORTERS:
         with pytest.raises(DatasetError, match="never overwritten"):

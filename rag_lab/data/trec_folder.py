@@ -1,0 +1,72 @@
+"""A folder with TREC's topics.txt and qrels.txt and documents.jsonl (`docno`, `text`), as the exporter writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_lab.data.draft import Draft, as_loaded
+from rag_lab.data.file_names import FileNames
+from rag_lab.data.trec import read_qrels, read_topics
+from rag_lab.data.validation import Text, describe
+from rag_lab.errors import DatasetError
+from rag_lab.records import Evidence, Problem, Question
+
+TOPICS, QRELS, DOCUMENTS = "topics.txt", "qrels.txt", "documents.jsonl"
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    docno: Text = Field(min_length=1)
+    text: Text
+
+
+def read_trec(source: Path) -> Draft:
+    """Read the folder `source`; a bad document is a problem and the rest is used.
+
+    Topics that no document is relevant to become unanswerable questions.
+
+    Raises:
+        DatasetError: if one of the three files cannot be read.
+    """
+    draft = Draft()
+    sources = _add_documents(draft, source / DOCUMENTS)
+    qrels = read_qrels(source / QRELS)
+    for topic, text in read_topics(source / TOPICS).items():
+        judged = [name for name, grade in qrels.get(topic, {}).items() if grade > 0]
+        missing = [name for name in judged if name not in sources]
+        draft.problems += [
+            Problem(str(source / QRELS), f"{name!r}, relevant to {topic!r}, is no document; left out.")
+            for name in missing
+        ]
+        evidence = tuple(Evidence(sources[name]) for name in judged if name in sources)
+        if not judged or evidence:
+            draft.questions.append(Question(topic, text, answerable=bool(judged), evidence=evidence))
+    return draft
+
+
+def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
+    """Add every document to `draft` and return the source of each by its number."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; it holds a document a line.") from None
+    names = FileNames()
+    sources: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            document = _Document.model_validate_json(line)
+        except ValidationError as error:
+            draft.problems.append(Problem(str(path), f"{describe(error)}; the line was left out.", number))
+            continue
+        if document.docno in sources or not (text := as_loaded(document.text)).strip():
+            reason = "was used before" if document.docno in sources else "has no text"
+            draft.problems.append(Problem(str(path), f"the document {document.docno!r} {reason}; left out.", number))
+            continue
+        sources[document.docno] = f"{names.name(document.docno, default='document')}.txt"
+        draft.documents[sources[document.docno]] = text
+    return sources
