@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,6 +15,7 @@ import pandas as pd
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.run_folder import CONFIG_FILE
 from rag_lab.report.sections import baseline_values
+from rag_lab.statistics.corrections import corrected
 from rag_lab.statistics.factors import factor_values
 from rag_lab.statistics.learned_routing import LearnedRouting, learn_class_to_hyde
 from rag_lab.statistics.routing import ARMS, by_class, confusion, mistake_cost, oracle, routing_table
@@ -36,6 +37,7 @@ class RoutingStudy:
     by_class, ceiling, confusion, mistakes: see `statistics.routing`; `confusion` is None without labels or predictions,
         `mistakes` without a classified arm as well.
     learned: a rule, with its gain on questions that it was not learned on; None where no question has a class.
+    p_gain: p-value of that gain over the better of no HyDE and HyDE for all, corrected over the studies of the run.
     yaml: the pipeline of the study with the learned rule; `file_name` is what the report calls it.
     """
 
@@ -49,6 +51,7 @@ class RoutingStudy:
     mistakes: pd.DataFrame | None = field(repr=False)
     learned: LearnedRouting | None = field(repr=False)
     yaml: str = field(repr=False)
+    p_gain: float | None = None
 
     @property
     def file_name(self) -> str:
@@ -72,7 +75,10 @@ def routing_studies(comparison: Comparison) -> tuple[RoutingStudy, ...]:
     found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
     baseline = tuple((name, level) for name, level in values[run.baseline].items() if name not in (HYDE, RULE))
     ordered = sorted(found, key=lambda others: others != baseline)
-    return tuple(_study(comparison, metric, _where(others, ordered), found[others]) for others in ordered)
+    studies = [_study(comparison, metric, _where(others, ordered), found[others]) for others in ordered]
+    p_values = [study.learned.gains["best_arm"].p_value if study.learned else None for study in studies]
+    adjusted = corrected(p_values, comparison.correction)
+    return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
 
 
 def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, str], ...]]) -> str:

@@ -8,6 +8,7 @@ from rag_lab.report.numbers import number, p_value, plain, short_verdict, signed
 from rag_lab.report.routing import RoutingStudy
 from rag_lab.report.tables import Table
 from rag_lab.statistics.routing import ALL
+from rag_lab.statistics.verdict import ALPHA
 
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 _CLASS_HEADER = (
@@ -23,9 +24,10 @@ def conclusion(study: RoutingStudy) -> str:
         return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
     gain = study.learned.gains["best_arm"]
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
-    pays = gain.low is not None and gain.low > 0
-    costs = gain.high is not None and gain.high < 0
-    end = "it pays" if pays else "it costs" if costs else "the data cannot tell that it pays"
+    reliable = study.p_gain is not None and study.p_gain < ALPHA
+    pays = reliable and gain.low is not None and gain.low > 0
+    costs = reliable and gain.high is not None and gain.high < 0
+    end = "it pays" if pays else "it costs" if costs else "the data cannot tell whether it pays"
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
         f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
