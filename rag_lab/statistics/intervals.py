@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
 from rag_lab.statistics.randomization import N_PERMUTATIONS, sign_flip_p_values
 from rag_lab.statistics.units import Units, units
 
 TIE = 1e-12  # differences smaller than this are rounding
+FEW_CLUSTERS = 10
 
 Floats = npt.NDArray[np.float64]
 Sample = Sequence[float] | Floats
@@ -75,7 +77,7 @@ def mean_intervals(
     """Return `mean_interval` of each sample, in order; all samples share their resamples.
 
     With clusters the interval is the expanded percentile interval: there are few units then, and BCa does not allow for
-    that (it covered 92% of 95% with 13 clusters, `benchmarks/calibration.py`).
+    that (it covered 92% of 95% with 13 clusters, `benchmarks/calibration.py`). Below 10 clusters it is Student's.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
     distinct = _distinct(columns, confidence)
@@ -102,7 +104,8 @@ def paired_differences(
 ) -> list[PairedDifference]:
     """Return `paired_difference` of each pair of samples, in order; all pairs share their resamples and flips.
 
-    The interval is the expanded percentile interval (see `bootstrap.expanded_percentile_bounds`).
+    The interval is the expanded percentile interval (see `bootstrap.expanded_percentile_bounds`); with fewer than 10
+    clusters Student's.
     """
     values = [_difference(a, b) for a, b in pairs]
     columns = [units(column, None if clusters is None else clusters[i]) for i, column in enumerate(values)]
@@ -169,7 +172,19 @@ def _percentile(columns: list[Units], confidence: float, seed: int) -> list[tupl
     if not columns:
         return []
     low, high = expanded_percentile_bounds(columns, confidence, seed)
-    return [(*ends, True) for ends in zip(low.tolist(), high.tolist(), strict=True)]
+    ends = zip(columns, low.tolist(), high.tolist(), strict=True)
+    return [(*(_student(c, confidence) if _has_few_clusters(c) else (least, most)), True) for c, least, most in ends]
+
+
+def _has_few_clusters(column: Units) -> bool:
+    """Tell whether there are clusters, and too few to resample: most resamples would be made of one or two of them."""
+    return len(column.sums) < FEW_CLUSTERS and column.n > len(column.sums)
+
+
+def _student(column: Units, confidence: float) -> tuple[float, float]:
+    """Return Student's interval with (clusters - 1) degrees of freedom (Cameron, Gelbach and Miller 2008, section IV)."""
+    reach = float(stdtrit(len(column.sums) - 1, (1 + confidence) / 2)) * (column.standard_error or 0.0)
+    return column.mean - reach, column.mean + reach
 
 
 def _difference(a: Sample, b: Sample) -> Floats:

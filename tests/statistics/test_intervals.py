@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import ttest_rel
 
 from rag_lab.statistics.intervals import (
@@ -141,3 +142,22 @@ def _columns(values: list[tuple[float, float]]) -> tuple[list[float], list[float
 
 def _negative(value: float | None) -> float | None:
     return None if value is None else -value
+
+
+def test_few_clusters_have_students_interval_of_the_cluster_robust_error():
+    random = np.random.default_rng(0)
+    clusters = [name for name in "abcd" for _ in range(5)]
+    a, b = random.random(20), random.random(20)
+    found = paired_differences([(a, b)], clusters=[clusters])[0]
+    means = (a - b).reshape(4, 5).mean(axis=1)  # of equal size, so the robust error is that of the cluster means
+    low, high = stats.t.interval(0.95, 3, loc=means.mean(), scale=stats.sem(means))
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_intervals_of_four_clusters_cover():
+    random = np.random.default_rng(1)
+    clusters = [[name for name in "abcd" for _ in range(5)]] * 400
+    shifts = np.repeat(random.normal(size=(400, 4)), 5, axis=1) + random.normal(size=(400, 20))
+    found = mean_intervals(list(shifts), clusters=clusters)
+    covered = np.mean([one.low <= 0 <= one.high for one in found])
+    assert 0.92 <= covered <= 0.98  # 0.95, plus or minus 3 standard errors
