@@ -182,7 +182,7 @@ def _has_few_clusters(column: Units) -> bool:
 
 
 def _student(column: Units, confidence: float) -> tuple[float, float]:
-    """Return Student's interval with (clusters - 1) degrees of freedom (Cameron, Gelbach and Miller 2008, section IV)."""
+    """Return Student's interval with (clusters - 1) degrees of freedom (Cameron et al. 2008, section IV)."""
     reach = float(stdtrit(len(column.sums) - 1, (1 + confidence) / 2)) * (column.standard_error or 0.0)
     return column.mean - reach, column.mean + reach
 
