@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -69,6 +69,12 @@ class Memory:
     def wait(self) -> None:
         """Wait a moment for another process that holds all the keys one is after."""
         time.sleep(_WAIT_S)
+
+    @contextmanager
+    def held_open(self) -> Iterator[None]:
+        """Hold a connection in this block, or each call in it writes the whole log back when it closes the last one."""
+        with closing(self._connect()):
+            yield
 
     def counts(self) -> dict[str, int]:
         """Return how many results each room has."""

@@ -12,11 +12,12 @@ from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.evidence import locate_all
-from rag_lab.corpus.index import CorpusIndex, open_index
+from rag_lab.corpus.index import CorpusIndex, name_index, open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.memory import Memory
 from rag_lab.models import registry
+from rag_lab.models.base import ChatModel
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
@@ -56,7 +57,7 @@ class Pipeline:
         """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
         folder = home or home_folder.home()
         embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
-        vision = registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
+        vision = _vision(config)
         index = open_index(
             dataset.corpus_dir,
             config.corpus,
@@ -65,6 +66,16 @@ class Pipeline:
             store=config.store,
             vision=vision,
             progress=progress,
+        )
+        return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
+
+    @classmethod
+    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None) -> Pipeline:
+        """Connect the stages as `build` does, without building an index that is not there: a pipeline to plan with."""
+        folder = home or home_folder.home()
+        embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
+        index = name_index(
+            dataset.corpus_dir, config.corpus, embedder, home=folder, store=config.store, vision=_vision(config)
         )
         return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
 
@@ -188,3 +199,8 @@ class Pipeline:
 
     def _remembered(self, scorer: Any) -> Any:
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory)
+
+
+def _vision(config: PipelineConfig) -> ChatModel | None:
+    """Return the model that reads PDF pages, where one does."""
+    return registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None

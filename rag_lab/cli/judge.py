@@ -25,6 +25,9 @@ def check(
         list[str] | None, typer.Option(help="Try the objects of this metric only; may be given several times.")
     ] = None,
     embedding: Annotated[str | None, typer.Option(help="The embedding model; a pipeline's where left out.")] = None,
+    language: Annotated[
+        str, typer.Option(help="Language of the examples in its prompts, as in: german; English where left out.")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Which questions are drawn.")] = 0,
 ) -> None:
     """Find out whether a model can judge.
@@ -51,6 +54,7 @@ def check(
         metrics=metric or None,
         embedder=embedder(embedding or ModelsConfig().embedding),
         memory=home() / "scores.sqlite",
+        language=language,
         seed=seed,
         progress=True,
     )

@@ -56,6 +56,11 @@ def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dic
     return {"files": dict(digests), "attributes": attributes, **recipe.identity()}
 
 
+def index_path(parts: Mapping[str, Any], home: Path) -> Path:
+    """Return the folder of the index that `parts` (of `made_of`) make; it may not be there."""
+    return home / "indexes" / digest(parts)
+
+
 def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
     """Return the folder of the index of the files of `listing`, building it first where it is not there.
 
@@ -65,7 +70,7 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
         StoreError: if the store cannot be used.
     """
     parts = made_of(listing, digests, recipe)
-    target = home / "indexes" / digest(parts)
+    target = index_path(parts, home)
     with whole_folder(target) as partial:
         if partial:
             partial.mkdir()

@@ -12,7 +12,7 @@ from typing import Any
 from rag_lab.access import Labels, may_see
 from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.attributes import Attributes
-from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, Recipe, ensure_index
+from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, Recipe, ensure_index, index_path, made_of
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
@@ -55,6 +55,11 @@ class CorpusIndex:
     def digest(self) -> str:
         """Identity of all that makes the index: files, split parameters, embedder, store, text libraries."""
         return self.path.name + self._store_name
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the index is on disk; one that is not can only tell its digest."""
+        return (self.path / MANIFEST).exists()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -219,6 +224,26 @@ def open_index(
     path = ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
     return CorpusIndex(path, corpus_dir, listing.problems, changes)
+
+
+def name_index(
+    corpus_dir: Path,
+    config: CorpusConfig,
+    embedder: Embedder,
+    *,
+    home: Path,
+    store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
+    vision: ChatModel | None = None,
+) -> CorpusIndex:
+    """Return the index that `open_index` would open, without building it; `is_built` tells whether it is there.
+
+    Raises:
+        DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
+    """
+    listing = list_files(corpus_dir)
+    digests = file_digests(listing.files, home / "file_digests.sqlite")
+    recipe = Recipe(config, Reading(config, vision, home), store, _remembering(embedder, home, False))
+    return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, listing.problems)
 
 
 def _remembering(embedder: Embedder, home: Path, progress: bool) -> RememberedEmbedder:

@@ -22,6 +22,13 @@ INFOS = (
         "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
         frozenset({"answer"}),
     ),
+    MetricInfo(
+        "answer.words",
+        "Words of the answer, as white space parts them; a cost: longer is not better.",
+        frozenset({"answer"}),
+        high=None,
+        higher_is_better=False,
+    ),
 )
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -65,6 +72,10 @@ def _abstention(trace: Trace) -> float | Gap:
     return float(_answer(trace).abstained != trace.question.answerable)
 
 
+def _words(trace: Trace) -> float | Gap:
+    return float(len(_answer(trace).text.split()))
+
+
 def _answer(trace: Trace) -> Answer:
     return trace.answer or Answer("")
 
@@ -73,4 +84,5 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "answer.exact_match": _exact_match,
     "answer.token_f1": _token_f1,
     "answer.abstention": _abstention,
+    "answer.words": _words,
 }

@@ -28,6 +28,11 @@ INFOS = (
         "Share of the citations made that name a passage of the context at all.",
         frozenset({"answer"}),
     ),
+    MetricInfo(
+        "citations.quotes_verified",
+        "Share of the quotes of citations that stand in the passage they cite, white space aside.",
+        frozenset({"answer"}),
+    ),
 )
 
 
@@ -54,6 +59,19 @@ def _validity(trace: Trace) -> float | Gap:
     return len(cited) / n_made if n_made else _NO_CITATION
 
 
+def _quotes_verified(trace: Trace) -> float | Gap:
+    answer = trace.answer or Answer("")
+    quoted = [citation for citation in answer.citations if citation.quote.strip()]
+    if not quoted:
+        return Gap("not_applicable", "no citation quotes anything")
+    texts = {passage.number: _squeezed(passage.retrieved) for passage in trace.passages}
+    return sum(_squeezed(each.quote) in texts.get(each.number, "") for each in quoted) / len(quoted)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _citations(trace: Trace) -> tuple[list[Passage], int]:
     """Return the cited passages and how many different citations were made, rejected ones included."""
     answer = trace.answer or Answer("")
@@ -65,4 +83,5 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "citations.precision": _precision,
     "citations.recall": _recall,
     "citations.validity": _validity,
+    "citations.quotes_verified": _quotes_verified,
 }

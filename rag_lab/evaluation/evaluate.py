@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from rag_lab.errors import ConfigError
+from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric, problems
 from rag_lab.evaluation.remembered import score_metric
@@ -24,6 +26,7 @@ def evaluate(
     judge: ChatModel | None = None,
     embedder: Embedder | None = None,
     memory: Path | None = None,
+    language: str = "",
     progress: bool = False,
 ) -> list[Score]:
     """Return one score for each metric and trace: in the order of `metrics`, and of `traces` within each.
@@ -34,19 +37,22 @@ def evaluate(
         judge: the chat model that judged metrics ask.
         embedder: the model behind metrics that compare meanings.
         memory: a file (`home() / "scores.sqlite"`) that keeps what models were asked for; None keeps nothing.
+        language: put the examples in RAGAs' prompts into this language ("german"), translated by the judge.
         progress: show a progress bar.
 
     Raises:
-        ConfigError: naming every unknown metric, impossible cut-off and missing model at once.
+        ConfigError: naming every unknown metric, impossible cut-off, missing model and missing language at once.
         ModelError: if a model cannot even tell its identity (its package or its weights are missing).
     """
-    wrong = problems(metrics, judge is not None, embedder is not None)
+    wrong = problems(metrics, judge is not None, embedder is not None, language)
     if wrong:
         raise ConfigError(" ".join(wrong))
-    tools = Tools(judge, embedder)
     store = Memory(memory) if memory is not None else None
+    tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language)
     scores: list[Score] = []
-    with tqdm(total=len(metrics) * len(traces), desc="scoring", unit="score", disable=not progress) as bar:
+    n_scores = len(metrics) * len(traces)
+    bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
+    with store.held_open() if store else nullcontext(), bar:
         for name in metrics:
             with doing(name):
                 scores += score_metric(build_metric(name, tools), traces, store, bar.update)

@@ -24,6 +24,7 @@ from rag_lab.data.perturb import PERTURBATIONS
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_items import TrialItem, trial_items
 from rag_lab.evaluation.judge_record import judge_banner, load_check, save_check
+from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.evaluation.judge_result import ALL, Agreement, JudgeCheck, Objects, Telling
 from rag_lab.evaluation.metric import Metric, Tools, model_name
 from rag_lab.evaluation.ragas_metrics import make_metric
@@ -40,9 +41,10 @@ __all__ = ["check_judge", "judge_banner", "judged_metrics", "load_check", "save_
 _EXCERPT = re.compile(r": ['\"].*$", re.DOTALL)  # the reply's own words at the end of a reason
 
 
-def judged_metrics(has_embedder: bool) -> list[str]:
-    """Return the names of the metrics that ask a judge, without those that need an embedder where there is none."""
-    return [i.name for i in describe() if "judge" in i.needs and (has_embedder or "embeddings" not in i.needs)]
+def judged_metrics(has_embedder: bool, language: str = "") -> list[str]:
+    """Return the names of the metrics that ask a judge and lack neither an embedder nor prompts in `language`."""
+    judged = [info for info in describe() if "judge" in info.needs and (info.translatable or not language)]
+    return [info.name for info in judged if has_embedder or "embeddings" not in info.needs]
 
 
 def check_judge(
@@ -52,6 +54,7 @@ def check_judge(
     n_questions: int = 10,
     metrics: Sequence[str] | None = None,
     embedder: Embedder | None = None,
+    language: str = "",
     memory: Path | None = None,
     seed: int = 0,
     progress: bool = False,
@@ -64,6 +67,7 @@ def check_judge(
         n_questions: how many of its questions; each gives a right answer and up to five wrong ones.
         metrics: whose objects are tried; all judged metrics where None.
         embedder: for metrics that also compare meanings; those are left out where None.
+        language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         memory: a file that keeps the scores, so that an interrupted trial goes on.
         seed: of the sample of questions and of the bootstrap.
         progress: show progress bars.
@@ -76,11 +80,12 @@ def check_judge(
     started = time.perf_counter()
     identity = dict(judge.identity())
     items = trial_items(dataset, n_questions, seed)
-    names = judged_metrics(embedder is not None) if metrics is None else list(metrics)
+    names = judged_metrics(embedder is not None, language) if metrics is None else list(metrics)
     right = [item.trace for item in items if item.perturbation is None]
-    tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, progress=progress)
+    tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, language=language, progress=progress)
     store = Memory(memory) if memory is not None else None
-    trials = [(metric, _score(metric, items, store, progress)) for metric in _telling_metrics(Tools(judge))]
+    tools = Tools(judge, replies=JudgeReplies(judge, store), language=language)
+    trials = [(metric, _score(metric, items, store, progress)) for metric in _telling_metrics(tools)]
     faithfulness, first = trials[0]
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
     scores = [*tried, *(score for _, found in trials for score in found), *second]
@@ -97,6 +102,7 @@ def check_judge(
         calls=sum(score.calls for score in scores),
         seconds=time.perf_counter() - started,
         ragas=version("ragas"),
+        language=language,
     )
 
 

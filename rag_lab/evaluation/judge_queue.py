@@ -1,60 +1,125 @@
-"""One batch for many questions: the calls that concurrent scores are waiting for go to the judge together."""
+"""The way from concurrent scores to the judge: no request is made twice, and the judge is kept as busy as it allows.
+
+A remote judge, which can answer several calls at a time, gets each request as soon as it has a place free. A local one
+gets those that concurrent scores are waiting for in one batch, from one thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from rag_lab.errors import RagLabError
-from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.evaluation.judge_replies import JudgeReplies
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 
 Result = TypeVar("Result")
+PATIENCE = 16  # calls that may fail in a row, each tried again by the model itself, before the judge is given up
 
 
 class JudgeQueue:
-    """Collects requests from coroutines of one event loop and sends them in one `generate`.
+    """Takes requests from coroutines of one event loop at a time, and gives each its reply."""
 
-    The call blocks the loop: by then every score is waiting for a reply, and a local model is called from one thread.
-    """
-
-    def __init__(self, judge: ChatModel) -> None:
+    def __init__(self, judge: ChatModel, replies: JudgeReplies | None = None) -> None:
         self.judge = judge
-        self._waiting: list[tuple[ChatRequest, asyncio.Future[ChatReply]]] = []
+        self.n_at_once = judge.concurrency if isinstance(judge, Concurrent) else 1
+        self._replies = replies or JudgeReplies(judge)
+        self._threads = ThreadPoolExecutor(self.n_at_once, "judge") if self.n_at_once > 1 else None
+        self._waiting: dict[str, ChatRequest] = {}
+        self._open: dict[str, asyncio.Future[ChatReply]] = {}
         self._broken: RagLabError | None = None
+        self._n_failed = 0  # calls in a row
 
     async def ask(self, request: ChatRequest) -> ChatReply:
         """Return the judge's reply.
 
         Raises:
-            RagLabError: if the judge cannot be used at all; from then on it is not called again.
+            RagLabError: if the judge cannot be used at all, or too many calls failed in a row; from then on it is not
+                called again.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[ChatReply] = loop.create_future()
-        if not self._waiting:
-            loop.call_soon(self._send)  # runs after all scores that are ready now have asked, too
-        self._waiting.append((request, future))
+        key = self._replies.key(request)
+        future = self._open.get(key)
+        if future is None or future.get_loop() is not loop:  # of a loop that was interrupted
+            future = self._open[key] = loop.create_future()
+            if not self._waiting:
+                loop.call_soon(self._send)  # runs after all scores that are ready now have asked, too
+            self._waiting[key] = request
         return await future
 
-    def room_for_reply(self, prompt: str) -> int:
-        """Return how many tokens the judge could write after reading `prompt`; negative where it is too long.
+    def room_for_reply(self, prompt: str, wanted: int) -> int:
+        """Return how many of `wanted` tokens the judge could write after reading `prompt`; 0 or less: it is too long.
 
         Raises:
             RagLabError: as `ask`.
         """
-        return self.judge.context_tokens - self._unless_broken(lambda: self.judge.count_tokens(prompt))
+        if len(prompt.encode()) + wanted <= self.judge.context_tokens:  # no token is shorter than a byte
+            return wanted
+        return min(wanted, self.judge.context_tokens - self._unless_broken(lambda: self.judge.count_tokens(prompt)))
+
+    def stop(self) -> None:
+        """Make no further call: whoever waits or asks from now on is told that the evaluation was interrupted."""
+        self._broken = RagLabError("The evaluation was interrupted; run it again to go on.")
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self) -> None:
-        batch, self._waiting = self._waiting, []
+        asked, self._waiting = self._waiting, {}
+        known = self._replies.recall(asked)
+        for key, reply in known.items():
+            self._open.pop(key).set_result(reply)
+        new = {key: request for key, request in asked.items() if key not in known}
+        if self._threads is None:
+            self._settle(list(new), partial(self._generate, new))
+            return
+        for key, request in new.items():
+            self._start(self._threads, key, request)
+
+    def _start(self, threads: ThreadPoolExecutor, key: str, request: ChatRequest) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            replies = self._unless_broken(lambda: self.judge.generate([request for request, _ in batch]))
-            answered = list(zip(batch, replies, strict=True))
-        except Exception as error:  # whatever a model raises belongs to the scores that wait for it
-            for _, future in batch:
-                future.set_exception(error)
+            done = loop.run_in_executor(threads, self._generate, {key: request})
+        except RuntimeError:  # stopped
+            self._settle([key], self._raise_broken)
         else:
-            for (_, future), reply in answered:
-                future.set_result(reply)
+            done.add_done_callback(partial(self._settle_one, key))
+
+    def _settle_one(self, key: str, done: asyncio.Future[list[ChatReply]]) -> None:
+        self._settle([key], self._raise_broken if done.cancelled() else done.result)
+
+    def _settle(self, keys: Sequence[str], replies: Callable[[], list[ChatReply]]) -> None:
+        """Give each waiting score its reply; whatever a model raises belongs to the scores that wait for it."""
+        if not keys:
+            return
+        try:
+            found = replies()
+        except Exception as error:
+            for key in keys:
+                self._open.pop(key).set_exception(error)
+        else:
+            for key, reply in zip(keys, found, strict=True):
+                self._open.pop(key).set_result(reply)
+
+    def _generate(self, requests: dict[str, ChatRequest]) -> list[ChatReply]:
+        """Call the judge, and keep what it says at once: an interruption loses no reply."""
+        replies = self._unless_broken(lambda: self.judge.generate(list(requests.values())))
+        self._replies.keep(dict(zip(requests, replies, strict=True)))
+        self._lose_patience(replies)
+        return replies
+
+    def _lose_patience(self, replies: Sequence[ChatReply]) -> None:
+        """Give up a judge that is down for longer than its retries last, or an evaluation would take days to fail."""
+        for reply in replies:
+            self._n_failed = self._n_failed + 1 if reply.transient else 0
+            if self._n_failed >= PATIENCE and self._broken is None:
+                reason = f"{PATIENCE} calls in a row failed, the last one because {reply.error.rstrip('.')}"
+                self._broken = RagLabError(f"The judge was given up: {reason}; run it again to go on.")
+
+    def _raise_broken(self) -> list[ChatReply]:
+        raise self._broken or RagLabError("The judge was not asked.")
 
     def _unless_broken(self, call: Callable[[], Result]) -> Result:
         if self._broken is not None:

@@ -1,4 +1,4 @@
-"""Records of judges' trials, one file a judge, and what a report says of a judge."""
+"""Records of judges' trials, one file a judge and language of its prompts, and what a report says of a judge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMAND = "rag-lab judge check"
 
 def save_check(check: JudgeCheck, folder: Path | None = None) -> Path:
     """Write the record where `judge_banner` finds it, below `home()`; return its path."""
-    path = _record_path(check.identity, folder or home())
+    path = _record_path(check.identity, check.language, folder or home())
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(check.to_json(), encoding="utf-8")
@@ -27,34 +27,38 @@ def save_check(check: JudgeCheck, folder: Path | None = None) -> Path:
     return path
 
 
-def load_check(judge: Mapping[str, Any] | str, folder: Path | None = None) -> JudgeCheck | None:
+def load_check(judge: Mapping[str, Any] | str, folder: Path | None = None, language: str = "") -> JudgeCheck | None:
     """Return the record of a judge's last trial, by identity or by `provider:name` (the latest); None without one."""
     root = folder or home()
     if not isinstance(judge, str):
-        return _read(_record_path(judge, root))
+        return _read(_record_path(judge, language, root))
     found = [check for path in (root / _FOLDER).glob("*.json") if (check := _read(path)) and check.judge == judge]
+    found = [check for check in found if check.language == language]
     return max(found, key=lambda check: check.checked_at, default=None)
 
 
-def judge_banner(judge: Mapping[str, Any] | str, folder: Path | None = None) -> str:
+def judge_banner(judge: Mapping[str, Any] | str, folder: Path | None = None, language: str = "") -> str:
     """Return what a report says of a judge beside its scores: the verdict of its trial, or that there was none.
 
     Args:
         judge: the model's identity, or `provider:name` as a score has it; empty where nothing was judged.
         folder: where records are kept; `home()` where None.
+        language: of the examples in the judge's prompts, as in the experiment file; English where empty.
     """
     if not judge:
         return ""
     name = judge if isinstance(judge, str) else model_name(judge)
-    check = load_check(judge, folder)
+    check = load_check(judge, folder, language)
     if check is None:
-        return f"The judge {name} was not checked: run `{_COMMAND} {name}` before its scores are believed."
-    tried = f"{_COMMAND}, {check.n_questions} questions of {check.dataset}, {check.checked_at[:10]}"
+        command = f"{_COMMAND} {name}{f' --language {language}' if language else ''}"
+        return f"The judge {name} was not checked: run `{command}` before its scores are believed."
+    prompts = f"prompts in {language}, " if language else ""
+    tried = f"{_COMMAND}, {prompts}{check.n_questions} questions of {check.dataset}, {check.checked_at[:10]}"
     return f"{check.verdict} ({tried})"
 
 
-def _record_path(identity: Mapping[str, Any], root: Path) -> Path:
-    return root / _FOLDER / f"{digest(dict(identity))}.json"
+def _record_path(identity: Mapping[str, Any], language: str, root: Path) -> Path:
+    return root / _FOLDER / f"{digest({'judge': dict(identity), 'language': language})}.json"
 
 
 def _read(path: Path) -> JudgeCheck | None:

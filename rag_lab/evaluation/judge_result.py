@@ -91,6 +91,7 @@ class JudgeCheck:
     calls: int
     seconds: float
     ragas: str = ""
+    language: str = ""  # of the examples in the prompts; English where empty
 
     @property
     def passes(self) -> bool:
@@ -119,7 +120,8 @@ class JudgeCheck:
         return _CHECK.validate_json(text)
 
     def __str__(self) -> str:
-        head = f"{self.judge} on {self.n_questions} questions of {self.dataset}"
+        prompts = f", prompts in {self.language}" if self.language else ""
+        head = f"{self.judge} on {self.n_questions} questions of {self.dataset}{prompts}"
         effort = f"{self.calls} calls, {self.seconds:.0f} s"
         tables = [_text_table(*table) for table in self._tables()]
         return "\n\n".join([f"{head} ({effort})", *tables, f"Agreement with itself: {self.agreement}", self.verdict])

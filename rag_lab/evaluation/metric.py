@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from rag_lab.config import digest
+from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.models.base import ChatModel, Embedder
-from rag_lab.records import Score, Trace
+from rag_lab.records import Question, Score, Trace
 
 Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings"]
 Needs = frozenset[Need]
@@ -37,14 +38,17 @@ class MetricInfo:
     low: float = 0.0
     high: float | None = 1.0
     higher_is_better: bool = True
+    translatable: bool = True  # False where a judge's prompts are in English, whatever language is asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The models that a metric may use."""
+    """The models that a metric may use, what the judge has said before, and the language it is asked in."""
 
     judge: ChatModel | None = None
     embedder: Embedder | None = None
+    replies: JudgeReplies | None = None  # of `judge`; metrics that share them ask nothing twice
+    language: str = ""  # of the examples in a judge's prompts, such as "german"; RAGAs' own where empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,9 @@ class Gap:
     def to_score(self, trace: Trace, metric: str) -> Score:
         """Return the score that records the gap."""
         return Score(trace.question.question_id, metric, None, self.status, self.reason, trace.repeat)
+
+
+NOT_ASKED = Gap("not_applicable", "no answer was asked for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +148,11 @@ def find_gap(trace: Trace, needs: Needs) -> Gap | None:
 
     What the question lacks comes first: a stage's failure is no loss where there was nothing to measure.
     """
-    return _question_gap(trace, needs) or _failure_gap(trace, needs) or _missing_gap(trace, needs)
+    return question_gap(trace.question, needs) or _failure_gap(trace, needs) or _missing_gap(trace, needs)
 
 
-def _question_gap(trace: Trace, needs: Needs) -> Gap | None:
-    question = trace.question
+def question_gap(question: Question, needs: Needs) -> Gap | None:
+    """Return what the question itself lacks of `needs`, whatever the pipeline does; None where it has all."""
     unanswerable = "" if question.answerable else ": the documents do not hold the answer"
     if "evidence" in needs and (unanswerable or not question.evidence):
         return Gap("not_applicable", f"the question has no evidence{unanswerable}")
@@ -170,7 +177,7 @@ def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:
     if "ranking" in needs and not trace.ranked and not trace.stages:
         return Gap("not_applicable", "retrieval has not run")
     if "answer" in needs and trace.answer is None:
-        return Gap("not_applicable", "no answer was asked for")
+        return NOT_ASKED
     if "contexts" in needs and not trace.passages:
         assembled = any(record.stage == _ASSEMBLY for record in trace.stages)
         return Gap("failed", "the context is empty") if assembled else Gap("not_applicable", "no context was assembled")

@@ -16,7 +16,7 @@ from ragas.llms.base import InstructorBaseRagasLLM
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeQueue
-from rag_lab.evaluation.judge_reply import JudgeError, Reply, read_reply, strict_schema
+from rag_lab.evaluation.judge_reply import JudgeError, Reply, UnusableReply, read_reply, strict_schema
 from rag_lab.models.base import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
@@ -29,12 +29,15 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     """What one score asks of the judge, with the calls and seconds it took.
 
     The first time a prompt is asked it is decoded greedily. Where RAGAs asks the same again (answer relevancy samples
-    three questions, context relevance retries) the reply is sampled with another seed, or it would be the same reply.
+    three questions, context relevance retries) or a reply was unusable, it is sampled with another seed, or the reply
+    would be the same.
     """
 
-    def __init__(self, queue: JudgeQueue, repeat: int) -> None:
+    def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1, max_tokens: int = MAX_REPLY_TOKENS) -> None:
         self.calls = 0
         self.seconds = 0.0
+        self._attempts = attempts
+        self._max_tokens = max_tokens
         self._queue = queue
         self._first_seed = _SEEDS_PER_REPEAT * repeat
         self._asked: Counter[str] = Counter()
@@ -56,11 +59,17 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         )
 
     async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
-        """Ask the judge, together with whatever other scores ask now.
+        """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable.
 
         Raises:
             JudgeError: if there is no usable reply.
         """
+        for _ in range(self._attempts - 1):
+            with suppress(UnusableReply):
+                return await self._ask(prompt, response_model)
+        return await self._ask(prompt, response_model)
+
+    async def _ask(self, prompt: str, response_model: type[Reply]) -> Reply:
         try:
             request = self._request(prompt, response_model)
             reply = await self._queue.ask(request)
@@ -73,7 +82,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     def _request(self, prompt: str, response_model: type[BaseModel]) -> ChatRequest:
         if self.error is not None and not self.error.lasting:
             raise self.error  # the judge is out of reach: do not let RAGAs knock five times
-        room = self._queue.room_for_reply(prompt)
+        room = self._queue.room_for_reply(prompt, self._max_tokens)
         if room < MIN_REPLY_TOKENS:
             reason = f"the judge reads {self._queue.judge.context_tokens} tokens and the prompt leaves {max(room, 0)}"
             raise self._give_up(prompt, JudgeError(f"{reason} for its reply; choose a judge that reads more"))
@@ -82,7 +91,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         self.calls += 1
         return ChatRequest(
             messages=(Message("user", prompt),),
-            max_tokens=min(MAX_REPLY_TOKENS, room),
+            max_tokens=room,
             temperature=RESAMPLING_TEMPERATURE if nth else 0.0,
             seed=self._first_seed + nth,
             json_schema=strict_schema(response_model),

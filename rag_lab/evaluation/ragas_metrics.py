@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import os
 import time
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
 from typing import Any
 
-from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeQueue
-from rag_lab.evaluation.judge_reply import JudgeError
 from rag_lab.evaluation.metric import Gap, Measurement, Metric, MetricInfo, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.ragas_table import INFOS, SPECS, RagasSpec, fill_arguments
+from rag_lab.evaluation.ragas_call import RagasCall
+from rag_lab.evaluation.ragas_import import ragas_module, run_to_end
+from rag_lab.evaluation.ragas_spec import RagasSpec, fill_arguments
+from rag_lab.evaluation.ragas_table import INFOS, SPECS
 from rag_lab.records import Score, Trace
 
 __all__ = ["INFOS", "RagasMetric", "build", "make_metric"]
 
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
+_ROUNDS = 16  # scores for each call that a remote judge answers at a time: its places stay taken until near the end
 _CHEAP_BATCH = 128
-_ROUNDING = 1e-5  # of float32 vectors of unit length
+_TRANSLATION_TOKENS = 4096  # all examples of a prompt are translated in one reply
+_ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
+_ADAPTER = "rag_lab.evaluation.ragas_adapter"
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,9 @@ class RagasMetric:
     @property
     def batch_size(self) -> int:
         """How many traces are measured concurrently, and between two saves."""
-        return _JUDGED_BATCH if self.queue else _CHEAP_BATCH
+        if self.queue is None:
+            return _CHEAP_BATCH
+        return _JUDGED_BATCH if self.queue.n_at_once == 1 else _ROUNDS * self.queue.n_at_once
 
     def identity(self) -> Mapping[str, Any]:
         """Return the RAGAs class and version, its settings, and the identities of the models it asks."""
@@ -56,6 +57,7 @@ class RagasMetric:
             "version": 1,
             "ragas": version("ragas"),
             "settings": dict(self.spec.settings),
+            **({"language": self.tools.language} if self._is_translated else {}),
             "judge": None if judge is None else dict(judge.identity()),
             "embedder": None if embedder is None else dict(embedder.identity()),
         }
@@ -73,11 +75,12 @@ class RagasMetric:
         """Return one measurement for each trace, in order, `batch_size` of them at a time."""
         measurements: list[Measurement] = []
         for start in range(0, len(traces), self.batch_size):
-            measurements += _run(self._measure_batch(traces[start : start + self.batch_size]))
+            batch = self._measure_batch(traces[start : start + self.batch_size])
+            measurements += run_to_end(batch, self._stop)
         return measurements
 
     async def _measure_batch(self, traces: Sequence[Trace]) -> list[Measurement]:
-        _ragas(self.spec.module)  # so that no score is charged with the import
+        ragas_module(self.spec.module)  # so that no score is charged with the import
         arguments = [self._arguments(trace) for trace in traces]
         asked = [each for each in arguments if not isinstance(each, Gap)]
         started = time.perf_counter()
@@ -94,9 +97,10 @@ class RagasMetric:
     ) -> Measurement:
         if isinstance(arguments, Gap):
             return Measurement(arguments.to_score(trace, self.name), lasting=False)
-        session = _adapter().JudgeSession(self.queue, trace.repeat) if self.queue else None
+        session = self._session(trace.repeat) if self.queue else None
         started = time.perf_counter()
-        value, error = await self._ask_ragas(arguments, session, embeddings)
+        call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
+        value, error = await call.value(arguments)
         own_s = session.seconds if session else time.perf_counter() - started
         score = Score(
             trace.question.question_id,
@@ -111,36 +115,6 @@ class RagasMetric:
         )
         return Measurement(score, lasting=error is None or error.lasting)
 
-    async def _ask_ragas(
-        self, arguments: dict[str, Any], session: Any, embeddings: Any
-    ) -> tuple[float | None, JudgeError | None]:
-        """Return RAGAs' value, or the error that stands for it: RAGAs raises, swallows errors, and returns NaN."""
-        try:
-            value = await self._ragas_value(arguments, session, embeddings)
-        except JudgeError as error:
-            return None, error
-        except RagLabError as error:
-            return None, JudgeError(str(error), lasting=False)
-        except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
-            return None, JudgeError(f"RAGAs gave up: {_first_line(error)}", lasting=False)
-        if session and session.error:
-            return None, session.error
-        if not math.isfinite(value):
-            return None, JudgeError("RAGAs gave no number")
-        if not self.spec.low - _ROUNDING <= value <= 1 + _ROUNDING:
-            return None, JudgeError(f"RAGAs gave {value:g}, which is outside its range")
-        return value, None
-
-    async def _ragas_value(self, arguments: dict[str, Any], session: Any, embeddings: Any) -> float:
-        models = {"llm": session, "embeddings": embeddings}
-        wanted = {name: model for name, model in models.items() if model is not None}
-        ragas_class = getattr(_ragas(self.spec.module), self.spec.class_name)
-        metric = ragas_class(**wanted, **self.spec.settings)
-        if self.spec.is_legacy:
-            sample = _ragas("ragas.dataset_schema").SingleTurnSample(**arguments)
-            return float(await metric.single_turn_ascore(sample))
-        return float((await metric.ascore(**arguments)).value)
-
     def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:
         return find_gap(trace, self.needs) or fill_arguments(self.spec, trace)
 
@@ -148,9 +122,28 @@ class RagasMetric:
         _, embedder = self._models()
         if embedder is None or not asked:
             return None
-        embeddings = _adapter().RagasEmbeddings(embedder)
+        embeddings = ragas_module(_ADAPTER).RagasEmbeddings(embedder)
         embeddings.prime(text for arguments in asked for text in arguments.values() if isinstance(text, str) and text)
         return embeddings
+
+    def _stop(self) -> None:
+        if self.queue is not None:
+            self.queue.stop()
+
+    def _session(self, repeat: int) -> Any:
+        return ragas_module(_ADAPTER).JudgeSession(self.queue, repeat, 1 if self.spec.asks_again else _ATTEMPTS)
+
+    def _translator(self) -> Any:
+        """Return a session for translations: the same ones for all repeats, and not counted as calls of a score."""
+        return (
+            ragas_module(_ADAPTER).JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
+            if self._is_translated
+            else None
+        )
+
+    @property
+    def _is_translated(self) -> bool:
+        return bool(self.tools.language) and "judge" in self.needs
 
     def _models(self) -> tuple[Any, Any]:
         needs = self.needs
@@ -174,26 +167,5 @@ def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
 
 def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     """Return a metric of any RAGAs class, also one that the table does not name."""
-    queue = JudgeQueue(tools.judge) if "judge" in spec.needs and tools.judge is not None else None
+    queue = JudgeQueue(tools.judge, tools.replies) if "judge" in spec.needs and tools.judge is not None else None
     return RagasMetric(name, spec, tools, queue)
-
-
-def _ragas(module: str) -> ModuleType:
-    """Import a module of RAGAs, which would report its use to its authors where it is not told otherwise."""
-    os.environ["RAGAS_DO_NOT_TRACK"] = "true"
-    return import_module(module)
-
-
-def _adapter() -> ModuleType:
-    return _ragas("rag_lab.evaluation.ragas_adapter")
-
-
-def _run(coroutine: Coroutine[Any, Any, list[Measurement]]) -> list[Measurement]:
-    """Run to the end in a thread of its own: a notebook's thread already runs an event loop."""
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ragas") as thread:
-        return thread.submit(asyncio.run, coroutine).result()
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__

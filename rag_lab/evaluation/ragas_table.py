@@ -1,61 +1,26 @@
 """The one table of RAGAs metrics: which class each name is, and which of its arguments a trace fills.
 
-Names and definitions are RAGAs' own (Es et al. 2023 and its documentation), version 0.4.3. The two non-LLM context
-metrics exist only in its older interface.
+Names and definitions are RAGAs' own (Es et al. 2023 and its documentation), version 0.4.3; where a class has modes, the
+mode that is not its default is part of the name. The non-LLM context metrics exist only in its older interface. What is
+left out is for other tasks: agents, tools, SQL, tables, images, summaries, and rubrics that the user writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from rag_lab.evaluation.metric import MetricInfo
+from rag_lab.evaluation.ragas_spec import RagasSpec
 
-from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
-from rag_lab.records import Trace
-
-_COLLECTIONS = "ragas.metrics.collections"
-
-
-@dataclass(frozen=True, slots=True)
-class RagasSpec:
-    """A RAGAs class, its settings, the arguments it takes from a trace and the models it takes."""
-
-    sentence: str
-    class_name: str
-    arguments: tuple[str, ...]
-    models: tuple[Need, ...] = ()
-    module: str = _COLLECTIONS
-    low: float = 0.0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def needs(self) -> Needs:
-        """What a trace must have, and which models are asked."""
-        return frozenset({_NEED[name] for name in self.arguments if name in _NEED} | set(self.models))
-
-    @property
-    def is_legacy(self) -> bool:
-        """Whether the class has RAGAs' older interface, which takes a sample."""
-        return self.module != _COLLECTIONS
-
-
-_NEED: dict[str, Need] = {
-    "response": "answer",
-    "reference": "reference",
-    "retrieved_contexts": "contexts",
-    "whole_contexts": "contexts",
-    "reference_contexts": "evidence",
-}
-
-# Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
-# that the token budget cut to half would count as another text, whatever it holds.
-_RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
+_PRECISION = "ragas.metrics._context_precision"
+_RECALL = "ragas.metrics._context_recall"
+_TEXTS = ("reference", "response")
+_ALL_FOUR = ("user_input", "response", "reference", "retrieved_contexts")
+_IDS = ("retrieved_context_ids", "reference_context_ids")
 
 SPECS: dict[str, RagasSpec] = {
     "semantic_similarity": RagasSpec(
         "Cosine of the embeddings of answer and reference.",
         "SemanticSimilarity",
-        ("reference", "response"),
+        _TEXTS,
         ("embeddings",),
         low=-1.0,
     ),
@@ -64,21 +29,50 @@ SPECS: dict[str, RagasSpec] = {
         "is at least 0.5.",
         "NonLLMContextPrecisionWithReference",
         ("whole_contexts", "reference_contexts"),
-        module="ragas.metrics._context_precision",
+        module=_PRECISION,
     ),
     "non_llm_context_recall": RagasSpec(
         "Share of the reference contexts to which a passage of the context has a Levenshtein similarity above 0.5.",
         "NonLLMContextRecall",
         ("whole_contexts", "reference_contexts"),
-        module="ragas.metrics._context_recall",
+        module=_RECALL,
     ),
-    "rouge_score": RagasSpec(
-        "ROUGE-L F-measure of answer and reference, stemmed.", "RougeScore", ("reference", "response")
-    ),
+    "rouge_score": RagasSpec("ROUGE-L F-measure of answer and reference, stemmed.", "RougeScore", _TEXTS),
     "string_presence": RagasSpec(
         "1 where the answer holds the reference word for word (case counts), else 0.",
         "StringPresence",
-        ("reference", "response"),
+        _TEXTS,
+    ),
+    "exact_match": RagasSpec(
+        "1 where the answer is the reference character for character, else 0.", "ExactMatch", _TEXTS
+    ),
+    "non_llm_string_similarity": RagasSpec(
+        "Levenshtein similarity of answer and reference, normalized by the longer.",
+        "NonLLMStringSimilarity",
+        _TEXTS,
+    ),
+    "bleu_score": RagasSpec(
+        "BLEU of the answer's first sentence, each sentence of the reference being one reference.",
+        "BleuScore",
+        _TEXTS,
+    ),
+    "chrf_score": RagasSpec("chrF of answer and reference: F2 of character 6-grams.", "CHRFScore", _TEXTS),
+    "quoted_spans_alignment": RagasSpec(
+        "Share of the answer's quoted spans of three words or more that stand in the context; 1 without any.",
+        "QuotedSpansAlignment",
+        ("response", "retrieved_contexts"),
+    ),
+    "id_based_context_precision": RagasSpec(
+        "Share of the places (file and page) of the context that are places of the evidence.",
+        "IDBasedContextPrecision",
+        _IDS,
+        module=_PRECISION,
+    ),
+    "id_based_context_recall": RagasSpec(
+        "Share of the places (file and page) of the evidence that are places of the context.",
+        "IDBasedContextRecall",
+        _IDS,
+        module=_RECALL,
     ),
     "faithfulness": RagasSpec(
         "Share of the answer's statements that the judge finds supported by the context.",
@@ -110,6 +104,7 @@ SPECS: dict[str, RagasSpec] = {
         "ContextRelevance",
         ("user_input", "retrieved_contexts"),
         ("judge",),
+        asks_again=True,
     ),
     "answer_correctness": RagasSpec(
         "0.75 times the F1 of statements shared with the reference, by the judge, plus 0.25 times the cosine of both.",
@@ -118,32 +113,72 @@ SPECS: dict[str, RagasSpec] = {
         ("judge", "embeddings"),
         low=-0.25,
     ),
+    "context_utilization": RagasSpec(
+        "Average precision of the context's passages, relevant where the judge finds one useful for the answer given.",
+        "ContextUtilization",
+        ("user_input", "response", "retrieved_contexts"),
+        ("judge",),
+    ),
+    "context_entity_recall": RagasSpec(
+        "Share of the entities that the judge names in the reference that it also names in the context; 0 without any.",
+        "ContextEntityRecall",
+        ("reference", "retrieved_contexts"),
+        ("judge",),
+    ),
+    "noise_sensitivity": RagasSpec(
+        "Share of the answer's statements that are wrong by the reference and supported by a relevant passage.",
+        "NoiseSensitivity",
+        _ALL_FOUR,
+        ("judge",),
+        higher_is_better=False,
+        translatable=False,
+    ),
+    "noise_sensitivity_irrelevant": RagasSpec(
+        "Share of the answer's statements that are wrong by the reference and supported by irrelevant passages alone.",
+        "NoiseSensitivity",
+        _ALL_FOUR,
+        ("judge",),
+        higher_is_better=False,
+        translatable=False,
+        settings={"mode": "irrelevant"},
+    ),
+    "factual_correctness": RagasSpec(
+        "F1 of the claims of answer and reference, by the judge each checked against the other; two decimals.",
+        "FactualCorrectness",
+        ("response", "reference"),
+        ("judge",),
+    ),
+    "factual_correctness_precision": RagasSpec(
+        "Share of the answer's claims that the reference supports, by the judge; two decimals.",
+        "FactualCorrectness",
+        ("response", "reference"),
+        ("judge",),
+        settings={"mode": "precision"},
+    ),
+    "factual_correctness_recall": RagasSpec(
+        "Supported claims of the answer by these and the claims of the reference that the answer lacks; two decimals.",
+        "FactualCorrectness",
+        ("response", "reference"),
+        ("judge",),
+        settings={"mode": "recall"},
+    ),
+    "answer_accuracy": RagasSpec(
+        "Agreement of answer and reference, 0, 2 or 4 by two prompts to the judge, averaged and quartered.",
+        "AnswerAccuracy",
+        ("user_input", "response", "reference"),
+        ("judge",),
+        asks_again=True,
+    ),
+    "response_groundedness": RagasSpec(
+        "How far the context supports the answer, 0, 1 or 2 by two prompts to the judge, averaged and halved.",
+        "ResponseGroundedness",
+        ("response", "retrieved_contexts"),
+        ("judge",),
+        asks_again=True,
+    ),
 }
 
-INFOS = tuple(MetricInfo(f"ragas.{name}", spec.sentence, spec.needs, spec.low) for name, spec in SPECS.items())
-
-
-def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
-    """Return RAGAs' arguments for a trace that has what the metric needs, or why RAGAs could not score it."""
-    arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
-    if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
-        return Gap("not_applicable", "the text of the evidence was not found in the documents")
-    if "judge" in spec.models and "response" in arguments and not arguments["response"].strip():
-        if trace.answer is not None and trace.answer.abstained and not trace.question.answerable:
-            return Gap("not_applicable", "the reader rightly said nothing")
-        return Gap("failed", "the answer is empty")
-    return arguments
-
-
-def _response(trace: Trace) -> str:
-    return trace.answer.text if trace.answer is not None else ""
-
-
-_FILL: dict[str, Callable[[Trace], Any]] = {
-    "user_input": lambda trace: trace.question.text,
-    "response": _response,
-    "reference": lambda trace: trace.question.answers[0],
-    "retrieved_contexts": lambda trace: [passage.text for passage in trace.passages],
-    "whole_contexts": lambda trace: [passage.retrieved for passage in trace.passages],
-    "reference_contexts": lambda trace: list(dict.fromkeys(item.context for item in trace.question.evidence)),
-}
+INFOS = tuple(
+    MetricInfo(f"ragas.{name}", s.sentence, s.needs, s.low, 1.0, s.higher_is_better, s.translatable)
+    for name, s in SPECS.items()
+)

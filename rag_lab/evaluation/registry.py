@@ -10,9 +10,8 @@ from importlib import import_module
 from types import ModuleType
 
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.ir_names import MAX_K, ir_measure
 from rag_lab.evaluation.metric import Metric, MetricInfo, Tools
-
-MAX_K = 1000
 
 # Each room is a module with INFOS (its metrics) and build(name, info, argument, tools).
 _ROOMS = {
@@ -22,11 +21,13 @@ _ROOMS = {
     "answer": "rag_lab.evaluation.answers",
     "cost": "rag_lab.evaluation.costs",
 }
+# Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
+_IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """A metric name taken apart; `argument` is the cut-off or the stage, or empty."""
+    """A metric name taken apart; `argument` is the cut-off, the stage or ir_measures' name, or empty."""
 
     name: str
     room: str
@@ -35,13 +36,23 @@ class ParsedName:
 
 
 def describe() -> list[MetricInfo]:
-    """Return every metric, by room; users fill in `@k` and `<stage>`."""
+    """Return every metric, by room; users fill in `@k`, `<stage>` and `<measure>`."""
     return [info for room in _ROOMS for info in _module(room).INFOS]
 
 
 def metric_names() -> list[str]:
     """Return the names of `describe`, sorted."""
     return sorted(info.name for info in describe())
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the names in a list separated by commas; commas within parentheses belong to a name.
+
+    Example:
+        >>> split_names("retrieval.mrr@10, retrieval.RBP(p=0.8, rel=1)")
+        ('retrieval.mrr@10', 'retrieval.RBP(p=0.8, rel=1)')
+    """
+    return tuple(name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip())
 
 
 def parse_name(name: str) -> ParsedName:
@@ -54,7 +65,7 @@ def parse_name(name: str) -> ParsedName:
         match = re.fullmatch(_pattern(info), name)
         if match:
             argument = (match.groups() or ("",))[0]
-            _check_cutoff(name, info, argument)
+            _check_argument(name, info, argument)
             return ParsedName(name, info.name.split(".")[0], info, argument)
     raise ConfigError(_unknown(name))
 
@@ -70,21 +81,25 @@ def build_metric(name: str, tools: Tools) -> Metric:
     return metric
 
 
-def problems(names: Iterable[str], has_judge: bool, has_embedder: bool = True) -> list[str]:
+def problems(names: Iterable[str], has_judge: bool, has_embedder: bool = True, language: str = "") -> list[str]:
     """Return everything that is wrong with a list of metric names, one sentence each; empty where all is well."""
     names = list(names)
     found = [f"Metric {name!r} is named {n} times; name it once." for name, n in Counter(names).items() if n > 1]
     for name in dict.fromkeys(names):
         try:
-            needs = parse_name(name).info.needs
+            info = parse_name(name).info
         except ConfigError as error:
             found.append(str(error))
             continue
-        if "judge" in needs and not has_judge:
+        if language and not info.translatable:
+            found.append(
+                f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language."
+            )
+        if "judge" in info.needs and not has_judge:
             found.append(
                 f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out."
             )
-        if "embeddings" in needs and not has_embedder:
+        if "embeddings" in info.needs and not has_embedder:
             found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
     return found
 
@@ -94,11 +109,14 @@ def _module(room: str) -> ModuleType:
 
 
 def _pattern(info: MetricInfo) -> str:
-    return re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
+    fixed = re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
+    return fixed.replace("<measure>", _IR_MEASURE)
 
 
-def _check_cutoff(name: str, info: MetricInfo, argument: str) -> None:
-    if info.name.endswith("@k") and not 1 <= int(argument) <= MAX_K:
+def _check_argument(name: str, info: MetricInfo, argument: str) -> None:
+    if info.name.endswith("<measure>"):
+        ir_measure(name, argument)
+    elif info.name.endswith("@k") and not 1 <= int(argument) <= MAX_K:
         raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
 
 

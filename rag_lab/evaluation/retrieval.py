@@ -28,7 +28,15 @@ _SENTENCES = {
     _EVIDENCE_RECALL: "Share of the evidence items that the first k hits cover.",
 }
 
-INFOS = tuple(MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items())
+INFOS = (
+    *(MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items()),
+    MetricInfo(
+        "retrieval.<measure>",
+        "Any other measure, by its name in ir_measures: `retrieval.Rprec`, `retrieval.nDCG(dcg='exp-log2')@10`.",
+        _NEEDS,
+        high=None,
+    ),
+)
 
 
 class Placed(Protocol):
@@ -71,57 +79,71 @@ def first_ranks(hits: Sequence[Hit], evidence: Sequence[Evidence]) -> list[int |
 
 @dataclass(frozen=True)
 class RetrievalMetric:
-    """One measure at one cut-off."""
+    """One measure, by its name in ir_measures; where `by_item`, the mean of its values for each evidence item alone."""
 
     name: str
     measure: str
-    k: int
+    by_item: bool = False
     needs: Needs = _NEEDS
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version of the relevance rule."""
-        return {"metric": self.name, "version": 1}
+        return {"metric": self.name, "version": 2}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
         gaps = [find_gap(trace, self.needs) for trace in traces]
-        values = iter(self._values([trace for trace, gap in zip(traces, gaps, strict=True) if gap is None]))
-        return [
-            gap.to_score(trace, self.name) if isinstance(gap, Gap) else scored(trace, self.name, next(values))
-            for trace, gap in zip(traces, gaps, strict=True)
-        ]
+        values = iter(self._values_or_gap([trace for trace, gap in zip(traces, gaps, strict=True) if gap is None]))
+        return [self._score(trace, gap or next(values)) for trace, gap in zip(traces, gaps, strict=True)]
+
+    def _score(self, trace: Trace, found: float | Gap) -> Score:
+        return found.to_score(trace, self.name) if isinstance(found, Gap) else scored(trace, self.name, found)
+
+    def _values_or_gap(self, traces: Sequence[Trace]) -> Sequence[float | Gap]:
+        """Return the values; what breaks in one of the packages behind ir_measures costs this measure alone."""
+        try:
+            return self._values(traces)
+        except Exception as error:
+            gap = Gap("failed", f"ir_measures gave up: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            return [gap] * len(traces)
 
     def _values(self, traces: Sequence[Trace]) -> list[float]:
         ranks = [first_ranks(trace.ranked, trace.question.evidence) for trace in traces]
         n_hits = [len(trace.ranked) for trace in traces]
-        if self.measure == _EVIDENCE_RECALL:
-            return self._evidence_recall(ranks, n_hits)
-        return _calculate(f"{_MEASURES[self.measure]}@{self.k}", ranks, n_hits)
+        return self._mean_by_item(ranks, n_hits) if self.by_item else _calculate(self.measure, ranks, n_hits)
 
-    def _evidence_recall(self, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
-        """Average the recall of each item taken as a topic of its own: two items may share a hit."""
+    def _mean_by_item(self, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
+        """Average the value of each item taken as a topic of its own: two items may share a hit."""
         items = [[rank] for of_question in ranks for rank in of_question]
         lengths = [n for n, of_question in zip(n_hits, ranks, strict=True) for _ in of_question]
-        found = iter(_calculate(f"R@{self.k}", items, lengths))
+        found = iter(_calculate(self.measure, items, lengths))
         return [sum(next(found) for _ in of_question) / len(of_question) for of_question in ranks]
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
-    """Return the measure at cut-off `argument`."""
-    return RetrievalMetric(name, info.name.removeprefix("retrieval.").removesuffix("@k"), int(argument))
+    """Return the measure called `name`; `argument` is its cut-off, or its own name in ir_measures."""
+    ours = info.name.removeprefix("retrieval.").removesuffix("@k")
+    if ours == _EVIDENCE_RECALL:
+        return RetrievalMetric(name, f"R@{argument}", by_item=True)
+    return RetrievalMetric(name, f"{_MEASURES[ours]}@{argument}" if ours in _MEASURES else argument)
 
 
 def _calculate(measure: str, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
-    """Return the measure of each topic, in order; `ranks` are those of its evidence items, None where not found."""
+    """Return the measure of each topic, in order; `ranks` are those of its evidence items, None where not found.
+
+    A topic without hits has the value that ir_measures defines for it, which not all packages behind it give.
+    """
     import ir_measures
 
-    qrels = {str(topic): _relevant_units(of_topic) for topic, of_topic in enumerate(ranks)}
-    run = {str(topic): {str(rank): float(-rank) for rank in range(1, n + 1)} for topic, n in enumerate(n_hits)}
-    values = {
-        row.query_id: row.value for row in ir_measures.iter_calc([ir_measures.parse_measure(measure)], qrels, run)
-    }
-    return [float(values[str(topic)]) for topic in range(len(ranks))]
+    parsed = ir_measures.parse_measure(measure)
+    topics = {str(topic): (of_topic, n) for topic, (of_topic, n) in enumerate(zip(ranks, n_hits, strict=True)) if n}
+    qrels = {topic: _judgements(of_topic, n) for topic, (of_topic, n) in topics.items()}
+    run = {topic: {str(rank): float(-rank) for rank in range(1, n + 1)} for topic, (_, n) in topics.items()}
+    values = {row.query_id: row.value for row in ir_measures.iter_calc([parsed], qrels, run)} if topics else {}
+    return [float(values.get(str(topic), parsed.DEFAULT)) for topic in range(len(ranks))]
 
 
-def _relevant_units(ranks: Sequence[int | None]) -> dict[str, int]:
-    return {f"missing {n}" if rank is None else str(rank): 1 for n, rank in enumerate(ranks)}
+def _judgements(ranks: Sequence[int | None], n_hits: int) -> dict[str, int]:
+    """Return 1 for each relevant unit and 0 for every other hit: no hit is without a judgement."""
+    relevant = {f"missing-{n}" if rank is None else str(rank): 1 for n, rank in enumerate(ranks)}
+    return {str(rank): 0 for rank in range(1, n_hits + 1)} | relevant

@@ -22,6 +22,7 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         "metrics": plan.experiment.metrics,
         "metric_embedding": plan.expansion.baseline.config.models.embedding,
         "judge": plan.experiment.judge,
+        "judge_language": plan.experiment.judge_language,
         "repeats": plan.experiment.repeats,
         "code": code_digest(),
         "notebook": hashlib.sha256(notebook.read_bytes()).hexdigest(),

@@ -57,6 +57,7 @@ def build_manifest(
         "seeds": {"questions": experiment.seed, "pipeline": sorted({v.config.seed for v in plan.variants})},
         "models": _merge(record["models"] for record in records),
         "judge": next((record["judge"] for record in records), None),
+        "judge_language": experiment.judge_language,
         "metric_embedding": next((record["metric_embedding"] for record in records), None),
         "counts": {status: int(counts.get(status, 0)) for status in ("scored", "failed", "not_applicable")},
         "problems": _unique([str(p) for p in plan.dataset.problems], *(record["problems"] for record in records)),

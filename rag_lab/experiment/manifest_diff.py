@@ -10,7 +10,19 @@ from rag_lab.experiment.run_folder import RunFolder
 
 ABSENT = "-"
 # What may change a number, the likeliest suspects first. Times, counts and paths change with every run.
-_TOLD = ("dataset", "models", "judge", "metric_embedding", "seeds", "commit", "dirty", "code", "versions", "problems")
+_TOLD = (
+    "dataset",
+    "models",
+    "judge",
+    "judge_language",
+    "metric_embedding",
+    "seeds",
+    "commit",
+    "dirty",
+    "code",
+    "versions",
+    "problems",
+)
 _PLAN = ("question", "dataset", "baseline", "metrics", "repeats")
 
 

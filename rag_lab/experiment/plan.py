@@ -52,7 +52,7 @@ class Plan:
         )
 
     def describe(self) -> str:
-        """Return what would run, as text: variants, questions, shared stages, model calls, metrics."""
+        """Return what would run, as text: variants, questions, calls, tokens, money and minutes, models, metrics."""
         from rag_lab.experiment.describe import describe
 
         return describe(self)
@@ -124,7 +124,8 @@ def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
 def _metric_problems(draft: Draft) -> list[str]:
     from rag_lab.evaluation import registry
 
-    return registry.problems(draft.config.metrics, has_judge=draft.config.judge is not None)
+    config = draft.config
+    return registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
 
 
 def _store_problems(draft: Draft, expansion: Expansion | None) -> list[str]:

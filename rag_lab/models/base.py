@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,13 @@ class ChatReply:
     truncated: bool = False  # stopped by max_tokens
     error: str = ""
     transient: bool = False  # another attempt may cure the error
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """A model whose `generate` may be called from several threads; `concurrency` calls at a time are welcome."""
+
+    concurrency: int
 
 
 class ChatModel(Protocol):

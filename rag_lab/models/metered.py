@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_lab.errors import RagLabError
 from rag_lab.ledger import Caller, Ledger, Made
-from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 from rag_lab.models.prices import price
 from rag_lab.purpose import current
 
@@ -42,6 +42,7 @@ class MeteredChat:
         self.payer = payer
         self.constrains_json = inner.constrains_json
         self.context_tokens = inner.context_tokens
+        self.concurrency = inner.concurrency if isinstance(inner, Concurrent) else 1
 
     def identity(self) -> Mapping[str, Any]:
         """Return the inner model's identity: metering changes no reply."""

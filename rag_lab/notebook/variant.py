@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
+from rag_lab.evaluation.registry import split_names
+from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     LIVE_FILE,
@@ -23,6 +26,7 @@ from rag_lab.experiment.run_folder import (
     RunFolder,
     write_json,
 )
+from rag_lab.experiment.stage_work import INDEX, stage_work
 from rag_lab.home import home
 from rag_lab.models import registry
 from rag_lab.notebook.parameters import from_parameters, parameters_in
@@ -49,6 +53,7 @@ class VariantRun:
         answered: ids for which answers are generated.
         metrics: names of metrics.
         judge: the chat model that judges, or None.
+        judge_language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         metric_embedding: the model that metrics embed with; the same for all variants of an experiment.
         repeats: how often each question is asked.
         out: folder that receives the results; None keeps them in memory.
@@ -60,12 +65,14 @@ class VariantRun:
     answered: tuple[str, ...]
     metrics: tuple[str, ...]
     judge: str | None = None
+    judge_language: str = ""
     metric_embedding: str = ""
     repeats: int = 1
     out: Path | None = None
     traces: list[Trace] = field(default_factory=list, init=False)
     scores: list[Score] = field(default_factory=list, init=False)
     problems: tuple[Problem, ...] = field(default=(), init=False)
+    _built: tuple[Rate, ...] = field(default=(), init=False, repr=False)  # the work of building the index
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> VariantRun:
@@ -83,8 +90,9 @@ class VariantRun:
             dataset=dataset,
             questions=questions,
             answered=answered,
-            metrics=tuple(name.strip() for name in values["METRICS"].split(",") if name.strip()),
+            metrics=split_names(str(values["METRICS"])),
             judge=values["JUDGE"] or None,
+            judge_language=str(values["JUDGE_LANGUAGE"]),
             metric_embedding=values["METRIC_EMBEDDING"] or config.models.embedding,
             repeats=int(values["REPEATS"]),
             out=Path(values["OUT"]) if values["OUT"] else None,
@@ -93,7 +101,13 @@ class VariantRun:
     @cached_property
     def pipeline(self) -> Pipeline:
         """The pipeline; the index is built on first use."""
-        return Pipeline.build(self.config, self.dataset, progress=self.out is None)
+        was_built = Pipeline.planned(self.config, self.dataset).index.is_built
+        started = time.perf_counter()
+        pipeline = Pipeline.build(self.config, self.dataset, progress=self.out is None)
+        if not was_built:
+            seconds = time.perf_counter() - started
+            self._built = (Rate(INDEX, self.config.models.embedding, pipeline.index.n_files, seconds),)
+        return pipeline
 
     def run(self) -> list[Trace]:
         """Ask the questions and return one trace for each repeat and question, in this order."""
@@ -124,6 +138,7 @@ class VariantRun:
                 judge=registry.chat_model(self.judge) if self.judge else None,
                 embedder=RememberedEmbedder(registry.embedder(self.metric_embedding), home() / "vectors.sqlite"),
                 memory=home() / "scores.sqlite",
+                language=self.judge_language,
                 progress=self.out is None,
             )
         return to_frame(self.name, self.scores)
@@ -158,10 +173,12 @@ class VariantRun:
             "config_identity": self.config.identity,
             "models": self.pipeline.identities(),
             "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
+            "judge_language": self.judge_language,
             "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "problems": [str(problem) for problem in self.problems],
+            "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
         }
 

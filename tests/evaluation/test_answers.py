@@ -45,3 +45,8 @@ def test_token_f1_is_symmetric_and_between_zero_and_one(a, b):
 )
 def test_abstention(answerable, abstained, expected):
     assert value("answer.abstention", answerable=answerable, abstained=abstained) == expected
+
+
+def test_words():
+    assert value("answer.words", "It is\n180  degrees.") == 4
+    assert value("answer.words", "") == 0

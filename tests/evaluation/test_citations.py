@@ -1,5 +1,6 @@
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.registry import describe
+from rag_lab.records import Answer, Citation
 
 from .factories import make_answer, make_evidence, make_passage, make_question, make_trace
 
@@ -45,4 +46,19 @@ def test_an_unanswerable_question_has_only_validity():
 
 
 def test_all_of_the_room_is_described():
-    assert sum(info.name.startswith("citations.") for info in describe()) == 3
+    assert sum(info.name.startswith("citations.") for info in describe()) == 4
+
+
+def test_quotes_must_stand_in_the_passage_they_cite():
+    whole = make_passage(2, text="The oven", parent_text="The oven\n is  heated to 180 degrees.")
+    quotes = (
+        Citation(2, "s", 1, "oven is heated"),  # past the token budget's cut, across a line's end
+        Citation(1, "s", 1, "The press is cold."),  # nowhere
+        Citation(1, "s", 1, "  "),  # no quote
+        Citation(7, "s", 1, "The oven"),  # no such passage
+    )
+    trace = make_trace(passages=(make_passage(1), whole), answer=Answer("Hot.", quotes))
+    (score,) = evaluate([trace], ["citations.quotes_verified"])
+    assert score.value == 1 / 3
+    (score,) = evaluate([make_trace()], ["citations.quotes_verified"])
+    assert (score.status, score.reason) == ("not_applicable", "no citation quotes anything")

@@ -6,7 +6,7 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatReply
 
-from .factories import make_answer, make_question, make_trace
+from .factories import make_answer, make_passage, make_question, make_trace
 from .scripted import HashEmbedder, ScriptedJudge, good_reply
 
 FAITHFULNESS = ["ragas.faithfulness"]
@@ -40,23 +40,24 @@ def test_what_a_judge_said_is_not_asked_again(memory):
     first, second = ScriptedJudge(good_reply), ScriptedJudge(good_reply)
     before = evaluate(traces_of(3), FAITHFULNESS, judge=first, memory=memory)
     assert evaluate(traces_of(3), FAITHFULNESS, judge=second, memory=memory) == before
-    assert (len(first.requests), len(second.requests)) == (6, 0)
+    # three answers are taken apart, for three questions; their statements and passages are the same and are held once
+    assert (len(first.requests), len(second.requests)) == (4, 0)
 
 
 @pytest.mark.parametrize(
-    ("changes", "judge_name"),
+    ("changes", "judge_name", "n_asked"),
     [
-        ({}, "judge-b"),
-        ({"repeat": 1}, "judge-a"),
-        ({"answer": make_answer("Quite hot.")}, "judge-a"),
-        ({"passages": make_trace().passages * 2}, "judge-a"),
+        ({}, "judge-b", 2),
+        ({"repeat": 1}, "judge-a", 2),
+        ({"answer": make_answer("Quite hot.")}, "judge-a", 1),  # to take it apart; the statements are the same
+        ({"passages": make_trace().passages * 2}, "judge-a", 1),
     ],
 )
-def test_whatever_changes_a_score_asks_again(memory, changes, judge_name):
+def test_whatever_changes_a_score_asks_again_for_what_has_changed(memory, changes, judge_name, n_asked):
     evaluate([make_trace()], FAITHFULNESS, judge=ScriptedJudge(good_reply), memory=memory)
     judge = ScriptedJudge(good_reply, name=judge_name)
     (score,) = evaluate([make_trace(**changes)], FAITHFULNESS, judge=judge, memory=memory)
-    assert len(judge.requests) == 2
+    assert len(judge.requests) == n_asked
     assert (score.judge, score.repeat) == (f"scripted:{judge_name}", changes.get("repeat", 0))
 
 
@@ -89,7 +90,7 @@ def test_an_interrupted_evaluation_goes_on_where_it_stopped(memory):
     judge = ScriptedJudge(good_reply)
     scores = evaluate(traces_of(20), FAITHFULNESS, judge=judge, memory=memory)
     assert [score.value for score in scores] == [0.75] * 20
-    assert len(judge.requests) == 2 * (20 - 8)  # the first batch of eight was saved
+    assert len(judge.requests) == 4  # those of the batch that was interrupted: every reply before it was kept
 
 
 def test_a_transient_failure_is_asked_again_and_a_lasting_one_is_not(memory):
@@ -119,3 +120,24 @@ def test_embeddings_are_remembered_and_cheap_metrics_are_not(memory):
 def test_what_could_not_be_asked_is_not_remembered(memory):
     evaluate([make_trace(answer=None)], FAITHFULNESS, judge=ScriptedJudge(good_reply), memory=memory)
     assert Memory(memory).counts() == {}
+
+
+def test_metrics_share_what_the_judge_said():
+    judge = ScriptedJudge(good_reply)
+    metrics = ["ragas.faithfulness", "ragas.answer_correctness"]  # both take the answer apart with the same prompt
+    together = evaluate([make_trace()], metrics, judge=judge, embedder=HashEmbedder())
+    alone = [
+        evaluate([make_trace()], [m], judge=ScriptedJudge(good_reply), embedder=HashEmbedder())[0] for m in metrics
+    ]
+    assert [s.value for s in together] == [s.value for s in alone]
+    assert [s.calls for s in together] == [2, 3]
+    assert len(judge.requests) == 4
+
+
+def test_variants_share_what_the_judge_said_of_a_passage(memory):
+    shared, own, other = (make_passage(n, text=f"text {n}") for n in range(1, 4))
+    judge = ScriptedJudge(good_reply)
+    for passages in ((shared, own), (other, shared)):
+        evaluate([make_trace(passages=passages)], ["ragas.context_precision"], judge=judge, memory=memory)
+    assert len(judge.requests) == 3
+    assert Memory(memory).counts() == {"judge": 3, "ragas.context_precision": 2}

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -6,12 +7,12 @@ import pytest
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.metric import Tools
-from rag_lab.evaluation.registry import build_metric, describe, metric_names, parse_name, problems
+from rag_lab.evaluation.registry import build_metric, describe, metric_names, parse_name, problems, split_names
 
 
 def test_every_described_metric_can_be_built():
     for info in describe():
-        name = info.name.replace("@k", "@10").replace("<stage>", "rerank")
+        name = info.name.replace("@k", "@10").replace("<stage>", "rerank").replace("<measure>", "RR")
         metric = build_metric(name, Tools())
         assert metric.name == name
         assert metric.needs == info.needs
@@ -51,9 +52,48 @@ def test_evaluate_refuses_with_every_problem():
         evaluate([], ["ragas.faithfulness", "ragas.semantic_similarity"])
 
 
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ("nDGC@10", "Unknown measure of ir_measures 'nDGC'.* did you mean 'nDCG'?"),
+        ("P", "write retrieval.P@10, for instance"),
+        ("P@0", "impossible cut-off"),
+        ("P@2.5", "write retrieval.P@10"),
+        ("AP(rel='high')", "rel='high'"),
+        ("AP(relevance=1)", "relevance"),
+        ("AP(rel=1))", "must be in format"),
+        ("nDCG@__import__", "must be"),
+        ("RBP(p=0.8)", "nothing computes this measure with these parameters; give rel too"),
+        ("ERR", "give cutoff too"),
+        ("nDCG(judged_only=True, dcg='exp-log2')@5", "leave some out"),
+        ("IPrec@5", "write retrieval.IPrec@0.5"),
+        ("alpha_nDCG@10", "labels of a question's aspects"),
+    ],
+)
+def test_a_measure_that_cannot_be_computed_is_said_before_anything_runs(measure, said):
+    (found,) = problems([f"retrieval.{measure}"], has_judge=False)
+    assert re.search(said, found)
+    assert "\n" not in found
+
+
+def test_a_measure_without_its_package_says_what_to_install():
+    import ir_measures
+
+    if ir_measures.cwl_eval.is_available():
+        pytest.skip("the package is installed")
+    (found,) = problems(["retrieval.RBP(p=0.8, rel=1)"], has_judge=False)
+    assert "pip install ir-measures[cwl_eval]" in found
+
+
+def test_commas_in_parentheses_belong_to_a_name():
+    text = " retrieval.SetF(beta=2.0, rel=1),answer.words,, retrieval.mrr@5 "
+    assert split_names(text) == ("retrieval.SetF(beta=2.0, rel=1)", "answer.words", "retrieval.mrr@5")
+
+
 def test_the_cutoff_and_the_stage_are_arguments():
     assert parse_name("retrieval.ndcg@7").argument == "7"
     assert parse_name("cost.seconds.retrieve_hyde").argument == "retrieve_hyde"
+    assert parse_name("retrieval.SetF(beta=2.0)").argument == "SetF(beta=2.0)"
 
 
 def test_names_are_sorted_and_unique():

@@ -77,7 +77,46 @@ def test_a_second_hit_on_the_same_evidence_is_not_counted_again():
     assert value("ndcg@10", trace) == 1
 
 
+def test_measures_by_the_names_of_ir_measures():
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    assert value("RR", trace) == pytest.approx(1 / 2)
+    assert value("RR@1", trace) == 0
+    assert value("Rprec", trace) == pytest.approx(1 / 3)
+    assert value("SetF", trace) == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
+    assert value("IPrec@0.5", trace) == pytest.approx(2 / 4)
+    # Bpref: of the three relevant, the second hit has one of the two other hits above it, the fourth has both
+    assert value("Bpref", trace) == pytest.approx(((1 - 1 / 2) + (1 - 2 / 2)) / 3)
+    assert [value(count, trace) for count in ("NumRel", "NumRet", "NumRet(rel=1)")] == [3, 4, 2]
+    assert value("Judged@4", trace) == 1
+    # gdeval's formulation gives the same gain to binary labels: 2 ** 1 - 1
+    assert value("nDCG(dcg='exp-log2')@4", trace) == pytest.approx(value("ndcg@4", trace), abs=1e-5)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("ndcg@3", "nDCG@3"), ("map@4", "AP@4"), ("recall@2", "Recall@2")])
+def test_our_names_are_measures_of_ir_measures(ours, theirs):
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    assert value(ours, trace) == value(theirs, trace)
+
+
+def test_rank_biased_precision_by_hand():
+    pytest.importorskip("cwl")
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    assert value("RBP(p=0.8, rel=1)", trace) == pytest.approx((1 - 0.8) * (0.8**1 + 0.8**3))
+
+
+def test_what_breaks_behind_a_measure_costs_that_measure_alone(monkeypatch):
+    import ir_measures
+
+    def breaks(*_):
+        raise OSError("no perl\nhere")
+
+    monkeypatch.setattr(ir_measures, "iter_calc", breaks)
+    (score,) = evaluate([trace_of([1], [1])], ["retrieval.ERR@10"])
+    assert (score.status, score.reason) == ("failed", "ir_measures gave up: OSError: no perl here")
+
+
 def test_an_empty_ranking_scores_zero():
+    assert [value(name, trace_of([], [1])) for name in ("Accuracy", "Bpref", "RR@3")] == [0, 0, 0]
     assert [value(f"{measure}@5", trace_of([], [1])) for measure in MEASURES] == [0] * len(MEASURES)
 
 

@@ -79,6 +79,12 @@ def test_a_judge_is_checked_like_any_other_model(experiment):
         plan(experiment(metrics=["ragas.faithfulness"], judge="gemini:x"))
 
 
+def test_a_language_that_a_metric_cannot_be_asked_in_is_refused(experiment):
+    metrics = ["ragas.noise_sensitivity", "ragas.faithfulness"]
+    with pytest.raises(ExperimentError, match=r"prompts of 'ragas\.noise_sensitivity' into german"):
+        plan(experiment(metrics=metrics, judge="llamacpp:smollm2", judge_language="german"))
+
+
 def test_a_server_of_ones_own_needs_no_key(experiment):
     server = "openai:llama3.2:3b?base_url=http://127.0.0.1:9/v1"
     assert plan(experiment(metrics=["ragas.faithfulness"], judge=server)).experiment.judge == server

@@ -9,7 +9,8 @@ from rag_lab.notebook.parameters import to_parameters
 from rag_lab.notebook.progress import NotebookProgress
 from rag_lab.notebook.summary import peak_memory_mb, summary_table
 from rag_lab.notebook.variant import VariantRun
-from rag_lab.records import Score
+from rag_lab.records import Answer, Hit, Passage, Score, Trace
+from rag_lab.testing import openai_server
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def parameters(tmp_path):
         "METRICS": "retrieval.mrr@10, cost.usd,",
         "METRIC_EMBEDDING": "",
         "JUDGE": "",
+        "JUDGE_LANGUAGE": "",
         "REPEATS": 2,
         "_private": object(),
     }
@@ -50,6 +52,7 @@ def test_parameters_become_a_variant(parameters):
     assert variant.questions == variant.answered == ("q1", "q2", "q3", "q4")
     assert variant.metrics == ("retrieval.mrr@10", "cost.usd")
     assert (variant.judge, variant.out, variant.repeats) == (None, None, 2)
+    assert VariantRun.from_parameters(parameters | {"JUDGE_LANGUAGE": "german"}).judge_language == "german"
     assert variant.metric_embedding == variant.config.models.embedding
     assert "final_k: 2" in variant._repr_html_()
     assert variant.save() is None
@@ -88,6 +91,24 @@ def test_a_plan_for_other_questions_is_refused(parameters, tmp_path):
     plan = write_plan(tmp_path / "run", ["q1", "q77"], [])
     with pytest.raises(RagLabError, match="q77"):
         VariantRun.from_parameters(parameters | {"QUESTIONS": plan})
+
+
+def test_a_judge_that_talks_nonsense_costs_its_own_scores_alone(parameters):
+    passage, hit = Passage(1, "p", "press.md", None, 0, 9, "290 bar."), Hit("p", "c", "press.md", None, 0, 9, 1.0)
+    with openai_server(lambda _: "What a lovely day.") as server:
+        judged = {"JUDGE": f"openai:tiny?base_url={server.url}", "METRICS": "retrieval.RR@10,ragas.faithfulness"}
+        variant = VariantRun.from_parameters(parameters | judged)
+        variant.traces = [
+            Trace(question, ranked=(hit,), passages=(passage,), answer=Answer("290 bar."))
+            for question in variant.dataset.questions
+        ]
+        frame = variant.score()
+    counts = variant.summary()[["scored", "failed", "not_applicable"]]
+    assert counts.loc["retrieval.RR@10"].to_list() == [3, 0, 1]
+    assert counts.loc["ragas.faithfulness"].to_list() == [0, 4, 0]
+    assert set(frame.loc[frame.status == "failed", "reason"]) == {
+        "the judge's reply holds no JSON object: 'What a lovely day.'"
+    }
 
 
 def test_a_mean_is_over_what_was_scored_and_says_what_was_not():

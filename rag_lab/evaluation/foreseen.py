@@ -1,0 +1,50 @@
+"""What no run can measure, said before it: questions that lack what a metric needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from rag_lab.evaluation.metric import NOT_ASKED, Gap, Needs, question_gap
+from rag_lab.evaluation.registry import parse_name
+from rag_lab.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A metric that will be `not_applicable` to `n` of `n_questions`, all for one reason."""
+
+    metric: str
+    n: int
+    n_questions: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Metric {self.metric} is not applicable to {self.n} of {self.n_questions} questions: {self.reason}."
+
+
+def foreseen_gaps(
+    metrics: Iterable[str], questions: Sequence[Question], answered: Collection[str] | None = None
+) -> list[Foreseen]:
+    """Return what will be `not_applicable` by the questions alone: in the order of `metrics`, commonest reason first.
+
+    Args:
+        metrics: names, as `evaluate` takes them.
+        questions: what will be asked.
+        answered: ids of those for which answers are generated; all where None.
+
+    Raises:
+        ConfigError: if no metric has one of the names.
+    """
+    found = []
+    for name in metrics:
+        needs = parse_name(name).info.needs
+        reasons = Counter(gap.reason for question in questions if (gap := _gap(question, needs, answered)))
+        found += [Foreseen(name, n, len(questions), reason) for reason, n in reasons.most_common()]
+    return found
+
+
+def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> Gap | None:
+    is_answered = answered is None or question.question_id in answered
+    return question_gap(question, needs) or (NOT_ASKED if "answer" in needs and not is_answered else None)

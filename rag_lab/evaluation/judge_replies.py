@@ -1,0 +1,53 @@
+"""What a judge has said, by request: metrics and variants that ask the same thing share one reply.
+
+The key holds the judge's identity and the whole request. Its seed differs by repeat and by resample, so neither is ever
+answered from another's reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from functools import cached_property
+
+from pydantic import TypeAdapter
+
+from rag_lab.config import digest
+from rag_lab.memory import Memory
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+
+_ROOM = "judge"
+_REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
+
+
+class JudgeReplies:
+    """Replies of one judge, for as long as this object lives, and in a memory where there is one."""
+
+    def __init__(self, judge: ChatModel, memory: Memory | None = None) -> None:
+        self._judge = judge
+        self._memory = memory
+        self._known: dict[str, ChatReply] = {}
+
+    def key(self, request: ChatRequest) -> str:
+        """Return what a request is remembered under."""
+        return digest({"judge": self._identity, "request": asdict(request)})
+
+    def recall(self, keys: Iterable[str]) -> dict[str, ChatReply]:
+        """Return the replies of those of `keys` that are known."""
+        keys = list(keys)
+        unknown = [key for key in keys if key not in self._known]
+        if self._memory is not None and unknown:
+            found = self._memory.recall(unknown)
+            self._known |= {key: _REPLY.validate_json(text) for key, text in found.items()}
+        return {key: self._known[key] for key in keys if key in self._known}
+
+    def keep(self, replies: Mapping[str, ChatReply]) -> None:
+        """Remember replies; failed calls are asked again."""
+        said = {key: reply for key, reply in replies.items() if not reply.error}
+        self._known |= said
+        if self._memory is not None and said:
+            self._memory.store(_ROOM, {key: _REPLY.dump_json(reply).decode() for key, reply in said.items()})
+
+    @cached_property
+    def _identity(self) -> str:
+        return digest(dict(self._judge.identity()))

@@ -1,0 +1,28 @@
+"""Which metrics of a plan will have no value on which questions, said before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
+
+if TYPE_CHECKING:
+    from rag_lab.experiment.plan import Plan
+
+
+def not_applicable(plan: Plan) -> list[str]:
+    """Return one sentence for each metric and reason; it names the variants where they are not all."""
+    asked = set(plan.questions)
+    questions = [question for question in plan.dataset.questions if question.question_id in asked]
+    variants_of: dict[Foreseen, list[str]] = {}
+    for variant in plan.variants:
+        answered = () if variant.config.answer.name == "none" else plan.answered
+        for gap in foreseen_gaps(plan.experiment.metrics, questions, set(answered)):
+            variants_of.setdefault(gap, []).append(variant.variant_id)
+    return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
+
+
+def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
+    if len(variants) == n_variants:
+        return str(gap)
+    return f"{str(gap)[:-1]} (in {', '.join(variants)})."

@@ -1,0 +1,58 @@
+"""What the questions alone rule out is said before a run, and the run says the same."""
+
+from collections import Counter
+
+import pytest
+
+from rag_lab.errors import ConfigError
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.foreseen import foreseen_gaps
+from rag_lab.evaluation.registry import describe
+
+from .factories import make_question, make_trace
+from .scripted import HashEmbedder, ScriptedJudge, good_reply
+
+QUESTIONS = [
+    make_question("plain"),
+    make_question("unreferenced", answers=()),
+    make_question("unlabelled", evidence=()),
+    make_question("unanswerable", answers=(), evidence=(), answerable=False),
+    make_question("unanswered"),
+]
+ANSWERED = {"plain", "unreferenced", "unlabelled", "unanswerable"}
+
+
+def test_each_reason_is_counted():
+    assert [str(gap) for gap in foreseen_gaps(["citations.recall", "answer.words"], QUESTIONS, ANSWERED)] == [
+        "Metric citations.recall is not applicable to 1 of 5 questions: the question has no evidence.",
+        "Metric citations.recall is not applicable to 1 of 5 questions: the question has no evidence: "
+        "the documents do not hold the answer.",
+        "Metric citations.recall is not applicable to 1 of 5 questions: no answer was asked for.",
+        "Metric answer.words is not applicable to 1 of 5 questions: no answer was asked for.",
+    ]
+
+
+def test_the_commonest_reason_comes_first():
+    questions = [make_question(str(n), evidence=(), answerable=n == 0) for n in range(3)]
+    assert [gap.n for gap in foreseen_gaps(["retrieval.mrr@5"], questions)] == [2, 1]
+
+
+@pytest.mark.parametrize("metric", [info.name.replace("@k", "@5") for info in describe() if "<" not in info.name])
+def test_what_was_foreseen_is_what_happens(metric):
+    traces = [
+        make_trace(question, **({} if question.question_id in ANSWERED else {"answer": None})) for question in QUESTIONS
+    ]
+    scores = evaluate(traces, [metric], judge=ScriptedJudge(good_reply), embedder=HashEmbedder())
+    found = Counter(score.reason for score in scores if score.status == "not_applicable")
+    foreseen = {gap.reason: gap.n for gap in foreseen_gaps([metric], QUESTIONS, ANSWERED)}
+    assert foreseen.items() <= found.items()
+    assert set(found) - set(foreseen) <= {"no citation quotes anything"}  # only an answer can tell
+
+
+def test_nothing_is_foreseen_where_every_question_has_all():
+    assert foreseen_gaps(["ragas.faithfulness", "cost.seconds"], [make_question()]) == []
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(ConfigError, match="Unknown metric"):
+        foreseen_gaps(["ragas.faith"], QUESTIONS)

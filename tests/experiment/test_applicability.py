@@ -1,0 +1,47 @@
+import yaml
+from small_dataset import write_dataset
+
+from rag_lab.experiment.applicability import not_applicable
+from rag_lab.experiment.plan import plan
+
+
+def small_plan(folder, **changes):
+    data = {
+        "name": "small",
+        "question": "Does it help?",
+        "dataset": str(write_dataset(folder)),
+        "base": {"query": {"rewrite": "none", "hyde": "none"}},
+        "metrics": ["retrieval.mrr@10", "answer.words"],
+    }
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(data | changes, sort_keys=False))
+    return plan(path)
+
+
+NO_EVIDENCE = (
+    "Metric retrieval.mrr@10 is not applicable to 1 of 4 questions: the question has no evidence: "
+    "the documents do not hold the answer."
+)
+
+
+def test_what_no_variant_can_measure_is_said_once(tmp_path):
+    checked = small_plan(tmp_path, factors={"rerank.final_k": [5, 3]})
+    assert not_applicable(checked) == [NO_EVIDENCE]
+    assert NO_EVIDENCE in checked.describe()
+
+
+def test_a_variant_without_answers_is_named(tmp_path):
+    checked = small_plan(tmp_path, factors={"answer.name": ["llm", "none"]})
+    assert not_applicable(checked) == [
+        NO_EVIDENCE,
+        "Metric answer.words is not applicable to 4 of 4 questions: no answer was asked for (in answer-none).",
+    ]
+
+
+def test_questions_beyond_the_limit_on_answers_are_counted(tmp_path):
+    checked = small_plan(tmp_path, limits={"answers": 2})
+    n = len(checked.questions)
+    assert (
+        f"answer.words is not applicable to {n - 2} of {n} questions: no answer was asked for."
+        in (not_applicable(checked)[-1])
+    )
