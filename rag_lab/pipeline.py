@@ -17,7 +17,6 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.memory import Memory
 from rag_lab.models import registry
-from rag_lab.models.base import ChatModel
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
@@ -191,8 +190,3 @@ class Pipeline:
 
     def _remembered(self, scorer: Any) -> Any:
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory)
-
-
-def _vision(config: PipelineConfig) -> ChatModel | None:
-    """Return the model that reads PDF pages, where one does."""
-    return registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None

@@ -61,11 +61,6 @@ def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dic
     return {"files": dict(digests), "attributes": attributes, **recipe.identity()}
 
 
-def index_path(parts: Mapping[str, Any], home: Path) -> Path:
-    """Return the folder of the index that `parts` (of `made_of`) make; it may not be there."""
-    return home / "indexes" / digest(parts)
-
-
 def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
     """Return the folder of the index of the files of `listing`, building it first where it is not there.
 
