@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -91,6 +92,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, text
 
 
+_ACCESS_KEYS = ("may_see", "namespace")
+
+
 def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Question | None, list[str]]:
     try:
         line = _QuestionLine.model_validate_json(text)
@@ -98,6 +102,9 @@ def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Qu
         return None, [f"{describe(error)}; the line was left out, mend it."]
     if not line.id.strip() or not line.question.strip():
         return None, [f"the {'question' if line.id.strip() else 'id'} is empty; the line was left out, fill it in."]
+    misspelt = [key for key in line.model_extra or {} if get_close_matches(key.lower(), _ACCESS_KEYS, cutoff=0.7)]
+    if misspelt:  # ignored, it would open to this asker what was to be closed
+        return None, [f"{unknown_name('key', misspelt[0], _ACCESS_KEYS)} The line was left out, mend it."]
     reasons = _unknown_keys(line)
     query_class = next((name for name in QUERY_CLASSES if name == line.query_class), None)
     if line.query_class != query_class:

@@ -157,3 +157,11 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, writt
     path = tmp_path_factory.mktemp("questions") / "questions.jsonl"
     write_questions(path, written)
     assert read_questions(path, SOURCES, 1) == (written, [])
+
+
+@pytest.mark.parametrize("key", ["may-see", "maysee", "May_See", "may_sea", "namespaces", "name_space"])
+def test_a_misspelt_right_leaves_the_question_out(tmp_path: Path, key: str) -> None:
+    questions, problems = read(tmp_path, {**GOOD, key: ["staff"]})
+    assert questions == []
+    assert len(problems) == 1
+    assert "left out" in problems[0]
