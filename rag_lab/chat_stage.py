@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
-from rag_lab.models.base import ChatReply
-from rag_lab.records import StageStatus
+from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.records import StageStatus, Trace
 from rag_lab.stage import Outcome
+
+
+@runtime_checkable
+class ChatStage(Protocol):
+    """What a stage that asks a chat model adds to `Stage`: what it would ask can be told without asking."""
+
+    @property
+    def model(self) -> ChatModel:
+        """The model that is asked."""
+
+    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
+        """Return what `run` would ask for these traces, in order; some may need no call. No model is loaded."""
 
 
 def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStatus = "ok", reason: str = "") -> Outcome:

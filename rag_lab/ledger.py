@@ -132,14 +132,14 @@ class Ledger:
         with self._change() as database:
             return _reason(database, "minutes", _used(database).minutes)
 
-    def calls(self) -> list[tuple[Caller, int, Made]]:
-        """Return the number and the totals of all calls by caller."""
+    def calls(self, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
+        """Return the number and the totals of all calls by caller, or only of those whose reply was seen."""
         query = (
             "SELECT payer, purpose, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost_usd), sum(seconds) "
-            "FROM calls GROUP BY payer, purpose, model ORDER BY min(id)"
+            "FROM calls WHERE seconds > 0 OR NOT ? GROUP BY payer, purpose, model ORDER BY min(id)"
         )
         with self._change() as database:
-            return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query)]
+            return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query, [answered])]
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:

@@ -11,7 +11,7 @@ from rag_lab.answer.context import Assemble
 from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index import CorpusIndex, locate_all, open_index
+from rag_lab.corpus.index import CorpusIndex, locate_all, name_index, open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.memory import Memory
@@ -55,6 +55,14 @@ class Pipeline:
         folder = home or home_folder.home()
         embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
         index = open_index(dataset.corpus_dir, config.corpus, embedder, home=folder, progress=progress)
+        return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
+
+    @classmethod
+    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None) -> Pipeline:
+        """Connect the stages as `build` does, without building an index that is not there: a pipeline to plan with."""
+        folder = home or home_folder.home()
+        embedder = RememberedEmbedder(registry.embedder(config.models.embedding), folder / "vectors.sqlite")
+        index = name_index(dataset.corpus_dir, config.corpus, embedder, home=folder)
         return cls(config, index, embedder, Memory(folder / "stages.sqlite"))
 
     @property

@@ -34,10 +34,10 @@ def run_stage(
         outcomes = _compute_all(stage, wanted, progress)
         known: dict[str, Outcome] = {}
     else:
-        known = {key: _decode(text) for key, text in memory.recall(wanted).items()}
+        known = {key: decode_outcome(text) for key, text in memory.recall(wanted).items()}
         outcomes = known | _compute_missing(stage, wanted, known, memory, progress)
     return [
-        trace if key is None else _apply(stage, trace, outcomes[key], remembered=key in known)
+        trace if key is None else apply_outcome(stage, trace, outcomes[key], remembered=key in known)
         for key, trace in zip(keys, traces, strict=True)
     ]
 
@@ -74,7 +74,7 @@ def _compute_missing(
             fresh |= _compute_claimed(stage, {key: wanted[key] for key in mine}, memory)
         else:
             found = memory.recall(missing)
-            fresh |= {key: _decode(text) for key, text in found.items()}
+            fresh |= {key: decode_outcome(text) for key, text in found.items()}
             if not found:
                 memory.wait()
         if progress:
@@ -100,7 +100,8 @@ def _compute(stage: Stage, wanted: Mapping[str, Trace]) -> dict[str, Outcome]:
     return dict(zip(wanted, timed, strict=True))
 
 
-def _apply(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
+def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
+    """Return `trace` with the outcome's updates and its record."""
     record = StageRecord(
         stage=stage.name,
         status=outcome.status,
@@ -125,7 +126,8 @@ def _encode(outcome: Outcome) -> str:
     return to_json(outcome).decode()
 
 
-def _decode(text: str) -> Outcome:
+def decode_outcome(text: str) -> Outcome:
+    """Return the outcome that the memory holds as `text`."""
     data = from_json(text)
     updates = {name: _field(name).validate_python(value) for name, value in data.pop("updates").items()}
     return Outcome(updates=updates, **data)

@@ -9,6 +9,9 @@ from doubles import Corpus, hits
 from rag_lab.answer.context import Assemble
 from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
+from rag_lab.chat_stage import ChatStage
+from rag_lab.config import PipelineConfig
+from rag_lab.experiment.stand_ins import with_stand_ins
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
 from rag_lab.query.rewrite import GuardedRewrite, OwnWords
@@ -117,6 +120,25 @@ def test_what_it_does_not_read_does_not_matter(make):
     )
     assert stage_key(stage, stage.identity(), trace) == stage_key(stage, stage.identity(), relabelled)
     assert stage.run([trace])[0].updates == stage.run([relabelled])[0].updates
+
+
+def test_it_tells_what_it_would_ask_a_chat_model(make):
+    stage = make()
+    models = [model for model in vars(stage).values() if isinstance(model, ScriptedChat)]
+    traces = [full_trace(), full_trace("What is A7?", hyde_route=None)]
+    foretold = stage.requests(traces) if isinstance(stage, ChatStage) else []
+    assert all(model.requests == [] for model in models)
+    stage.run(traces)
+    assert [request for model in models for request in model.requests] == foretold
+
+
+def test_what_it_waits_for_is_foreseen_as_a_call(make):
+    stage = make()
+    guessed = with_stand_ins(Trace(Question("q", "Why?")), stage.reads, PipelineConfig())
+    if isinstance(stage, ChatStage):
+        assert len(stage.requests([guessed])) >= 1
+    if isinstance(stage, PairRerank):
+        assert len(guessed.candidates) == PipelineConfig().rerank.input_limit
 
 
 def test_it_does_not_change_the_trace_it_is_given(make):

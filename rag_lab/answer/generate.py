@@ -43,9 +43,13 @@ class Generate:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return the raw reply of each trace."""
-        requests = [self._request(trace) for trace in traces]
+        requests = self.requests(traces)
         replies = self.model.generate(requests)
         return [_outcome(request, reply) for request, reply in zip(requests, replies, strict=True)]
+
+    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
+        """Return one request for each trace."""
+        return [self._request(trace) for trace in traces]
 
     def _request(self, trace: Trace) -> ChatRequest:
         question = trace.question

@@ -36,7 +36,7 @@ def sweep(
     out: Out = None,
     jobs: Jobs = 1,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, show what would run, and stop.")
+        bool, typer.Option("--dry-run", help="Check everything; show what would run and what it would cost; stop.")
     ] = False,
 ) -> None:
     """Run every variant of an experiment, write one report.
@@ -92,8 +92,9 @@ def report(
 
 
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
-    """Run a plan; say before what it cannot measure, and after what failed in it and where the report is."""
+    """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
     from rag_lab.experiment.applicability import not_applicable
+    from rag_lab.experiment.bill_text import spent_text
     from rag_lab.experiment.finish import failures
     from rag_lab.experiment.sweep import run_plan
 
@@ -106,6 +107,7 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
         raise typer.Exit(130) from None
     for sentence in failures(run):
         typer.echo(sentence, err=True)
+    typer.echo(f"{spent_text(run)}\n")
     for name in ("report.html", "report.md"):
         if (run.path / name).is_file():
             typer.echo(f"Report: {run.path / name}")

@@ -38,6 +38,11 @@ def made_of(digests: Mapping[str, str], config: CorpusConfig, embedder: Embedder
     }
 
 
+def index_path(parts: Mapping[str, Any], home: Path) -> Path:
+    """Return the folder of the index that `parts` (of `made_of`) make; it may not be there."""
+    return home / "indexes" / digest(parts)
+
+
 def ensure_index(
     folder: Path, digests: Mapping[str, str], config: CorpusConfig, embedder: Embedder, home: Path
 ) -> Path:
@@ -48,7 +53,7 @@ def ensure_index(
         ModelError: if the embedder cannot be used.
     """
     parts = made_of(digests, config, embedder)
-    target = home / "indexes" / digest(parts)
+    target = index_path(parts, home)
     if (target / MANIFEST).exists():
         return target
     with _building(target) as partial:

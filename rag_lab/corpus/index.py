@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.config import CorpusConfig
-from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, ensure_index
+from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, ensure_index, index_path, made_of
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
@@ -37,6 +37,11 @@ class CorpusIndex:
     def digest(self) -> str:
         """Identity of all that makes the index: files, split parameters, embedder, text libraries."""
         return self.path.name
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the index is on disk; one that is not can only tell its digest."""
+        return (self.path / MANIFEST).exists()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -134,6 +139,17 @@ def open_index(
     remembered = _remembering(embedder, home, progress)
     path = ensure_index(corpus_dir, digests, config, remembered, home)
     return CorpusIndex(path, corpus_dir, listing.problems)
+
+
+def name_index(corpus_dir: Path, config: CorpusConfig, embedder: Embedder, *, home: Path) -> CorpusIndex:
+    """Return the index that `open_index` would open, without building it; `is_built` tells whether it is there.
+
+    Raises:
+        DatasetError: if the folder is missing or no file in it can be used.
+    """
+    listing = list_files(corpus_dir)
+    digests = file_digests(listing.files, home / "file_digests.sqlite")
+    return CorpusIndex(index_path(made_of(digests, config, embedder), home), corpus_dir, listing.problems)
 
 
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:

@@ -33,7 +33,7 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     Scores are saved after each `metric.batch_size`; what another attempt may cure is not remembered.
     """
     identity = digest(dict(metric.identity()))
-    keys = [_key(metric, identity, trace) for trace in traces]
+    keys = [score_key(metric, identity, trace) for trace in traces]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
     found = {key: _SCORE.validate_json(text) for key, text in memory.recall(wanted).items()}
     advance(sum(key in found for key in keys))
@@ -44,7 +44,8 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     ]
 
 
-def _key(metric: CostlyMetric, identity: str, trace: Trace) -> str | None:
+def score_key(metric: CostlyMetric, identity: str, trace: Trace) -> str | None:
+    """Return the key of a score, by the digest of the metric's identity; None where no model is asked."""
     reads = metric.reads(trace)
     return None if reads is None else digest({"metric": identity, "repeat": trace.repeat, "reads": dict(reads)})
 

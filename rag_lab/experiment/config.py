@@ -45,12 +45,12 @@ class ExperimentConfig(Section):
     repeats: int = Field(1, ge=1, le=100, description="how often each question is asked")
     metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
     judge: str | None = Field(None, description="a model, where a metric needs one")
+    clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     judge_language: str = Field(
         "",
         max_length=40,
         description="language of the examples in the judge's prompts, as german; English where empty",
     )
-    clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, description="chooses the questions where limits leave some out")
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from rag_lab.experiment.applicability import not_applicable
+from rag_lab.experiment.bill_text import bill_text
 from rag_lab.experiment.design import Variant
+from rag_lab.experiment.estimate import estimate
 from rag_lab.experiment.model_checks import models_used
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.sharing import stage_uses
 from rag_lab.experiment.table import text_table
 
 
 def describe(plan: Plan) -> str:
-    """Return the variants, the questions, the shared stages with model calls at most, models and metrics."""
+    """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
+    limits = plan.experiment.limits
     parts = [
         f"{plan.experiment.name}: {plan.experiment.question}",
         _questions(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{_variants(plan)}",
-        f"Stages; what variants share is computed once:\n{_stages(plan)}",
+        f"What is left to do, counted once where variants share it:\n{bill_text(estimate(plan), limits)}",
         f"Models:\n{_models(plan)}",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
         *(f"Note: {notice}" for notice in plan.expansion.notices),
@@ -42,21 +44,6 @@ def _variants(plan: Plan) -> str:
 
 def _changes(variant: Variant) -> str:
     return ", ".join(f"{key} = {value}" for key, value in variant.changes.items()) or "-"
-
-
-def _stages(plan: Plan) -> str:
-    uses = stage_uses(
-        [variant.config for variant in plan.variants],
-        len(plan.questions),
-        len(plan.answered),
-        plan.experiment.repeats,
-    )
-    rows = [
-        (use.stage, use.variants, use.distinct, "-" if use.calls is None else f"{use.calls:,}")
-        for use in uses
-        if use.variants
-    ]
-    return text_table(("stage", "variants", "computed", "model calls at most"), rows)
 
 
 def _models(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.bill import bill_rows
 from rag_lab.experiment.limits import limits_used
 from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
@@ -21,7 +22,8 @@ def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: da
     from rag_lab.report.html import write_report
 
     counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
-    manifest = build_manifest(plan, states, counts, start) | {"limits": limits_used(plan.experiment.limits, run)}
+    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": bill_rows(run)}
+    manifest = build_manifest(plan, states, counts, start) | spent
     write_json(run.path / DRAFT_FILE, manifest)
     try:
         write_report(run.path)

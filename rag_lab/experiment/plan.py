@@ -50,7 +50,7 @@ class Plan:
         )
 
     def describe(self) -> str:
-        """Return what would run, as text: variants, questions, shared stages, model calls, metrics."""
+        """Return what would run, as text: variants, questions, calls, tokens, money and minutes, models, metrics."""
         from rag_lab.experiment.describe import describe
 
         return describe(self)

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
-from tqdm.auto import tqdm
 
+from rag_lab.config import digest
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.bill import keep_bill
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Variant
+from rag_lab.experiment.estimate import estimate
 from rag_lab.experiment.executor import Done, Job, execute
 from rag_lab.experiment.finish import finish
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.limits import Brake
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan, plan
+from rag_lab.experiment.progress import SweepProgress
+from rag_lab.experiment.rates import add_rates
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
     DRAFT_FILE,
-    LIVE_FILE,
     LOCK_FILE,
     MANIFEST_FILE,
     NOTEBOOK_FILE,
@@ -38,6 +40,8 @@ from rag_lab.experiment.run_folder import (
     read_json,
     write_json,
 )
+from rag_lab.experiment.spent import booked_calls, measured_rates
+from rag_lab.home import home
 from rag_lab.notebook.parameters import to_parameters
 
 NOTEBOOK = "notebooks/02_run_variant.ipynb"
@@ -55,7 +59,7 @@ def sweep(
         experiment_path: the experiment file.
         out: the run folder; `results/<name>` where None.
         jobs: variants that run at the same time.
-        progress: show a progress bar.
+        progress: show a progress bar, or a line for each variant where no one watches.
 
     Raises:
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
@@ -70,7 +74,11 @@ def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progre
     with _locked(run.path):
         start = now()
         _begin(checked, run)
-        states = _run_variants(checked, run, notebook, max(1, jobs), progress)
+        identities = run_identities(checked, notebook)
+        keep_bill(run, digest(identities), lambda: estimate(checked))
+        booked = booked_calls(run)
+        states = _run_variants(checked, run, notebook, identities, max(1, jobs), progress)
+        add_rates(home(), measured_rates(run, states, booked))
         finish(checked, run, states, start)
     return run
 
@@ -101,24 +109,23 @@ def _begin(checked: Plan, run: RunFolder) -> None:
     (run.path / "experiment.yaml").write_text(checked.experiment.to_yaml(), encoding="utf-8")
 
 
-def _run_variants(checked: Plan, run: RunFolder, notebook: Path, jobs: int, progress: bool) -> list[VariantState]:
+def _run_variants(
+    checked: Plan, run: RunFolder, notebook: Path, identities: Mapping[str, str], jobs: int, progress: bool
+) -> list[VariantState]:
     """Run what is not whole yet and return the state of every variant, in the order of the plan."""
-    identities = run_identities(checked, notebook)
     states = {v: state for v, identity in identities.items() if (state := _resumed(run, v, identity))}
     missing = [variant for variant in checked.variants if variant.variant_id not in states]
     brake = Brake(run, checked.experiment.limits)
     todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
-    with tqdm(total=len(identities), initial=len(states), desc="variants", unit="variant", disable=not progress) as bar:
-        poll = partial(_show, bar, run, missing)
+    with SweepProgress(len(identities), len(states), shown=progress) as shown:
+        poll = partial(shown.look, run, missing)
         for done in execute(todo, jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
             states[state.variant_id] = state
             if state.status == "ok":
                 outcome = {"identity": identities[state.variant_id], "seconds": state.seconds}
                 write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
-            else:
-                bar.write(f"{state.variant_id} {state.status}: {state.reason}")
-            bar.update()
+            shown.end(state)
     return [states[variant_id] for variant_id in identities]
 
 
@@ -164,19 +171,3 @@ def _state(run: RunFolder, checked: Plan, done: Done) -> VariantState:
     elif not reason and record is not None and record["config_identity"] != asked:
         reason = f"The notebook ran another configuration than it was given; see {done.job.output}."
     return VariantState(done.job.name, "failed" if reason else "ok", reason, done.seconds, record=record)
-
-
-def _show(bar: Any, run: RunFolder, variants: Sequence[Variant]) -> None:
-    bar.set_postfix_str(_live(run, variants), refresh=True)
-
-
-def _live(run: RunFolder, variants: Sequence[Variant]) -> str:
-    """Return which stage each running variant is at."""
-    told = []
-    for variant in variants:
-        try:
-            stage = (run.variant_dir(variant.variant_id) / LIVE_FILE).read_text(encoding="utf-8")
-        except OSError:
-            continue
-        told.append(f"{variant.variant_id}: {stage}")
-    return ", ".join(told)

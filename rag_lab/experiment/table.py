@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -9,7 +10,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return aligned columns under `header`; numbers stand to the right."""
     cells = [[_text(value) for value in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    is_number = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
+    is_number = [bool(rows) and all(map(_is_number, column[1:])) for column in zip(*cells, strict=True)]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
@@ -17,6 +18,10 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         ).rstrip()
         for line in cells
     )
+
+
+def _is_number(cell: str) -> bool:
+    return re.fullmatch(r"(≤ )?[\d,.]+|[-?]|", cell) is not None
 
 
 def _text(value: object) -> str:

@@ -45,6 +45,12 @@ def query_likelihood(spec: str) -> PairScorer:
     return cast(PairScorer, _shared("query_likelihood", spec))
 
 
+def spec_of(model: object) -> str:
+    """Return the name by which a shared model was asked for, or '' for a model of another origin."""
+    inner = getattr(model, "inner", model)  # metered, or remembering what it was asked
+    return next((spec for (_, spec), known in _MODELS.items() if known is inner), "")
+
+
 def _shared(kind: Kind, spec: str) -> Any:
     with _LOCK:
         if (kind, spec) not in _MODELS:

@@ -10,7 +10,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.records import Trace
 
 if TYPE_CHECKING:
-    from rag_lab.report.compare import Comparison
+    from rag_lab.report.comparison import Comparison
 
 
 def show(trace: Trace) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import split_names
+from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     LIVE_FILE,
@@ -24,6 +26,7 @@ from rag_lab.experiment.run_folder import (
     RunFolder,
     write_json,
 )
+from rag_lab.experiment.stage_work import INDEX, stage_work
 from rag_lab.home import home
 from rag_lab.models import registry
 from rag_lab.notebook.parameters import from_parameters, parameters_in
@@ -69,6 +72,7 @@ class VariantRun:
     traces: list[Trace] = field(default_factory=list, init=False)
     scores: list[Score] = field(default_factory=list, init=False)
     problems: tuple[Problem, ...] = field(default=(), init=False)
+    _built: tuple[Rate, ...] = field(default=(), init=False, repr=False)  # the work of building the index
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> VariantRun:
@@ -97,7 +101,13 @@ class VariantRun:
     @cached_property
     def pipeline(self) -> Pipeline:
         """The pipeline; the index is built on first use."""
-        return Pipeline.build(self.config, self.dataset, progress=self.out is None)
+        was_built = Pipeline.planned(self.config, self.dataset).index.is_built
+        started = time.perf_counter()
+        pipeline = Pipeline.build(self.config, self.dataset, progress=self.out is None)
+        if not was_built:
+            seconds = time.perf_counter() - started
+            self._built = (Rate(INDEX, self.config.models.embedding, pipeline.index.n_files, seconds),)
+        return pipeline
 
     def run(self) -> list[Trace]:
         """Ask the questions and return one trace for each repeat and question, in this order."""
@@ -168,6 +178,7 @@ class VariantRun:
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "problems": [str(problem) for problem in self.problems],
+            "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
         }
 

@@ -42,9 +42,12 @@ class Hyde:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Ask the model for those questions that are routed to a prompt."""
-        requests = [self._request(trace, trace.hyde_route) for trace in traces if trace.hyde_route]
-        replies = iter(self.model.generate(requests))
+        replies = iter(self.model.generate(self.requests(traces)))
         return [_outcome(next(replies)) if trace.hyde_route else _not_routed() for trace in traces]
+
+    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
+        """Return one request for each trace that is routed to a prompt."""
+        return [self._request(trace, trace.hyde_route) for trace in traces if trace.hyde_route]
 
     def _request(self, trace: Trace, route: str) -> ChatRequest:
         return ChatRequest(

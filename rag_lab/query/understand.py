@@ -45,7 +45,11 @@ class LlmUnderstanding:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return one understanding, or a fallback, for each trace."""
-        requests = [
+        return [_outcome(reply) for reply in self.model.generate(self.requests(traces))]
+
+    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
+        """Return one request for each trace."""
+        return [
             ChatRequest(
                 prompts.understanding_messages(trace.question),
                 max_tokens=128,
@@ -54,7 +58,6 @@ class LlmUnderstanding:
             )
             for trace in traces
         ]
-        return [_outcome(reply) for reply in self.model.generate(requests)]
 
 
 def _outcome(reply: ChatReply) -> Outcome:

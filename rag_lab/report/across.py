@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.manifest_diff import Change, manifest_diff, suspects
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare, noise_floors
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import differences_table, scores_table
 from rag_lab.report.tables import Table
+from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
+from rag_lab.statistics.corrections import Correction
 
 _SEPARATOR = "\x1f"  # stands in no name
 
@@ -69,13 +74,21 @@ class AcrossRuns:
         return f"{run}: {(self.first if run == self.names[0] else self.second).label(variant_id)}"
 
 
-def compare_runs(first: Path | str, second: Path | str) -> AcrossRuns:
+def compare_runs(
+    first: Path | str, second: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline"
+) -> AcrossRuns:
     """Compare two runs on the questions that both asked.
 
+    Args:
+        first: a run folder; its baseline is the baseline.
+        second: another run of the same questions.
+        correction: see `compare`.
+        pairs: see `compare`; `all` compares all variants of both runs with each other.
+
     Raises:
-        RagLabError: if a folder is no run or has no scores, or the runs share no question.
+        RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
-    runs = compare(first), compare(second)
+    runs = compare(first, correction=correction, pairs=pairs), compare(second, correction=correction, pairs=pairs)
     names = _names(*runs)
     shared = set(runs[0].scores["question_id"]) & set(runs[1].scores["question_id"])
     if not shared:
@@ -98,12 +111,12 @@ def _compared(
     scores: pd.DataFrame,
     prefixed: pd.DataFrame,
 ) -> AcrossRuns:
-    from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, comparisons, summary
-
     is_quality = scores["metric"].isin({*runs[0].quality_metrics, *runs[1].quality_metrics})
     baseline = f"{names[0]}/{runs[0].run.baseline}"
     quality = prefixed[is_quality]
     none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
+    options: dict[str, Any] = {"pairs": runs[0].pairs, "correction": runs[0].correction}
+    floors, clusters = _floors(runs), runs[0].clusters
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
@@ -111,21 +124,31 @@ def _compared(
         questions=questions,
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
-        summary=summary(prefixed),
-        differences=comparisons(quality, baseline) if baseline in set(quality["variant_id"]) else none,
-        same=_same_variant(scores[is_quality], names) if is_quality.any() else none,
+        summary=summary(prefixed, clusters=clusters),
+        differences=comparisons(quality, baseline, noise_floors=floors, clusters=clusters, **options)
+        if baseline in set(quality["variant_id"])
+        else none,
+        same=_same_variant(scores[is_quality], names, floors, runs[0]) if is_quality.any() else none,
     )
 
 
-def _same_variant(scores: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
-    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
-    from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, comparisons
+def _floors(runs: tuple[Comparison, Comparison]) -> dict[str, float]:
+    """Return the larger noise floor of the two runs for each metric."""
+    first, second = (noise_floors(one.noise) for one in runs)
+    return {name: max(first.get(name, 0.0), second.get(name, 0.0)) for name in {**first, **second}}
 
+
+def _same_variant(
+    scores: pd.DataFrame, names: tuple[str, str], floors: Mapping[str, float], first: Comparison
+) -> pd.DataFrame:
+    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
     cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
     in_both = set(cell[scores["run"] == names[0]]) & set(cell[scores["run"] == names[1]])
     if not in_both:
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
-    found = comparisons(scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)], names[0])
+    by_cell = {one: floors[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in floors}
+    rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
+    found = comparisons(rows, names[0], correction=first.correction, noise_floors=by_cell, clusters=first.clusters)
     parts = found["metric"].str.split(_SEPARATOR, n=1)
     return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
 

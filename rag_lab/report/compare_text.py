@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.report.redact import redact
@@ -14,24 +14,40 @@ FORMATS: tuple[str, ...] = get_args(Format)
 _SHARED = ["variant_id", "metric"]
 
 
-def compare_text(run: Path | str, other: Path | str | None = None, form: str = "text") -> str:
-    """Return the comparison of a run's variants, or of two runs, in `form`; a CSV has one row a (variant, metric).
+def compare_text(
+    run: Path | str,
+    other: Path | str | None = None,
+    form: str = "text",
+    correction: str = "holm",
+    pairs: str = "baseline",
+) -> str:
+    """Return the comparison of a run's variants, or of two runs, in `form`.
+
+    A CSV has one row a (variant, metric), or with all pairs a (variant, metric, against).
+
+    Args:
+        run: a run folder.
+        other: another run of the same questions.
+        form: `text`, `markdown`, `latex` or `csv`.
+        correction: see `compare`.
+        pairs: see `compare`.
 
     Raises:
-        RagLabError: if a folder is no run or has no scores, the runs share no question, or there is no such format.
+        RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
     from rag_lab.report.across import compare_runs
     from rag_lab.report.compare import compare
     from rag_lab.report.comparison_tables import tables
-    from rag_lab.report.verdict import verdict
+    from rag_lab.report.conclusions import conclusions
 
     if form not in FORMATS:
         raise ConfigError(unknown_name("format", form, FORMATS))
+    options: dict[str, Any] = {"correction": correction, "pairs": pairs}
     if other is None:
-        one = compare(run)
-        summary, differences, sentences, made = one.summary, one.differences, verdict(one), tables(one)
+        one = compare(run, **options)
+        summary, differences, sentences, made = one.summary, one.differences, conclusions(one), tables(one)
     else:
-        two = compare_runs(run, other)
+        two = compare_runs(run, other, **options)
         summary, differences, sentences, made = two.summary, two.differences, two.sentences, two.tables
     if form == "csv":
         wide = summary.merge(differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))

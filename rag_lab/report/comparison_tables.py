@@ -1,57 +1,74 @@
-"""The two tables of a comparison: what each variant scored, and how it differs from the baseline."""
+"""The tables of a comparison: what each variant scored, how variants differ, and what follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.report.numbers import interval, p_value, plain, signed, signed_interval
+from rag_lab.report.numbers import interval, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.report.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_lab.report.compare import Comparison
+    from rag_lab.report.comparison import Comparison
 
 SUMMARY_HEADER = ("variant", "metric", "mean", "95% interval", "scored", "failed", "not applicable")
-DIFFERENCE_HEADER = ("variant", "metric", "n", "difference", "95% interval", "corrected p", "won/tied/lost", "verdict")
+DIFFERENCE_HEADER = (
+    *("variant", "metric", "n", "difference", "95% interval", "p", "corrected p", "effect size", "won/tied/lost"),
+    "verdict",
+)
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "none"}
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """Return the tables of scores and of differences, and one of the variants without scores where there are any."""
+    """Return every table of the run: scores, differences, order, effects, routing, noise, complete cases, failures."""
+    from rag_lab.report import bill, coverage, noise, routing_text
+
     run = comparison.run
     metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
     made = [
-        scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.label),
-        differences_table(
-            f"{run.name}: against {comparison.label(run.baseline)}", comparison.differences, comparison.label
-        ),
+        scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name),
+        differences_table(differences_title(comparison), comparison.differences, comparison.name),
     ]
+    if comparison.main_metric is not None:
+        made += [coverage.order_table(comparison), *comparison.effects.tables(comparison.main_metric)]
+    for study in comparison.routing:
+        made += [*routing_text.tables(study), routing_text.rule_table(study)]
+    made += [noise.noise_table(comparison), coverage.coverage_table(comparison), bill.bill_table(comparison)]
     if comparison.failed:
-        rows = tuple((comparison.label(variant), reason) for variant, reason in comparison.failed.items())
+        rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
         made.append(Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2))
     return made
 
 
-def scores_table(title: str, summary: pd.DataFrame, metrics: Sequence[str], label: Callable[[str], str]) -> Table:
+def differences_title(comparison: Comparison) -> str:
+    """Return what is compared with what, and the correction."""
+    run = comparison.run
+    against = "every pair" if comparison.pairs == "all" else f"against {comparison.label(run.baseline)}"
+    return f"{run.name}: {against} (correction: {CORRECTIONS[comparison.correction]})"
+
+
+def scores_table(title: str, summary: pd.DataFrame, metrics: Sequence[str], name: Callable[[str], str]) -> Table:
     """Return a row a (metric, variant): mean, interval, and how many of those asked were scored."""
     rows = [row for metric in metrics for row in _records(summary) if row["metric"] == metric]
-    return Table(title, SUMMARY_HEADER, tuple(_scores(row, label) for row in rows), names=2)
+    return Table(title, SUMMARY_HEADER, tuple(_scores(row, name) for row in rows), names=2)
 
 
-def differences_table(title: str, differences: pd.DataFrame, label: Callable[[str], str]) -> Table:
-    """Return a row a (variant, metric): difference, interval, corrected p, and what can be said."""
-    rows = tuple(_difference(row, label) for row in _records(differences))
-    return Table(title, DIFFERENCE_HEADER, rows, names=2)
+def differences_table(title: str, differences: pd.DataFrame, name: Callable[[str], str]) -> Table:
+    """Return a row a comparison: difference, interval, p, and what can be said; all pairs name both variants."""
+    is_paired = differences["against"].nunique() > 1
+    rows = tuple(_difference(row, name, is_paired) for row in _records(differences))
+    return Table(title, DIFFERENCE_HEADER, rows, names=2, words=1)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _scores(row: dict[str, Any], label: Callable[[str], str]) -> tuple[str, ...]:
+def _scores(row: dict[str, Any], name: Callable[[str], str]) -> tuple[str, ...]:
     return (
-        label(row["variant_id"]),
+        name(row["variant_id"]),
         str(row["metric"]),
         plain(row["mean"]),
         interval(row["low"], row["high"]),
@@ -61,14 +78,16 @@ def _scores(row: dict[str, Any], label: Callable[[str], str]) -> tuple[str, ...]
     )
 
 
-def _difference(row: dict[str, Any], label: Callable[[str], str]) -> tuple[str, ...]:
+def _difference(row: dict[str, Any], name: Callable[[str], str], is_paired: bool) -> tuple[str, ...]:
     return (
-        label(row["variant_id"]),
+        f"{name(row['variant_id'])} against {name(row['against'])}" if is_paired else name(row["variant_id"]),
         str(row["metric"]),
         str(row["n"]),
         signed(row["difference"]),
         signed_interval(row["low"], row["high"]),
+        p_value(row["p_value"]),
         p_value(row["p_corrected"]),
+        signed(row["effect_size"]),
         f"{row['wins']}/{row['ties']}/{row['losses']}",
-        str(row["verdict"]),
+        short_verdict(str(row["verdict"])),
     )

@@ -10,31 +10,51 @@ import base64
 import hashlib
 import logging
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
-from rag_lab.report import figures, sections
-from rag_lab.report.compare import Comparison, compare
-from rag_lab.report.figure_style import to_svg
+from rag_lab.report import page_figures, sections
+from rag_lab.report.bill import bill_table
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
+from rag_lab.report.conclusions import topics
 from rag_lab.report.questions import QuestionCard, cards
 from rag_lab.report.redact import redact
 from rag_lab.report.templates import asset, render
-from rag_lab.report.verdict import verdict
 
 logger = logging.getLogger(__name__)
 
 HTML_FILE = "report.html"
 MARKDOWN_FILE = "report.md"
+CONTENTS = (
+    ("verdict", "Verdict"),
+    ("scores", "Scores"),
+    ("effects", "Effects"),
+    ("routing", "Routing"),
+    ("classes", "Classes"),
+    ("noise", "Noise"),
+    ("coverage", "Complete cases"),
+    ("costs", "Costs"),
+    ("stages", "Stages"),
+    ("variants", "Variants"),
+    ("questions", "Questions"),
+    ("provenance", "Provenance"),
+)
 
 
 def write_report(run_dir: Path | str) -> Path:
-    """Write report.html and report.md into the run folder and return the page's path.
+    """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
 
     Raises:
         RagLabError: if the folder is no run, or has no scores yet.
     """
     comparison = compare(run_dir)
     folder = comparison.run.path
+    for study in comparison.routing:
+        if study.learned is not None:
+            _write(folder / study.file_name, redact(study.yaml))
     _write(folder / MARKDOWN_FILE, redact(comparison.to_markdown()))
     _write(folder / HTML_FILE, redact(to_html(comparison)))
     logger.info("wrote %s", folder / HTML_FILE)
@@ -44,26 +64,27 @@ def write_report(run_dir: Path | str) -> Path:
 def to_html(comparison: Comparison) -> str:
     """Return the whole page."""
     script = asset("script.js")
-    main = comparison.main_metric
+    shown, idle = sections.stage_names(comparison)
     return render(
         "template.html",
-        c=comparison,
-        main=main,
+        **_shared(comparison),
+        contents=_contents(comparison),
         style=asset("card.css") + asset("style.css"),
         script=script,
         script_digest=_digest(script),
-        verdict=verdict(comparison),
+        correction=CORRECTIONS[comparison.correction],
+        all_pairs=differences_table("", comparison.differences, comparison.name),
         keys=sections.changed_keys(comparison),
         base=sections.baseline_values(comparison),
-        quality_figures=_quality_figures(comparison),
-        class_figure=_class_figure(comparison, main),
-        latency_figure=_latency_figure(comparison, main),
-        by_class=comparison.by_class.to_dict("records"),
+        quality_figures=page_figures.quality_figures(comparison),
+        class_figure=page_figures.class_figure(comparison),
+        latency_figure=page_figures.latency_figure(comparison),
         latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
-        stage_names=sections.stage_names(comparison),
+        bill=bill_table(comparison),
+        stage_names=shown,
+        idle_stages=idle,
         stage_cells=sections.stage_cells(comparison),
         incidents=sections.stage_incidents(comparison),
-        incidents_of_scores=sections.score_incidents(comparison),
         classes=[name for name in dict.fromkeys(comparison.questions["query_class"]) if name],
         cards=cards(comparison),
         strip=_strip,
@@ -73,38 +94,29 @@ def to_html(comparison: Comparison) -> str:
 
 
 def overview_html(comparison: Comparison) -> str:
-    """Return verdict and table of scores, for a notebook."""
-    return render("overview.html", c=comparison, style=asset("card.css"), verdict=verdict(comparison))
+    """Return conclusions, scores, effects, routing, noise and complete cases, for a notebook."""
+    return render("overview.html", **_shared(comparison), style=asset("card.css"))
+
+
+def _shared(comparison: Comparison) -> dict[str, Any]:
+    """Return what the page and a notebook's overview have in common."""
+    return {
+        "c": comparison,
+        "main": comparison.main_metric,
+        "topics": topics(comparison),
+        "effect_figures": page_figures.effect_figures(comparison),
+    }
+
+
+def _contents(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return the sections as (id, title); routing is one where HyDE was varied."""
+    return [entry for entry in CONTENTS if entry[0] != "routing" or comparison.routing]
 
 
 def question_html(comparison: Comparison, question_id: str) -> str:
     """Return what every variant did with one question, for a notebook; empty where it was not asked."""
     found = cards(comparison, [question_id])
     return render("question.html", c=comparison, style=asset("card.css"), card=found[0]) if found else ""
-
-
-def _quality_figures(comparison: Comparison) -> list[tuple[str, Markup]]:
-    result = []
-    scored = set(comparison.summary[comparison.summary["scored"] > 0]["metric"])
-    for number, metric in enumerate(metric for metric in comparison.quality_metrics if metric in scored):
-        title = f"Mean and 95% interval of {metric} for each variant; the numbers stand in the table of scores."
-        figure = figures.quality_figure(comparison, metric)
-        result.append((metric, Markup(to_svg(figure, f"quality{number}", title))))  # noqa: S704 -- matplotlib escapes
-    return result
-
-
-def _class_figure(comparison: Comparison, main: str | None) -> Markup | None:
-    if main is None or comparison.by_class.empty:
-        return None
-    title = f"Mean of {main} by variant and query class; the numbers stand in the table below."
-    return Markup(to_svg(figures.class_figure(comparison, main), "classes", title))  # noqa: S704 -- matplotlib escapes
-
-
-def _latency_figure(comparison: Comparison, main: str | None) -> Markup | None:
-    if main is None or comparison.latency.empty:
-        return None
-    title = f"Mean of {main} against median seconds per question, one mark for each variant."
-    return Markup(to_svg(figures.latency_figure(comparison, main), "latency", title))  # noqa: S704 -- matplotlib escapes
 
 
 def _strip(card: QuestionCard) -> Markup:

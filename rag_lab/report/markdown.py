@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from rag_lab.report.compare import Comparison
+from rag_lab.report import routing_text
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.conclusions import conclusions
+from rag_lab.report.coverage import coverage_table
+from rag_lab.report.noise import noise_sentences
 from rag_lab.report.numbers import DASH, interval, plain, seconds
 from rag_lab.report.sections import score_incidents, stage_incidents
-from rag_lab.report.verdict import verdict
+from rag_lab.report.tables import Table, escape_markdown
 
 
 def to_markdown(comparison: Comparison) -> str:
     """Return question, verdict, main table, failures and how to reproduce, as GitHub's Markdown."""
     run = comparison.run
     parts = [
-        f"# {_text(run.name)}",
-        f"**{_text(run.question)}**" if run.question else "",
-        "\n".join(f"- {_text(sentence)}" for sentence in verdict(comparison)),
+        f"# {escape_markdown(run.name)}",
+        f"**{escape_markdown(run.question)}**" if run.question else "",
+        _list(conclusions(comparison)),
         _scores(comparison),
         "▲ ▼: reliably above or below the baseline (A). Mean [95% interval] scored/asked.",
+        _effects(comparison),
+        *_routing(comparison),
+        "## Noise\n\n" + _list(noise_sentences(comparison)),
+        _section("Complete cases", [coverage_table(comparison)]),
         _failures(comparison),
         _reproduce(comparison),
     ]
@@ -30,11 +37,11 @@ def _scores(comparison: Comparison) -> str:
     metrics = comparison.quality_metrics
     seconds_of = comparison.latency.set_index("variant_id")["median_s"].to_dict()
     lines = [
-        f"| Variant | {' | '.join(_text(metric) for metric in metrics)} | seconds per question (median) |",
+        f"| Variant | {' | '.join(escape_markdown(metric) for metric in metrics)} | seconds per question (median) |",
         f"|:--|{'--:|' * (len(metrics) + 1)}",
     ]
     for plan in comparison.variants:
-        name = f"{comparison.codes[plan.variant_id]} {_text(plan.label)}"
+        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:
             cells = ["failed", *[DASH] * (len(metrics) - 1)][: len(metrics)]
@@ -51,19 +58,47 @@ def _cell(comparison: Comparison, variant: str, metric: str) -> str:
     return f"**{plain(cell['mean'])}**{sign} {between} {cell['scored']}/{cell['asked']}"
 
 
+def _effects(comparison: Comparison) -> str:
+    metric, found = comparison.main_metric, comparison.effects
+    told = found.sentences(metric) if metric else []
+    return f"## What each module adds\n\n{escape_markdown(found.note)}\n\n{_list(told)}".rstrip()
+
+
+def _routing(comparison: Comparison) -> list[str]:
+    parts = []
+    for study in comparison.routing:
+        learned = [] if study.learned is None else study.learned.sentences()
+        file = [f"`{study.file_name}` beside this file holds the pipeline with the learned rule."] if learned else []
+        told = _list([*routing_text.sentences(study), *learned])
+        parts.append("\n\n".join(["## Does routing pay", told, *file, routing_text.tables(study)[0].to_markdown()]))
+    return parts
+
+
+def _section(title: str, tables: list[Table]) -> str:
+    shown = [table.to_markdown() for table in tables if table.rows]
+    return f"## {title}\n\n" + "\n\n".join(shown) if shown else ""
+
+
+def _list(sentences: list[str]) -> str:
+    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+
+
 def _failures(comparison: Comparison) -> str:
     lines = [
-        f"- variant {comparison.codes[variant]} {_text(comparison.label(variant))}: {_text(reason)}"
+        f"- variant {comparison.codes[variant]} {escape_markdown(comparison.label(variant))}: {escape_markdown(reason)}"
         for variant, reason in comparison.failed.items()
     ]
     for one in stage_incidents(comparison):
         did = "fell back" if one["status"] == "fallback" else "failed"
-        lines.append(f"- stage {_text(one['stage'])} {did} {_where(one)}: {_reasons(one)}")
-    lines += [f"- {_text(one['metric'])} failed {_where(one)}: {_reasons(one)}" for one in score_incidents(comparison)]
+        lines.append(f"- stage {escape_markdown(one['stage'])} {did} {_where(one)}: {_reasons(one)}")
+    lines += [
+        f"- {escape_markdown(one['metric'])} failed {_where(one)}: {_reasons(one)}"
+        for one in score_incidents(comparison)
+    ]
     problems = comparison.manifest.get("problems", [])
     if problems:
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines.append(f"- {count} in the input, the first: {_text(problems[0])}")
+        lines.append(f"- {count} in the input, the first: {escape_markdown(problems[0])}")
     return "## What failed\n\n" + ("\n".join(lines) or "Nothing.")
 
 
@@ -73,8 +108,8 @@ def _where(one: dict[str, Any]) -> str:
 
 
 def _reasons(one: dict[str, Any]) -> str:
-    reasons = "; ".join(f"{_text(reason)} ({count}×)" for reason, count in one["reasons"])
-    return reasons + (f"; {one['more']} for other reasons" if one["more"] else "")
+    reasons = "; ".join(f"{escape_markdown(reason)} ({count}×)" for reason, count in one["found"].shown)
+    return reasons + (f"; {one['found'].more} for other reasons" if one["found"].more else "")
 
 
 def _reproduce(comparison: Comparison) -> str:
@@ -86,13 +121,6 @@ def _reproduce(comparison: Comparison) -> str:
     return (
         "## How to reproduce\n\n"
         "`rag-lab sweep experiment.yaml` with the `experiment.yaml` of this run folder, at commit "
-        f"{_text(commit)}, dataset {_text(run.dataset)} ({_text(digest)}). "
+        f"{escape_markdown(commit)}, dataset {escape_markdown(run.dataset)} ({escape_markdown(digest)}). "
         "Models, versions and seeds stand in `manifest.json`; every question in `report.html`."
     )
-
-
-def _text(value: Any) -> str:
-    """Write `value` on one line so that nothing in it is read as Markdown or HTML."""
-    line = " ".join(str(value).split())
-    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)

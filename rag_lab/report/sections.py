@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from rag_lab.report.compare import Comparison
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.reasons import commonest
 
-COMMONEST = 3  # reasons shown for a stage before the rest is counted
-_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?")
+NOTICED_S = 0.001
+_ELSEWHERE = ("variants", "problems", "spent")  # entries of the manifest that have sections of their own
 
 
 def changed_keys(comparison: Comparison) -> list[str]:
@@ -27,9 +26,15 @@ def baseline_values(comparison: Comparison) -> dict[str, Any]:
     return PipelineConfig.load(path).flat() if path.is_file() else {}
 
 
-def stage_names(comparison: Comparison) -> list[str]:
-    """Return the stages in the order in which they ran."""
-    return list(dict.fromkeys(comparison.stages["stage"]))
+def stage_names(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """Return the stages in the order in which they ran, and apart from them those that took no time anywhere."""
+    table = comparison.stages
+    did = (table["median_s"] >= NOTICED_S) | (table[["tokens_in", "tokens_out", "fallbacks", "failures"]] > 0).any(
+        axis=1
+    )
+    shown = set(table.loc[did, "stage"])
+    names = list(dict.fromkeys(table["stage"]))
+    return [name for name in names if name in shown], [name for name in names if name not in shown]
 
 
 def stage_cells(comparison: Comparison) -> dict[tuple[str, str], dict[str, Any]]:
@@ -42,22 +47,22 @@ def stage_incidents(comparison: Comparison) -> list[dict[str, Any]]:
     """Return fallbacks and failures by stage and status with their commonest reasons, and how often in each variant."""
     groups = comparison.stage_problems.groupby(["stage", "status"], sort=False)
     return [
-        {"stage": stage, "status": status, "where": _where(comparison, rows), **_commonest(rows)}
+        {"stage": stage, "status": status, "where": _where(comparison, rows), "found": commonest(rows)}
         for (stage, status), rows in groups
     ]
 
 
 def score_incidents(comparison: Comparison) -> list[dict[str, Any]]:
     """Return failed scores by metric with their commonest reasons, and how often in each variant."""
-    groups = comparison.score_problems.groupby("metric", sort=False)
-    return [{"metric": metric, "where": _where(comparison, rows), **_commonest(rows)} for metric, rows in groups]
+    groups = comparison.gaps[comparison.gaps["status"] == "failed"].groupby("metric", sort=False)
+    return [{"metric": metric, "where": _where(comparison, rows), "found": commonest(rows)} for metric, rows in groups]
 
 
 def provenance(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the manifest says as (name, text) pairs; variants and problems have sections of their own."""
+    """Return what the manifest says as (name, text) pairs; what has a section of its own is left out."""
     facts = []
     for key, value in manifest.items():
-        if key not in ("variants", "problems"):
+        if key not in _ELSEWHERE:
             facts += _facts(key, value)
     return facts
 
@@ -71,21 +76,6 @@ def _where(comparison: Comparison, rows: Any) -> list[tuple[str, int, int | None
         for variant, letter in comparison.codes.items()
         if variant in counts.index
     ]
-
-
-def _commonest(rows: Any) -> dict[str, Any]:
-    """Count reasons; those that differ only in numbers and quoted text are one, shown by its first example."""
-    counts: Counter[str] = Counter()
-    examples: dict[str, list[str]] = {}
-    for reason, count in zip(rows["reason"], rows["count"], strict=True):
-        shape = _PARTICULARS.sub("", str(reason))
-        counts[shape] += int(count)
-        examples.setdefault(shape, []).append(str(reason) or "no reason was recorded")
-    shown = [
-        (examples[shape][0] + (" and alike" if len(set(examples[shape])) > 1 else ""), count)
-        for shape, count in counts.most_common(COMMONEST)
-    ]
-    return {"reasons": shown, "more": counts.total() - sum(count for _, count in shown)}
 
 
 def _facts(name: str, value: Any) -> list[tuple[str, str]]:

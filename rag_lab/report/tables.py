@@ -25,12 +25,22 @@ _LATEX = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A title, a header, and rows of as many texts; the first `names` columns are names, the others numbers."""
+    """A title, a header, and rows of as many texts.
+
+    The first `names` columns are names and the last `words` columns are prose; those between are numbers.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     names: int = 1
+    words: int = 0
+
+    @property
+    def is_number(self) -> tuple[bool, ...]:
+        """Which columns hold numbers and so stand to the right."""
+        last = len(self.header) - self.words
+        return tuple(self.names <= index < last for index in range(len(self.header)))
 
     def to_text(self) -> str:
         """Return the title above aligned columns."""
@@ -39,13 +49,13 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return a table as GitHub's Markdown writes it."""
-        line = [":--"] * self.names + ["--:"] * (len(self.header) - self.names)
+        line = ["--:" if right else ":--" for right in self.is_number]
         rows = [_markdown_row(self.header), f"|{'|'.join(line)}|", *map(_markdown_row, self.rows)]
         return f"**{escape_markdown(self.title)}**\n\n" + "\n".join(rows)
 
     def to_latex(self) -> str:
         """Return a `table` with booktabs' rules; the document needs `\\usepackage{booktabs}`."""
-        columns = "l" * self.names + "r" * (len(self.header) - self.names)
+        columns = "".join("r" if right else "l" for right in self.is_number)
         lines = [
             r"\begin{table}",
             r"\centering",

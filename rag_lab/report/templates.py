@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from rag_lab.report import numbers
+from rag_lab.report import coverage, noise, numbers, routing_text
 from rag_lab.report.questions import place
 
 if TYPE_CHECKING:
+    import pandas as pd
     from jinja2 import Environment
+
+    from rag_lab.experiment.run_folder import VariantPlan
+    from rag_lab.report.comparison import Comparison
 
 FOLDER = Path(__file__).parent
 
@@ -38,9 +42,14 @@ def environment() -> Environment:
         "seconds": numbers.seconds,
         "p": numbers.p_value,
         "soft": soft,
+        "prose": prose,
+        "short": numbers.short_verdict,
         "setting": setting,
+        "cells": cells,
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
+    made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
+    made.globals |= {"routing": routing_text, "noise": noise, "coverage": coverage}
     return made
 
 
@@ -59,6 +68,12 @@ def soft(text: str) -> Markup:
     return Markup(re.sub(r"([._/=@,])(?=[^\W\d])", r"\1<wbr>", str(escape(text))))  # noqa: S704 -- escaped before
 
 
+def prose(text: str) -> Markup:
+    """Escape a sentence, set what stands between backticks as code, and write real minus signs."""
+    signed = re.sub(r"(?<![\w.-])-(?=\d)", numbers.MINUS, str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", signed))  # noqa: S704 -- escaped before
+
+
 def setting(value: Any) -> str:
     """Write a value of the configuration for people."""
     if isinstance(value, bool):
@@ -68,3 +83,22 @@ def setting(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(setting(inner) for inner in value)
     return "none" if value is None else str(value)
+
+
+def cells(table: pd.DataFrame, column: str, metric: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the rows of `metric` as group (a value of `column`) -> variant_id -> row."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in table[table["metric"] == metric].to_dict("records"):
+        found.setdefault(str(row[column]), {})[str(row["variant_id"])] = {str(key): row[key] for key in row}
+    return found
+
+
+def judged(comparison: Comparison) -> set[str]:
+    """Return the metrics that a judge gave."""
+    return {metric for note in comparison.judges for metric in note.metrics}
+
+
+def ranked(comparison: Comparison) -> list[VariantPlan]:
+    """Return the variants in their order in the main metric, those without scores last."""
+    rank = {row["variant_id"]: place for place, row in enumerate(comparison.ranking.to_dict("records"))}
+    return sorted(comparison.variants, key=lambda plan: rank.get(plan.variant_id, len(rank)))

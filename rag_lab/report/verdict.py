@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab.report.compare import Comparison
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.numbers import number, p_value, plain, seconds, signed, signed_interval
+from rag_lab.statistics.verdict import ALPHA
+
+FULLY_TOLD = 3  # reliable variants with a sentence of their own
+FEW = 20  # questions: fewer show only very large differences
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -21,9 +25,13 @@ def verdict(comparison: Comparison) -> list[str]:
     reliable = [variant for variant in compared if comparison.reliable(variant, metric)]
     equal = [variant for variant in compared if _all_ties(comparison.difference(variant, metric) or {})]
     unsettled = [variant for variant in compared if variant not in reliable and variant not in equal]
-    sentences = [_reliable(comparison, variant, metric) for variant in reliable]
+    in_order = [variant for variant in comparison.ranking["variant_id"] if variant in reliable]
+    sentences = [_reliable(comparison, variant, metric) for variant in in_order[:FULLY_TOLD]]
+    if len(reliable) > FULLY_TOLD:
+        sentences.append(_also_reliable(comparison, in_order[FULLY_TOLD:], metric))
     if unsettled:
         sentences.append(_cannot_tell(comparison, unsettled, metric))
+        sentences += _not_after_correction(comparison, unsettled, metric)
     if equal:
         names = _listing([named(comparison, variant) for variant in equal])
         sentences.append(f"Every question scores the same with {names} as with the baseline in {metric}.")
@@ -45,6 +53,11 @@ def _reliable(comparison: Comparison, variant: str, metric: str) -> str:
         f"{between}; {int(row['n'])} questions; corrected p {_p(row)}): {int(row['wins'])} questions better, "
         f"{int(row['ties'])} equal, {int(row['losses'])} worse.{_price(comparison, variant)}"
     )
+
+
+def _also_reliable(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
+    told = [f"{named(comparison, one)} {_seen(comparison.difference(one, metric) or {})}" for one in variants]
+    return f"Reliably different from the baseline in {metric} as well: {'; '.join(told)}."
 
 
 def _all_ties(row: dict[str, Any]) -> bool:
@@ -71,6 +84,27 @@ def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -
     n = max(int(row["n"]) for row in rows.values())
     width = f" With {n} questions an interval reaches about {plain(median(halves))} to each side." if halves else ""
     return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
+
+
+def _not_after_correction(comparison: Comparison, variants: Sequence[str], metric: str) -> list[str]:
+    """Say why a difference is not called one although its interval leaves out zero."""
+    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
+    apart = [variant for variant, row in rows.items() if _is_apart(row) and (number(row["p_corrected"]) or 0) >= ALPHA]
+    if not apart or comparison.correction == "none":
+        return []
+    codes = _listing([comparison.codes[variant] for variant in apart])
+    ours = "that of {} does, and after the correction it is no finding"
+    if len(apart) > 1:
+        ours = "those of {} do, and after the correction they are no findings"
+    return [
+        f"Among {len(comparison.differences)} comparisons some intervals leave out zero by chance alone: "
+        f"{ours.format(codes)}."
+    ]
+
+
+def _is_apart(row: dict[str, Any]) -> bool:
+    low, high = number(row["low"]), number(row["high"])
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def _seen(row: dict[str, Any]) -> str:
@@ -101,7 +135,18 @@ def _caveats(comparison: Comparison, metric: str, compared: Sequence[str]) -> li
     missing = [text for text in missing if text]
     if missing:
         caveats.append(f"Some questions could not be scored in {metric}: {_listing(missing)}.")
-    return caveats
+    return caveats + _thin(comparison)
+
+
+def _thin(comparison: Comparison) -> list[str]:
+    """Name the metrics that stand on so few questions that hardly a difference could be told."""
+    scored = {metric: comparison.cell(comparison.run.baseline, metric) for metric in comparison.quality_metrics}
+    few = [f"{metric} ({cell['scored']})" for metric, cell in scored.items() if cell and cell["scored"] < FEW]
+    return (
+        [f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {_listing(few)}."]
+        if few
+        else []
+    )
 
 
 def _coverage(comparison: Comparison, variant: str, metric: str) -> str:

@@ -47,9 +47,12 @@ class PairRerank:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Score all pairs of the batch in one call, then order each trace's candidates."""
-        pairs = [(trace.search_query or "", self._text(hit)) for trace in traces for hit in trace.candidates]
-        scores = iter(self.scorer.score(pairs))
+        scores = iter(self.scorer.score(self.pairs(traces)))
         return [self._order(trace.candidates, [next(scores) for _ in trace.candidates]) for trace in traces]
+
+    def pairs(self, traces: Sequence[Trace]) -> list[tuple[str, str]]:
+        """Return each trace's question with each of its candidates' texts, in order."""
+        return [(trace.search_query or "", self._text(hit)) for trace in traces for hit in trace.candidates]
 
     def _text(self, hit: Hit) -> str:
         return (self.index.child(hit.chunk_id) if self.passage == "child" else self.index.parent(hit.parent_id)).text

@@ -10,8 +10,9 @@ import pandas as pd
 def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
     """Return what `effects` says: a sentence a main effect or toggle, and one a pair of levels of an interaction.
 
-    That an effect is reliable at one level and not at another does not show that it differs between them (Gelman and
-    Stern 2006); so the sentence about an interaction ends with whether the difference itself is reliable.
+    An interaction is told both ways round: what each of the two does without and with the other. That an effect is
+    reliable at one level and not at another does not show that it differs between them (Gelman and Stern 2006); so the
+    sentence ends with whether the difference itself is reliable.
 
     Args:
         effects: the table that `effects.effects` returns.
@@ -35,17 +36,25 @@ def _main(row: dict[Any, Any], rows: pd.DataFrame) -> str:
 
 
 def _interaction(row: dict[Any, Any], rows: pd.DataFrame) -> str:
-    alone, beside = (_conditional(row, rows, level) for level in (row["other_first"], row["other_level"]))
     if row["verdict"] in ("better", "worse"):
         end = f"the difference, {_seen(row)}, is reliable"
     elif row["effect"] is None:
         end = f"about the difference: {row['verdict']}"
     else:
         end = f"whether these two differ the data cannot tell ({_seen(row)})"
-    other = row["other"]
+    swapped = {
+        **{"factor": row["other"], "level": row["other_level"], "first": row["other_first"]},
+        **{"other": row["factor"], "other_level": row["level"], "other_first": row["first"]},
+    }
+    one, other = (_one_way(way, rows) for way in (row, row | swapped))
+    return f"In {row['metric']}, {one}; {other}; {end} ({_count(row['n'])})."
+
+
+def _one_way(row: dict[Any, Any], rows: pd.DataFrame) -> str:
+    alone, beside = (_conditional(row, rows, level) for level in (row["other_first"], row["other_level"]))
     return (
-        f"{row['factor']}={row['level']} {_does(alone)} in {row['metric']} while {other}={row['other_first']}, and "
-        f"{_does(beside)} once {other}={row['other_level']}; {end} ({_count(row['n'])})."
+        f"{row['factor']}={row['level']} {_does(alone)} while {row['other']}={row['other_first']}, and {_does(beside)} "
+        f"once {row['other']}={row['other_level']}"
     )
 
 

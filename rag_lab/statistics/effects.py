@@ -16,6 +16,7 @@ from rag_lab.statistics.contrasts import Contrast, contrasts
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.factors import Factors, read_factors
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
+from rag_lab.statistics.noise import NoiseComponents, noise_floor
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
 from rag_lab.statistics.verdict import verdict
 
@@ -34,6 +35,7 @@ def effects(
     *,
     correction: Correction = "holm",
     clusters: Clusters | None = None,
+    noise: Mapping[str, NoiseComponents] | None = None,
 ) -> pd.DataFrame:
     """Return one row an effect and metric.
 
@@ -58,6 +60,7 @@ def effects(
         seed: of the resamples and flips.
         correction: `holm`, `bh` or `none`.
         clusters: question_id to cluster.
+        noise: by metric (see `noise.noise`); no effect below its floor is called one.
 
     Raises:
         ConfigError: if the design cannot be read, or a column of the table is missing.
@@ -78,7 +81,7 @@ def effects(
     differences = paired_differences(
         list(zip(samples, zeros, strict=True)), confidence, seed, clusters=groups if clusters else None
     )
-    return _table(keys, differences, correction)
+    return _table(keys, differences, correction, noise or {})
 
 
 def design(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> Factors:
@@ -95,7 +98,10 @@ def design(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseli
 
 
 def _table(
-    keys: list[tuple[Any, Contrast]], differences: list[PairedDifference], correction: Correction
+    keys: list[tuple[Any, Contrast]],
+    differences: list[PairedDifference],
+    correction: Correction,
+    noise: Mapping[str, NoiseComponents],
 ) -> pd.DataFrame:
     follow_up = [contrast.kind == "conditional" for _, contrast in keys]
     p_values: list[float | None] = [None] * len(keys)
@@ -109,6 +115,11 @@ def _table(
     rows = []
     for (metric, c), d, p, later in zip(keys, differences, p_values, follow_up, strict=True):
         what = (metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
-        said = verdict(d, p, sizes[later] if correction != "none" else 1)
+        said = verdict(d, p, sizes[later] if correction != "none" else 1, _floor(noise.get(metric), c, d.n))
         rows.append((*what, d.n, d.mean, d.low, d.high, d.p_value, p, d.effect_size, said))
     return frame(rows, EFFECT_COLUMNS)
+
+
+def _floor(noise: NoiseComponents | None, contrast: Contrast, n: int) -> float | None:
+    squares = sum(weight**2 for weight in contrast.weights.values())
+    return None if noise is None else noise_floor(noise, n, squares).value

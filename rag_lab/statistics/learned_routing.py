@@ -12,7 +12,7 @@ import yaml
 from rag_lab.config import PipelineConfig
 from rag_lab.records import QUERY_CLASSES
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.routing import ARMS, complete
+from rag_lab.statistics.routing import ARMS, cluster_column, complete
 
 MIN_QUESTIONS = 5
 FOLDS = 5
@@ -122,7 +122,8 @@ def _gains(
     arms = {"none": none, "always": none + gain, "best_arm": best}
     if ARMS[2] in rows:
         arms[ARMS[2]] = rows[ARMS[2]].to_numpy(dtype=float)
-    found = paired_differences([(routed, scores) for scores in arms.values()], seed=seed)
+    clusters = cluster_column([rows] * len(arms))
+    found = paired_differences([(routed, scores) for scores in arms.values()], seed=seed, clusters=clusters)
     return dict(zip(arms, found, strict=True))
 
 

@@ -98,7 +98,7 @@ def noise(scores: pd.DataFrame, metric: str) -> NoiseComponents:
     )
 
 
-def noise_floor(found: NoiseComponents, n_questions: int | None = None) -> NoiseFloor:
+def noise_floor(found: NoiseComponents, n_questions: int | None = None, squares: float = 2.0) -> NoiseFloor:
     """Return the noise floor of a difference between the means of two variants over the same questions.
 
     1.96 * sqrt(2 * noise variance of one question's score / n), the repeats and judgements being those of `found`.
@@ -106,6 +106,8 @@ def noise_floor(found: NoiseComponents, n_questions: int | None = None) -> Noise
     Args:
         found: of `noise`.
         n_questions: that both variants have scored; those of `found` by default.
+        squares: the sum of the squared weights that variants have in the effect; 2 for a difference of two. A main
+            effect averages over variants, so it has less noise.
     """
     n = found.n_questions if n_questions is None else n_questions
     variance = found.per_question
@@ -115,7 +117,7 @@ def noise_floor(found: NoiseComponents, n_questions: int | None = None) -> Noise
         return NoiseFloor(None, NOT_MEASURED)
     if variance == 0:
         return NoiseFloor(0.0, "repeats of a question have identical scores")
-    floor = float(ndtri(0.975)) * math.sqrt(2 * variance / n)
+    floor = float(ndtri(0.975)) * math.sqrt(squares * variance / n)
     source = "generation and judge" if found.generation is not None else "the judge"
     return NoiseFloor(floor, f"noise of {source}, over {n:,} questions")
 
@@ -134,8 +136,12 @@ def noise_sentence(found: NoiseComponents, metric: str) -> str:
     shares = ", ".join(f"{100 * (v or 0.0) / total:.0f}% {name}" for name, v in parts.items() if v is not None)
     return (
         f"The variance of {metric} is {shares}; noise alone makes a difference of up to {floor.value:.3f} between two "
-        f"variants 95% of the time ({found.n_questions:,} questions, {found.repeats:.3g} repeats)."
+        f"variants 95% of the time ({_count(found.n_questions)}, {found.repeats:.3g} repeats)."
     )
+
+
+def _count(n: int) -> str:
+    return "1 question" if n == 1 else f"{n:,} questions"
 
 
 def _moments(values: Floats, outer: Codes, inner: Codes) -> NoiseComponents:

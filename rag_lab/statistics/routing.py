@@ -2,12 +2,13 @@
 
 The table has one row a question: `question_id`, the scores of the arms `none`, `always` and, where it was run,
 `classified` (null where not scored), `predicted` (the class the pipeline gave, null where it gave none) and `labelled`
-(the dataset's class, or null). A question counts where every arm of the table has scored it.
+(the dataset's class, or null). A question counts where every arm of the table has scored it. A column `cluster`, where
+there is one, names for each question the cluster with which it is resampled and flipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,8 +16,9 @@ import pandas as pd
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.corrections import Correction, corrected
-from rag_lab.statistics.intervals import PairedDifference, mean_interval, paired_differences
-from rag_lab.statistics.per_question import frame, numbers, per_question
+from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
+from rag_lab.statistics.noise import NoiseComponents, noise_floor
+from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
 from rag_lab.statistics.verdict import verdict
 
 ARMS = ("none", "always", "classified")
@@ -30,7 +32,11 @@ MISTAKE_COLUMNS = ("labelled", "predicted", "n", "n_routed_otherwise", "cost", "
 
 
 def routing_table(
-    scores: pd.DataFrame, metric: str, arms: Mapping[str, Any], traces: Sequence[Trace] = ()
+    scores: pd.DataFrame,
+    metric: str,
+    arms: Mapping[str, Any],
+    traces: Sequence[Trace] = (),
+    clusters: Clusters | None = None,
 ) -> pd.DataFrame:
     """Return the table of this module, from scores and the traces of the classified arm.
 
@@ -39,6 +45,7 @@ def routing_table(
         metric: one in which more is better.
         arms: arm to variant_id.
         traces: of a variant that classifies; of several repeats, the first tells the class.
+        clusters: question_id to cluster, where questions are not independent.
 
     Raises:
         ConfigError: if `none` or `always` is no arm, or a column of the scores is missing.
@@ -49,13 +56,12 @@ def routing_table(
     wide = ours.pivot(index="question_id", columns="variant_id", values="mean").reindex(columns=list(arms.values()))
     table = wide.set_axis(list(arms), axis=1).reset_index()
     first = {trace.question.question_id: trace for trace in reversed(traces)}
-    predicted = {name: trace.query_class for name, trace in first.items()}
-    labelled = {name: trace.question.query_class for name, trace in first.items()}
-    ids = list(table["question_id"])
-    return table.assign(
-        predicted=pd.Series([predicted.get(name) for name in ids], index=table.index, dtype=object),
-        labelled=pd.Series([labelled.get(name) for name in ids], index=table.index, dtype=object),
-    )
+    found = [first.get(name) for name in table["question_id"]]
+    columns: dict[str, list[Any]] = {
+        "predicted": [trace and trace.query_class for trace in found],
+        "labelled": [trace and trace.question.query_class for trace in found],
+    } | ({} if clusters is None else {"cluster": cluster_labels(table["question_id"], clusters)})
+    return table.assign(**{name: pd.Series(one, index=table.index, dtype=object) for name, one in columns.items()})
 
 
 def complete(table: pd.DataFrame) -> pd.DataFrame:
@@ -72,13 +78,23 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: [_name(value) for value in rows[name]] for name in ("predicted", "labelled")})
 
 
+def cluster_column(parts: Sequence[pd.DataFrame]) -> list[list[Hashable]] | None:
+    """Return the clusters of the questions of each part; None where questions are independent."""
+    return [list(part["cluster"]) for part in parts] if all("cluster" in part for part in parts) else None
+
+
 def by_class(
-    table: pd.DataFrame, column: str = "labelled", seed: int = 0, correction: Correction = "holm"
+    table: pd.DataFrame,
+    column: str = "labelled",
+    *,
+    correction: Correction = "holm",
+    noise: NoiseComponents | None = None,
 ) -> pd.DataFrame:
     """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
 
     Columns: `query_class`, `arm`, `against`, `n`, the means of both, `difference` with its interval and p-values (the
-    family is the whole table), `verdict`. Questions without a class count in `all` alone.
+    family is the whole table), `verdict`, which calls nothing below the floor of `noise` a difference. Questions
+    without a class count in `all` alone.
     """
     rows = complete(table)
     arms = [arm for arm in ARMS if arm in table]
@@ -89,13 +105,15 @@ def by_class(
             for arm in arms[index + 1 :]:
                 keys.append((name, arm, against, part))
                 pairs.append((numbers(part[arm]), numbers(part[against])))
-    found = paired_differences(pairs, seed=seed)
+    found = paired_differences(pairs, clusters=cluster_column([part for *_, part in keys]))
     p_values = corrected([d.p_value for d in found], correction)
     tested = sum(p is not None for p in p_values)
     lines = []
     for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
         means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
-        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, verdict(d, p, tested)))
+        floor = None if noise is None else noise_floor(noise, d.n).value
+        said = verdict(d, p, tested, floor)
+        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, said))
     return frame(lines, CLASS_COLUMNS)
 
 
@@ -111,9 +129,10 @@ def oracle(table: pd.DataFrame, seed: int = 0) -> dict[str, Any]:
     rows = complete(table)
     none, always = rows["none"], rows["always"]
     best = [max(pair) for pair in zip(none, always, strict=True)]
-    ceiling = mean_interval(best, seed=seed)
+    clusters = cluster_column([rows])
+    ceiling = mean_intervals([best], seed=seed, clusters=clusters)[0]
     arm = "always" if always.sum() > none.sum() else "none"
-    gain = paired_differences([(best, list(rows[arm]))], seed=seed)[0]
+    gain = paired_differences([(best, list(rows[arm]))], seed=seed, clusters=clusters)[0]
     share = float((always > none).mean()) if len(rows) else None
     best_mean = float(rows[arm].mean()) if len(rows) else None
     values = (len(rows), ceiling.mean, ceiling.low, ceiling.high, arm, best_mean, gain.mean, gain.low, gain.high, share)
@@ -143,12 +162,12 @@ def mistake_cost(table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: i
     """
     rows = complete(table)
     rows = rows[rows["labelled"] != ""]
-    right = _routed(rows, rows["labelled"], class_to_hyde)
-    given = _routed(rows, rows["predicted"], class_to_hyde)
-    rows = rows.assign(right=right, given=given)
+    ways = {"right": "labelled", "given": "predicted"}
+    rows = rows.assign(**{name: _routed(rows, rows[column], class_to_hyde) for name, column in ways.items()})
     wrong = rows[rows["labelled"] != rows["predicted"]]
     parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
-    found = paired_differences([(list(part["right"]), list(part["given"])) for _, part in parts], seed=seed)
+    pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
+    found = paired_differences(pairs, seed=seed, clusters=cluster_column([part for _, part in parts]))
     lines = [_mistake(key, part, d, class_to_hyde) for (key, part), d in zip(parts, found, strict=True)]
     return frame(lines, MISTAKE_COLUMNS)
 

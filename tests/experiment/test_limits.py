@@ -5,14 +5,18 @@ import yaml
 from loopback_chat import loopback_chat
 from small_dataset import write_dataset
 
+from rag_lab.experiment.bill import spent_and_estimated
 from rag_lab.experiment.config import Limits
+from rag_lab.experiment.estimate import estimate
 from rag_lab.experiment.executor import Done, Job
 from rag_lab.experiment.finish import failures
 from rag_lab.experiment.limits import Brake, ledger_of
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.problems import ExperimentError
+from rag_lab.experiment.rates import read_rates
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.experiment.sweep import sweep
+from rag_lab.home import home
 from rag_lab.ledger import Caller
 from rag_lab.report.compare import compare
 
@@ -99,3 +103,19 @@ def test_a_sweep_stops_at_its_limit_says_so_and_goes_on_when_it_is_raised(tmp_pa
     assert len(chat.prompts) == 8
     asked = [str(prompt) for prompt in chat.prompts]
     assert len(asked) == len(set(asked))  # what was paid for before the stop was remembered
+    check_bill(run, path)
+
+
+def check_bill(run, path):
+    """What was estimated before the first start is what both starts spent, and what they measured is known now."""
+    generate = spent_and_estimated(run).set_index("purpose").loc["generate"]
+    assert generate.calls_estimated == generate.calls_spent == 8
+    assert generate.tokens_spent == 8 * 10
+    assert generate.minutes_spent > 0
+    assert "generate" in {row["purpose"] for row in run.manifest()["spent"]}
+    rows = {row.purpose: row for row in estimate(plan(path)).rows}
+    assert (rows["generate"].calls, rows["generate"].remembered) == (0, 8)
+    assert rows["notebook"].minutes > 0
+    rates = read_rates(home())
+    assert {"index", "retrieve", "generate", "notebook"} <= {purpose for purpose, _ in rates}
+    assert rates["generate", plan(path).variants[0].config.models.generation].n == 8

@@ -4,15 +4,17 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 
 
-def _load_fixture() -> ModuleType:
-    path = Path(__file__).with_name("run_folder_fixture.py")
-    spec = importlib.util.spec_from_file_location("run_folder_fixture", path)
+def _load(name: str) -> ModuleType:
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -22,7 +24,36 @@ def _load_fixture() -> ModuleType:
 @pytest.fixture(scope="session")
 def build() -> ModuleType:
     """The module that writes run folders: `build.build_run(path, questions, variants, repeats)`."""
-    return _load_fixture()
+    return _load("run_folder_fixture")
+
+
+@pytest.fixture(scope="session")
+def synthetic() -> ModuleType:
+    """The module that writes runs with given scores: `synthetic.write_run(path, plans, metrics)`."""
+    return _load("synthetic_run")
+
+
+@pytest.fixture(scope="session")
+def grid(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """A full grid in which HyDE helps alone and adds nothing beside the reranker."""
+    path = tmp_path_factory.mktemp("report") / "grid"
+    return compare(synthetic.write_run(path, synthetic.GRID, {synthetic.MAIN: synthetic.factorial()}).path)
+
+
+@pytest.fixture(scope="session")
+def routed(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """A HyDE study: HyDE helps fuzzy questions and hurts specific ones; each fifth is taken for the other class."""
+    random = np.random.default_rng(0)
+    labelled = ["fuzzy" if index % 2 else "specific" for index in range(80)]
+    other = {"fuzzy": "specific", "specific": "fuzzy"}
+    predicted = [other[name] if index % 5 == 0 else name for index, name in enumerate(labelled)]
+    none = random.uniform(0.3, 0.6, 80)
+    always = none + np.where(np.array(labelled) == "fuzzy", 0.1, -0.1) + random.normal(0, 0.02, 80)
+    classified = np.where(np.array(predicted) == "fuzzy", always, none)
+    values = {"none": none, "always": always, "classified": classified}
+    plans = {name: {synthetic.HYDE: name} for name in values}
+    path = tmp_path_factory.mktemp("report") / "routed"
+    return compare(synthetic.write_run(path, plans, {synthetic.MAIN: values}, labelled, predicted).path)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -8,7 +9,9 @@ import pandas as pd
 import pytest
 
 from rag_lab.errors import RagLabError
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.html import to_html
 from rag_lab.statistics.complete_cases import comparisons, summary
 
 
@@ -22,7 +25,6 @@ def test_costs_are_no_qualities(comparison: Comparison) -> None:
     assert comparison.cost_metrics == ("cost.seconds", "cost.tokens")
     assert comparison.main_metric == "retrieval.ndcg@10"
     assert not any(metric.startswith("cost.") for metric in comparison.differences["metric"])
-    assert not any(metric.startswith("cost.") for metric in comparison.by_class["metric"])
 
 
 def test_the_failed_variant_stands_with_its_reason_and_without_scores(comparison: Comparison) -> None:
@@ -83,3 +85,36 @@ def test_every_variant_failed_is_still_a_comparison(build: ModuleType, tmp_path:
 def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RagLabError, match="no run folder"):
         compare(tmp_path)
+
+
+def test_all_pairs_and_benjamini_hochberg_on_request(wide: Comparison) -> None:
+    loose = compare(wide.run.path, pairs="all", correction="bh")
+    n_scored = wide.summary["variant_id"].nunique()
+    assert len(loose.differences) == len(loose.quality_metrics) * n_scored * (n_scored - 1) // 2
+    both = loose.differences[loose.differences["against"] == "baseline"]
+    pd.testing.assert_series_equal(
+        both.set_index(["variant_id", "metric"])["difference"].sort_index(),
+        wide.differences.set_index(["variant_id", "metric"])["difference"].sort_index(),
+    )
+    strict = compare(wide.run.path, pairs="all")
+    assert (loose.differences["p_corrected"] <= strict.differences["p_corrected"]).all()
+    assert "Benjamini-Hochberg" in loose.to_latex() and "every pair" in loose.to_latex()
+    page = to_html(loose)
+    assert "Every pair of variants" in page and "corrected (Benjamini-Hochberg)" in page
+
+
+@pytest.mark.parametrize("option", [{"correction": "bonferroni"}, {"pairs": "some"}])
+def test_an_unknown_option_is_one_sentence(wide: Comparison, option: dict[str, str]) -> None:
+    with pytest.raises(RagLabError, match="allowed are"):
+        compare(wide.run.path, **option)  # type: ignore[arg-type]
+
+
+def test_declared_clusters_change_the_intervals(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 30, 2)
+    alone = compare(run.path)
+    replace(run, clusters="document").write_plan()
+    together = compare(run.path)
+    assert together.clusters is not None and len(set(together.clusters.values())) == 5
+    assert list(alone.differences["difference"]) == list(together.differences["difference"])
+    assert list(alone.differences["low"]) != list(together.differences["low"])
+    assert "clusters (by document) are resampled together" in to_html(together)

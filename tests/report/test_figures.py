@@ -8,7 +8,7 @@ import matplotlib as mpl
 import pytest
 
 from rag_lab.experiment.run_folder import VariantPlan
-from rag_lab.report.compare import Comparison
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.figure_style import to_svg
 from rag_lab.report.figures import class_figure, latency_figure, quality_figure
 

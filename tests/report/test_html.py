@@ -9,7 +9,8 @@ import pytest
 
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.report import numbers
-from rag_lab.report.compare import Comparison, compare
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.html import overview_html, question_html, to_html, write_report
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
@@ -120,7 +121,7 @@ def test_fallbacks_are_counted_with_their_reason(page: Page) -> None:
 
 def test_figures_have_text_alternatives_and_follow_the_page(page: Page, html: str) -> None:
     figures = [attrs for tag, attrs in page.tags if tag == "svg"]
-    assert len(figures) == 6
+    assert len(figures) == 7
     assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in figures)
     assert "var(--ink)" in html and "#1f2a33" not in re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
 

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 from rag_lab.report import numbers
-from rag_lab.report.compare import Comparison
-from rag_lab.report.verdict import verdict
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.conclusions import conclusions
 
 
 def test_it_holds_question_verdict_numbers_failures_and_origin(comparison: Comparison) -> None:
     text = comparison.to_markdown()
     plain = text.replace("\\", "").replace("&lt;", "<")
     assert comparison.run.question in plain
-    assert all(sentence in plain for sentence in verdict(comparison))
+    assert all(sentence in plain for sentence in conclusions(comparison))
     for row in comparison.summary[comparison.summary["metric"].isin(comparison.quality_metrics)].itertuples():
         assert f"**{numbers.plain(row.mean)}**" in text
         assert f"[{numbers.interval(row.low, row.high)}] {row.scored}/{row.asked}" in text
@@ -19,6 +19,7 @@ def test_it_holds_question_verdict_numbers_failures_and_origin(comparison: Compa
 
 
 def test_the_table_is_a_table(comparison: Comparison) -> None:
-    rows = [line for line in comparison.to_markdown().splitlines() if line.startswith("|")]
+    scores = comparison.to_markdown().partition("▲ ▼")[0]
+    rows = [line for line in scores.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(comparison.variants)
     assert len({row.replace("\\|", "").count("|") for row in rows}) == 1

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
-from rag_lab.report.compare import Comparison
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.questions import cards, share
 from rag_lab.report.ranking import Rank, ranking
 

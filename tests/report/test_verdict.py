@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from rag_lab.report.compare import Comparison, compare
+import numpy as np
+
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.verdict import verdict
 
 
@@ -39,3 +43,33 @@ def test_a_variant_like_the_baseline_on_every_question_is_called_equal(build: Mo
 
     pd.concat([base, twin]).to_parquet(run.path / "scores.parquet", index=False)
     assert "Every question scores the same with B" in verdict(compare(run.path))[0]
+
+
+def test_an_interval_off_zero_that_does_not_survive_the_correction_is_explained(routed: Comparison) -> None:
+    metric = str(routed.main_metric)
+    row = routed.differences.iloc[0]
+    weak = row["variant_id"]
+    changed = routed.differences.copy()
+    first = changed["variant_id"] == weak
+    changed.loc[first, ["low", "high", "p_corrected", "verdict"]] = [0.01, 0.2, 0.3, "the data cannot tell: x"]
+    told = verdict(replace(routed, differences=changed))
+    assert any(
+        "intervals leave out zero by chance alone: that of B does" in sentence and "no finding" in sentence
+        for sentence in told
+    )
+    assert not any("by chance alone" in sentence for sentence in verdict(routed)), metric
+
+
+def test_metrics_on_few_questions_are_named(comparison: Comparison, wide: Comparison) -> None:
+    told = " ".join(verdict(comparison))
+    assert "Metrics with fewer than 20 questions" in told and "citations.precision (12)" in told
+    assert not any("fewer than 20" in sentence for sentence in verdict(wide))
+
+
+def test_many_reliable_variants_share_a_sentence(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.1, 0.5, 20)
+    values = {f"v{index}": base + 0.05 * index for index in range(6)}
+    plans = {name: {"rerank.final_k": 5 + index} for index, name in enumerate(values)}
+    told = verdict(compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path))
+    assert [sentence[:1] for sentence in told[:3]] == ["F", "E", "D"]
+    assert told[3].startswith("Reliably different from the baseline") and "C (v2)" in told[3] and "B (v1)" in told[3]

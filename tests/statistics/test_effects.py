@@ -85,9 +85,10 @@ def test_sentences_say_alone_and_once() -> None:
     assert len(said) == 3
     assert said[0].startswith("query.hyde=always adds +0.0") and "averaged over rerank.name" in said[0]
     interaction = said[2]
-    assert interaction.startswith("query.hyde=always adds +0.0")
+    assert interaction.startswith("In m, query.hyde=always adds +0.0")
+    assert "rerank.name=cross_encoder adds +0.1" in interaction and "once query.hyde=always; the diff" in interaction
     assert "while rerank.name=none, and does nothing that the data can tell from chance (" in interaction
-    assert "once rerank.name=cross_encoder; the difference, \N{MINUS SIGN}0.0" in interaction
+    assert "the difference, \N{MINUS SIGN}0.0" in interaction
     assert interaction.endswith("is reliable (120 questions).")
 
 

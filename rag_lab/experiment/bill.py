@@ -1,0 +1,102 @@
+"""The bill of a run: what was estimated before its first call, and what has been spent, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from rag_lab.experiment.estimate import Bill, BillRow
+from rag_lab.experiment.run_folder import BILL_FILE, RunFolder
+from rag_lab.experiment.spent import Spent, spent, spent_on_calls
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURES = ("calls", "tokens", "cost_usd", "minutes")
+COLUMNS = ("purpose", *(f"{measure}_{when}" for measure in MEASURES for when in ("estimated", "spent")))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBill:
+    """The estimate of the first start of a plan; `before` is what earlier plans in the same run folder had spent."""
+
+    plan: str
+    bill: Bill
+    before: tuple[Spent, ...]
+
+
+_FILE = TypeAdapter(KeptBill)
+
+
+def keep_bill(run: RunFolder, plan: str, make: Callable[[], Bill]) -> None:
+    """Make an estimate and keep it in the run folder, unless one of the same plan (told by its digest) is there.
+
+    So a sweep that was stopped and goes on is held to what was estimated for the whole of it.
+    """
+    kept = _kept(run)
+    if kept is None or kept.plan != plan:
+        whole = _FILE.dump_json(KeptBill(plan, make(), tuple(spent_on_calls(run))), indent=2)
+        partial = (run.path / BILL_FILE).with_suffix(".partial")
+        partial.write_bytes(whole)
+        partial.replace(run.path / BILL_FILE)
+
+
+def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
+    """Return one row a stage or metric, and `total`, with the columns `COLUMNS`.
+
+    Estimates are missing (`<NA>`) where nothing was estimated: no price is known, no rate had been measured. Minutes
+    are sums of work, whatever ran side by side.
+    """
+    import pandas as pd
+
+    rows = bill_rows(run)
+    table = pd.DataFrame([*rows, _total(rows)] if rows else [], columns=list(COLUMNS))
+    kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
+    return table.astype(kinds)
+
+
+def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
+    """Return one mapping with the keys `COLUMNS` for each stage or metric; None where nothing was estimated."""
+    kept = _kept(run)
+    actual = {row.purpose: row for row in spent(run)}
+    estimated: dict[str, dict[str, Any]] = {}
+    if kept is not None:
+        for row in kept.bill.rows:
+            _add(estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0)), _measures(row))
+        for earlier in kept.before:
+            _add(estimated.setdefault(earlier.purpose, dict.fromkeys(MEASURES, 0)), _measures(earlier))
+    nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
+    return [
+        _row(purpose, estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose))))
+        for purpose in dict.fromkeys([*estimated, *actual])
+    ]
+
+
+def _kept(run: RunFolder) -> KeptBill | None:
+    path = run.path / BILL_FILE
+    return _FILE.validate_json(path.read_bytes()) if path.is_file() else None
+
+
+def _measures(row: BillRow | Spent) -> dict[str, Any]:
+    return {measure: getattr(row, measure) for measure in MEASURES}
+
+
+def _add(sums: dict[str, Any], more: dict[str, Any]) -> None:
+    for measure, value in more.items():
+        sums[measure] = None if value is None or sums[measure] is None else sums[measure] + value
+
+
+def _row(purpose: str, estimated: dict[str, Any], actual: dict[str, Any]) -> dict[str, Any]:
+    pairs = ((f"{m}_estimated", estimated[m], f"{m}_spent", actual[m]) for m in MEASURES)
+    return {"purpose": purpose} | {key: value for a, x, b, y in pairs for key, value in ((a, x), (b, y))}
+
+
+def _total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sums; one of which a part is not known is not known."""
+    sums: dict[str, Any] = dict.fromkeys(COLUMNS[1:], 0)
+    for row in rows:
+        _add(sums, {name: row[name] for name in sums})
+    return {"purpose": "total"} | sums

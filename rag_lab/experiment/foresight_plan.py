@@ -1,0 +1,59 @@
+"""What a whole plan would do: every variant, every repeat, every metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_lab.corpus.folder import list_files
+from rag_lab.evaluation.metric import Metric, Tools
+from rag_lab.evaluation.registry import build_metric
+from rag_lab.experiment.foresight import Foreseen, foresee_traces
+from rag_lab.experiment.foresight_scores import ScoreForesight
+from rag_lab.experiment.spent import NOTEBOOK
+from rag_lab.experiment.stage_work import INDEX
+from rag_lab.experiment.work import Tally, Work
+from rag_lab.memory import Memory
+from rag_lab.models import registry
+from rag_lab.models.remembered_embedder import RememberedEmbedder
+from rag_lab.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from rag_lab.experiment.plan import Plan
+
+
+def foresee(plan: Plan, home: Path) -> list[Work]:
+    """Return the work of the index, the stages and the metrics, in the order of the pipeline, then the notebooks."""
+    tally = Tally()
+    embedding = plan.expansion.baseline.config.models.embedding
+    metrics = _metrics(plan, embedding, home)
+    scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, plan.experiment.judge or "", embedding)
+    order = [INDEX]
+    for variant in plan.variants:
+        pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
+        order += [stage.name for stage in (*pipeline.retrieval_stages, *pipeline.answer_stages)]
+        traces = _foresee_variant(plan, pipeline, tally)
+        for metric in metrics:
+            scores.foresee(metric, traces)
+    tally.add(Work(NOTEBOOK, "", "variant", len(plan.variants)))
+    order += [*plan.experiment.metrics, NOTEBOOK]
+    return sorted(tally.work, key=lambda work: order.index(work.purpose))
+
+
+def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Foreseen]:
+    if not pipeline.index.is_built and tally.is_new(str(pipeline.index.path)):
+        n_files = len(list_files(plan.dataset.corpus_dir).files)
+        tally.add(Work(INDEX, pipeline.config.models.embedding, "file", n_files))
+    asked = [question for question in plan.dataset.questions if question.question_id in set(plan.questions)]
+    return [
+        each
+        for repeat in range(plan.experiment.repeats)
+        for each in foresee_traces(pipeline, asked, repeat, set(plan.answered), tally)
+    ]
+
+
+def _metrics(plan: Plan, embedding: str, home: Path) -> list[Metric]:
+    judge = plan.experiment.judge
+    embedder = RememberedEmbedder(registry.embedder(embedding), home / "vectors.sqlite")
+    tools = Tools(registry.chat_model(judge) if judge else None, embedder, language=plan.experiment.judge_language)
+    return [build_metric(name, tools) for name in plan.experiment.metrics]

@@ -1,0 +1,76 @@
+"""What scoring would ask of models, found out without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rag_lab.config import digest
+from rag_lab.evaluation.judge_calls import CALLS
+from rag_lab.evaluation.metric import CostlyMetric, Metric, Need
+from rag_lab.evaluation.remembered import score_key
+from rag_lab.experiment.foresight import Foreseen
+from rag_lab.experiment.work import Tally, Work
+from rag_lab.memory import Memory
+from rag_lab.models.token_estimate import estimated_tokens
+
+MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
+_FIELDS: Mapping[Need, str] = {"answer": "answer", "contexts": "passages"}
+
+
+@dataclass(frozen=True)
+class ScoreForesight:
+    """Puts the work of a metric in `tally`; `judge` and `embedding` are the names of the models it may ask."""
+
+    memory: Memory
+    tally: Tally
+    judge: str
+    embedding: str
+
+    def foresee(self, metric: Metric, traces: Sequence[Foreseen]) -> None:
+        """Count the scores of `metric` that must be made; one that asks no model costs nothing and is not counted."""
+        if not isinstance(metric, CostlyMetric) or not metric.needs & {"judge", "embeddings"}:
+            return
+        identity = digest(dict(metric.identity()))
+        keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
+        known = self.memory.recall(keyed)
+        for key, each in keyed.items():
+            if self.tally.is_new(key):
+                nothing = self._nothing(metric)
+                self.tally.add(replace(nothing, remembered=1) if key in known else _work(nothing, metric, each))
+
+    def _nothing(self, metric: Metric) -> Work:
+        if "judge" in metric.needs:
+            return Work(metric.name, self.judge, "call")
+        return Work(metric.name, self.embedding, "score")
+
+
+def _work(nothing: Work, metric: CostlyMetric, each: Foreseen) -> Work:
+    if nothing.unit == "score":
+        return replace(nothing, n=1, at_most=bool(_waits_for(metric, each)))
+    calls = CALLS[metric.name]
+    n = calls.of(len(each.trace.passages))
+    texts = sum(map(estimated_tokens, _texts(metric.reads(each.trace))))
+    tokens_in = n * (calls.prompt_tokens + texts)
+    # At most: scores that ask the judge the same thing share its reply.
+    return replace(nothing, n=n, at_most=True, tokens_in=tokens_in, tokens_out=n * MOST_REPLY_TOKENS)
+
+
+def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:
+    key, waits = score_key(metric, identity, each.trace), _waits_for(metric, each)
+    return digest([key, waits]) if key is not None and waits else key
+
+
+def _waits_for(metric: Metric, each: Foreseen) -> dict[str, str]:
+    """Return the open fields that the score depends on, with the keys that stand for them."""
+    fields = (field for need, field in _FIELDS.items() if need in metric.needs)
+    return {field: each.open[field] for field in fields if field in each.open}
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts in a JSON value."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence) else ()
+    return [text for each in inner for text in _texts(each)]

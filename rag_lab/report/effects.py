@@ -1,0 +1,119 @@
+"""What each module adds, from the design that the variants of a run make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rag_lab.errors import ConfigError
+from rag_lab.report.numbers import p_value, short_verdict, signed, signed_interval
+from rag_lab.report.sections import baseline_values
+from rag_lab.report.tables import Table
+from rag_lab.statistics.effect_sentences import sentences
+from rag_lab.statistics.effects import EFFECT_COLUMNS, design, effects
+from rag_lab.statistics.factors import Factors, factor_values
+
+if TYPE_CHECKING:
+    from rag_lab.report.comparison import Comparison
+
+_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "effect size", "verdict")
+_KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
+
+
+@dataclass(frozen=True)
+class EffectsFound:
+    """Effects of a run.
+
+    table: as `statistics.effects.effects` returns it, for the quality metrics.
+    kind: `grid`, `one_factor`, `other`, or `none` where no effect can be told.
+    note: what the design can and cannot show, in a sentence.
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    kind: str
+    note: str
+
+    def sentences(self, metric: str) -> list[str]:
+        """Return what the effects on `metric` say, in plain words."""
+        return sentences(self.table, metric)
+
+    def reliable_sentences(self, metric: str) -> list[str]:
+        """Return the sentences of the reliable main effects and interactions; toggles are differences already told."""
+        told = self.table[(self.table["metric"] == metric) & (self.table["kind"] != "conditional")]
+        is_found = told["verdict"].isin(["better", "worse"]) & (told["kind"] != "toggle")
+        return [sentence for sentence, found in zip(self.sentences(metric), is_found, strict=True) if found]
+
+    def interactions(self, metric: str) -> list[tuple[str, str]]:
+        """Return the pairs (factor, other) for which `metric` has conditional effects, each pair of factors once."""
+        rows = self.table[(self.table["metric"] == metric) & (self.table["kind"] == "interaction")]
+        return list(dict.fromkeys(zip(rows["factor"], rows["other"], strict=True)))
+
+    def tables(self, metric: str) -> list[Table]:
+        """Return the effects on `metric` by kind. Toggles are not there: they are the differences from the baseline."""
+        ours = self.table[self.table["metric"] == metric]
+        return [
+            Table(f"{metric}: {title}", _HEADER, rows, words=1)
+            for kind, title in _KINDS.items()
+            if (rows := tuple(_row(row) for row in ours[ours["kind"] == kind].to_dict("records")))
+        ]
+
+
+def effects_found(comparison: Comparison) -> EffectsFound:
+    """Return the effects that the run's design can show; it never raises, and says why where there are none."""
+    quality, run = comparison.quality_scores, comparison.run
+    none = pd.DataFrame(columns=list(EFFECT_COLUMNS))
+    scored = set(quality.loc[quality["status"] == "scored", "variant_id"])
+    if run.baseline not in scored:
+        return EffectsFound(none, "none", "The baseline has no scores, so no effect can be told.")
+    if len(scored) < 2:
+        return EffectsFound(none, "none", "Only one variant has scores, so there is no effect to tell.")
+    values = factor_values({plan.variant_id: plan.changes for plan in run.variants}, baseline_values(comparison))
+    try:
+        factors = design(quality, values, run.baseline)
+        table = effects(
+            quality,
+            values,
+            run.baseline,
+            correction=comparison.correction,
+            clusters=comparison.clusters,
+            noise=comparison.noise,
+        )
+    except ConfigError as error:
+        return EffectsFound(none, "none", str(error))
+    absent = [plan.variant_id for plan in comparison.variants if plan.variant_id not in scored]
+    left_out = f" Without scores and left out: {', '.join(map(comparison.name, absent))}." if absent else ""
+    return EffectsFound(table, factors.kind, _note(factors) + left_out)
+
+
+def _note(factors: Factors) -> str:
+    if factors.kind == "grid":
+        return (
+            "The variants make a full grid, so each effect is averaged over the other modules, and how it changes "
+            "beside another module is measured too. All effects are on the questions that every variant has scored."
+        )
+    if factors.kind == "one_factor":
+        return (
+            "One module was changed at a time, so each effect is that of its change alone; whether modules add up or "
+            "get in each other's way was not measured (`design: grid` does)."
+        )
+    return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so only single changes from the baseline are told."
+
+
+def _row(row: dict[Any, Any]) -> tuple[str, ...]:
+    name = f"{row['factor']}={row['level']}"
+    if row["kind"] == "interaction":
+        name += f" × {row['other']}={row['other_level']}"
+    elif row["kind"] == "conditional":
+        name += f" while {row['other']}={row['other_level']}"
+    return (
+        f"{name}, against {row['first']}",
+        str(row["n"]),
+        signed(row["effect"]),
+        signed_interval(row["low"], row["high"]),
+        p_value(row["p_value"]),
+        p_value(row["p_corrected"]),
+        signed(row["effect_size"]),
+        short_verdict(str(row["verdict"])),
+    )

@@ -1,0 +1,55 @@
+"""Who judged which metrics, and whether that judge can be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_lab.errors import ConfigError
+from rag_lab.evaluation.judge_record import judge_banner, load_check
+from rag_lab.evaluation.metric import model_name
+from rag_lab.evaluation.registry import parse_name
+
+if TYPE_CHECKING:
+    from rag_lab.report.comparison import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeNote:
+    """A judge, the metrics that it scored, the banner of its trial, and whether it passed (None without a trial)."""
+
+    judge: str
+    metrics: tuple[str, ...]
+    banner: str
+    passes: bool | None
+
+    @property
+    def sentence(self) -> str:
+        """The banner with what it is about."""
+        return f"Judged by {self.judge}: {', '.join(self.metrics)}. {self.banner}"
+
+
+def judge_notes(comparison: Comparison) -> tuple[JudgeNote, ...]:
+    """Return a note for each judge that scored a metric of the run."""
+    judged = [metric for metric in comparison.quality_metrics if _is_judged(metric)]
+    rows = comparison.scores[comparison.scores["metric"].isin(judged)].fillna({"judge": ""})
+    return tuple(
+        _note(comparison, str(judge), tuple(metric for metric in judged if metric in set(part["metric"])))
+        for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False)
+    )
+
+
+def _note(comparison: Comparison, judge: str, metrics: tuple[str, ...]) -> JudgeNote:
+    identity = comparison.manifest.get("judge")
+    known = identity if isinstance(identity, dict) and model_name(identity) == judge else judge
+    language = str(comparison.manifest.get("judge_language") or "")
+    check = load_check(known, language=language)
+    banner = judge_banner(known, language=language)
+    return JudgeNote(judge, metrics, banner, None if check is None else check.passes)
+
+
+def _is_judged(metric: str) -> bool:
+    try:
+        return "judge" in parse_name(metric).info.needs
+    except ConfigError:
+        return False

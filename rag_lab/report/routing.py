@@ -1,0 +1,116 @@
+"""Does routing pay: the HyDE studies that a run holds, each with a rule that was learned from it.
+
+A study is a set of variants that differ in `query.hyde` alone: `none`, `always` and, where it was run, `classified`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rag_lab.config import PipelineConfig
+from rag_lab.experiment.run_folder import CONFIG_FILE
+from rag_lab.report.sections import baseline_values
+from rag_lab.statistics.factors import factor_values
+from rag_lab.statistics.learned_routing import LearnedRouting, learn_class_to_hyde
+from rag_lab.statistics.routing import ARMS, by_class, confusion, mistake_cost, oracle, routing_table
+
+if TYPE_CHECKING:
+    from rag_lab.report.comparison import Comparison
+
+HYDE, RULE = "query.hyde", "query.class_to_hyde"
+FILE_STEM = "learned_class_to_hyde"
+
+
+@dataclass(frozen=True)
+class RoutingStudy:
+    """One HyDE study, in one metric.
+
+    where: the levels of the other factors in which it was made, empty where nothing else varies.
+    arms: arm to variant_id.
+    column: the class that `by_class` and `learned` go by: `labelled` by the dataset or `predicted` by the pipeline.
+    by_class, ceiling, confusion, mistakes: see `statistics.routing`; `confusion` is None without labels or predictions,
+        `mistakes` without a classified arm as well.
+    learned: a rule, with its gain on questions that it was not learned on; None where no question has a class.
+    yaml: the pipeline of the study with the learned rule; `file_name` is what the report calls it.
+    """
+
+    metric: str
+    where: str
+    arms: Mapping[str, str]
+    column: str
+    by_class: pd.DataFrame = field(repr=False)
+    ceiling: Mapping[str, Any] = field(repr=False)
+    confusion: pd.DataFrame | None = field(repr=False)
+    mistakes: pd.DataFrame | None = field(repr=False)
+    learned: LearnedRouting | None = field(repr=False)
+    yaml: str = field(repr=False)
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file with the learned rule, beside the report."""
+        where = re.sub(r"[^A-Za-z0-9._]+", "-", self.where).strip("-.")
+        return f"{FILE_STEM}{f'__{where}' if where else ''}.yaml"
+
+
+def routing_studies(comparison: Comparison) -> tuple[RoutingStudy, ...]:
+    """Return a study for each setting of the other factors that has the arms `none` and `always`, baseline's first."""
+    metric, run = comparison.main_metric, comparison.run
+    if metric is None or comparison.scores.empty:
+        return ()
+    scored = set(comparison.scores.loc[comparison.scores["metric"] == metric, "variant_id"])
+    values = factor_values({plan.variant_id: plan.changes for plan in comparison.variants}, baseline_values(comparison))
+    settings: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for variant, levels in values.items():
+        others = tuple((name, level) for name, level in levels.items() if name not in (HYDE, RULE))
+        if variant in scored and levels.get(HYDE) in ARMS:
+            settings.setdefault(others, {}).setdefault(levels[HYDE], variant)
+    found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
+    baseline = tuple((name, level) for name, level in values[run.baseline].items() if name not in (HYDE, RULE))
+    ordered = sorted(found, key=lambda others: others != baseline)
+    return tuple(_study(comparison, metric, _where(others, ordered), found[others]) for others in ordered)
+
+
+def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, str], ...]]) -> str:
+    """Name the levels of a setting in the factors that vary between the settings."""
+    varied = {name for setting in settings for name, level in setting if (name, level) not in settings[0]}
+    return ", ".join(f"{name}={level}" for name, level in others if name in varied)
+
+
+def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, str]) -> RoutingStudy:
+    ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
+    classifying = ordered.get("classified", ordered["always"])
+    table = routing_table(comparison.scores, metric, ordered, comparison.traces[classifying], comparison.clusters)
+    is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
+    config = _config(comparison, classifying)
+    rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
+    learned = None
+    if is_labelled or is_predicted:
+        learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled")
+    both = is_labelled and is_predicted
+    return RoutingStudy(
+        metric=metric,
+        where=where,
+        arms=ordered,
+        column="labelled" if is_labelled else "predicted",
+        by_class=by_class(
+            table,
+            "labelled" if is_labelled else "predicted",
+            correction=comparison.correction,
+            noise=comparison.noise.get(metric),
+        ),
+        ceiling=oracle(table),
+        confusion=confusion(table) if both else None,
+        mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}) if both and rule else None,
+        learned=learned,
+        yaml=learned.to_yaml(config) if learned else "",
+    )
+
+
+def _config(comparison: Comparison, variant: str) -> PipelineConfig | None:
+    path = comparison.run.variant_dir(variant) / CONFIG_FILE
+    return PipelineConfig.load(path) if path.is_file() else None

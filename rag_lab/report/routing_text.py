@@ -1,0 +1,184 @@
+"""A HyDE study as sentences and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_lab.report.numbers import number, p_value, plain, short_verdict, signed, signed_interval
+from rag_lab.report.routing import RoutingStudy
+from rag_lab.report.tables import Table
+from rag_lab.statistics.routing import ALL
+
+_ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
+_CLASS_HEADER = (
+    *("class", "arms", "n", "mean", "mean against", "difference", "95% interval", "corrected p", "verdict"),
+)
+_MISTAKE_HEADER = ("labelled", "taken for", "questions", "sent elsewhere", "cost a question", "95% interval")
+
+
+def conclusion(study: RoutingStudy) -> str:
+    """Return in a few words whether routing pays."""
+    most = f"No router could gain more than {_seen(study.ceiling, 'gain')} over that."
+    if study.learned is None:
+        return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
+    gain = study.learned.gains["best_arm"]
+    seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
+    pays = gain.low is not None and gain.low > 0
+    costs = gain.high is not None and gain.high < 0
+    end = "it pays" if pays else "it costs" if costs else "the data cannot tell that it pays"
+    on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
+    return (
+        f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
+        f"questions they were not learned on, such rules change {study.metric} by {seen} against the better of no HyDE "
+        f"and HyDE for all: {end}. {most}"
+    )
+
+
+def sentences(study: RoutingStudy) -> list[str]:
+    """Return what the study says, the most important first."""
+    told = [*_arms(study), _classes(study), _ceiling(study)]
+    if study.confusion is not None:
+        told.append(_classifier(study))
+    return [sentence for sentence in told if sentence]
+
+
+def tables(study: RoutingStudy) -> list[Table]:
+    """Return the arms by class, the classifier's confusion matrix, and what its mistakes cost."""
+    made = [_class_table(study)]
+    if study.confusion is not None:
+        rows = tuple((str(name), *(str(int(n)) for n in row)) for name, row in study.confusion.iterrows())
+        header = ("labelled", *(str(name) for name in study.confusion.columns))
+        made.append(Table(f"The class that the pipeline gave, by the labelled class{_beside(study)}", header, rows))
+    if study.mistakes is not None:
+        made.append(Table(_mistakes_title(study), _MISTAKE_HEADER, _mistake_rows(study), names=2))
+    return made
+
+
+def rule_table(study: RoutingStudy) -> Table:
+    """Return the learned rule with the reason for each class."""
+    learned = study.learned
+    rows = (
+        tuple((name, "yes" if on else "no", learned.reasons[name]) for name, on in learned.class_to_hyde.items())
+        if (learned)
+        else ()
+    )
+    return Table(f"Learned rule{_beside(study)}", ("class", "HyDE", "why"), rows, names=3)
+
+
+def _arms(study: RoutingStudy) -> list[str]:
+    return [
+        f"{_ARM[row['arm']]}, against {_ARM[row['against']]}{_where(study)}: {_seen(row, 'difference')} in "
+        f"{study.metric} over {row['n']} questions; {_said(row)}."
+        for row in study.by_class.to_dict("records")
+        if row["query_class"] == ALL
+    ]
+
+
+def _classes(study: RoutingStudy) -> str:
+    rows = [row for row in study.by_class.to_dict("records") if row["query_class"] != ALL]
+    if not rows:
+        return ""
+    found = [row for row in rows if row["verdict"] in ("better", "worse")]
+    told = [
+        f"{row['query_class']} ({_ARM[row['arm']]} against {_ARM[row['against']]}: {_seen(row, 'difference')})"
+        for row in found
+    ]
+    return f"By class, reliable differences: {'; '.join(told)}." if told else "In no class is a difference reliable."
+
+
+def _ceiling(study: RoutingStudy) -> str:
+    one = study.ceiling
+    if one["oracle"] is None:
+        return "No question has a score in every arm."
+    return (
+        f"Choosing afterwards the better of no HyDE and HyDE for each question would reach {plain(one['oracle'])}, "
+        f"{_seen(one, 'gain')} over {_ARM[one['best_arm']]}: the ceiling of any router, and an optimistic one."
+    )
+
+
+def _classifier(study: RoutingStudy) -> str:
+    table = study.confusion
+    if table is None or not table.to_numpy().sum():
+        return ""
+    right = sum(int(table.loc[name, name]) for name in table.index if name in table.columns)
+    total = int(table.to_numpy().sum())
+    told = f"The pipeline gave {right} of {total} labelled questions the dataset's class ({right / total:.0%})"
+    if study.mistakes is None or study.mistakes.empty:
+        return f"{told}."
+    row = study.mistakes.iloc[0]
+    moved = f"its mistakes sent {row['n_routed_otherwise']} of {row['n']} to another arm"
+    return f"{told}; {moved}, which {_cost(row)} a question on average."
+
+
+def _cost(row: Any) -> str:
+    cost, low, high = (number(row[name]) for name in ("cost", "low", "high"))
+    if cost is None or low is None or high is None:
+        return f"cost {_seen(row, 'cost')}"
+    does = (
+        f"cost {plain(cost)} [{signed_interval(low, high)}]"
+        if cost >= 0
+        else (f"gained {plain(-cost)} [{signed_interval(-high, -low)}]")
+    )
+    return does if low > 0 or high < 0 else f"{does} (the data cannot tell it from chance)"
+
+
+def _class_table(study: RoutingStudy) -> Table:
+    rows = [
+        (
+            row["query_class"],
+            f"{row['arm']} − {row['against']}",
+            str(row["n"]),
+            plain(row["mean"]),
+            plain(row["mean_against"]),
+            signed(row["difference"]),
+            signed_interval(row["low"], row["high"]),
+            p_value(row["p_corrected"]),
+            short_verdict(row["verdict"]),
+        )
+        for row in study.by_class.to_dict("records")
+    ]
+    by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
+    title = f"{study.metric} by class, {by}{_beside(study)}; p corrected within this table"
+    return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
+
+
+def _mistakes_title(study: RoutingStudy) -> str:
+    return f"What the classifier's mistakes cost in {study.metric}{_beside(study)} (positive: they hurt)"
+
+
+def _mistake_rows(study: RoutingStudy) -> tuple[tuple[str, ...], ...]:
+    rows = [] if study.mistakes is None else study.mistakes.to_dict("records")
+    rows = [row for row in rows if row["labelled"] == ALL or row["n_routed_otherwise"]]
+    return tuple(
+        (
+            "all" if row["labelled"] == ALL else row["labelled"],
+            "any" if row["predicted"] == ALL else row["predicted"],
+            str(row["n"]),
+            str(row["n_routed_otherwise"]),
+            signed(row["cost"]),
+            signed_interval(row["low"], row["high"]),
+        )
+        for row in rows
+    )
+
+
+def _where(study: RoutingStudy) -> str:
+    return f" with {study.where}" if study.where else ""
+
+
+def _beside(study: RoutingStudy) -> str:
+    return f", with {study.where}" if study.where else ""
+
+
+def _seen(row: Any, name: str) -> str:
+    if number(row["low"]) is None or number(row["high"]) is None:
+        return f"{signed(row[name])} (no interval)"
+    return f"{signed(row[name])} [{signed_interval(row['low'], row['high'])}]"
+
+
+def _said(row: Any) -> str:
+    return {"better": "reliably better", "worse": "reliably worse"}.get(row["verdict"], str(row["verdict"]))
+
+
+def _listing(names: list[str]) -> str:
+    return ", ".join(names) if names else "no class"

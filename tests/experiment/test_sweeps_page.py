@@ -1,0 +1,67 @@
+"""The page on sweeps against the code: its files are read, its commands exist, its outputs look as they do today."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rag_lab.cli import app
+from rag_lab.experiment.bill import COLUMNS, spent_and_estimated
+from rag_lab.experiment.bill_text import bill_text, spent_text
+from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
+from rag_lab.experiment.estimate import Bill
+from rag_lab.experiment.manifest import now
+from rag_lab.experiment.run_folder import RunFolder
+
+PAGE = Path(checkout_file("docs/sweeps.md")).read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+def words(line):
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_its_experiment_can_be_read(tmp_path):
+    path = tmp_path / "experiment.yaml"
+    path.write_text(blocks("yaml")[0])
+    draft = read_experiment(path)
+    assert draft.problems == ()
+    assert isinstance(draft.config, ExperimentConfig)
+    assert f"{draft.config.name}.yaml" in PAGE
+
+
+@pytest.mark.parametrize(
+    "text", [*re.findall(r"`limits: (\{.*?\})`", PAGE), *re.findall(r"^limits: (\{.*?\})$", PAGE, re.M)]
+)
+def test_its_limits_are_limits(text):
+    Limits.model_validate(yaml.safe_load(text))
+
+
+def test_its_commands_and_options_exist():
+    commands = {command.callback.__name__: command.callback for command in app.registered_commands if command.callback}
+    for name, options in re.findall(r"`?rag-lab (\w+)([^`\n]*)", PAGE):
+        assert name in commands
+        known = {f"--{name.replace('_', '-')}" for name in commands[name].__annotations__}
+        assert set(re.findall(r"--[a-z-]+", options)) <= known
+
+
+def test_its_tables_have_todays_columns(tmp_path):
+    outputs = "\n".join(blocks("text")).splitlines()
+    headers = [words(line) for line in outputs if line.startswith("stage or metric")]
+    run = RunFolder(tmp_path, "n", "q", "d", "a", (), 1, ())
+    todays = (bill_text(Bill((), now()), Limits()), spent_text(run))
+    assert headers
+    assert all(header in [words(text.splitlines()[0]) for text in todays] for header in headers)
+
+
+def test_its_python_runs(tmp_path, monkeypatch):
+    RunFolder(tmp_path / "results" / "does_hyde_help", "n", "q", "d", "a", (), 1, ()).write_plan()
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("python")
+    exec(code, {})  # noqa: S102 - our own page
+    assert tuple(spent_and_estimated(RunFolder.open("results/does_hyde_help")).columns) == COLUMNS
