@@ -1,7 +1,7 @@
 """The way from concurrent scores to the judge: no request is made twice, and the judge is kept as busy as it allows.
 
-A remote judge, which can answer several calls at a time, gets each request as soon as it has a place free. A local one
-gets those that concurrent scores are waiting for in one batch, from one thread.
+A judge that takes calls one by one, as many at a time as its `concurrency` says, gets each request as soon as it has a
+place free. Another one gets those that concurrent scores are waiting for in one batch, from one thread.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class JudgeQueue:
 
     def __init__(self, judge: ChatModel, replies: JudgeReplies | None = None) -> None:
         self.judge = judge
+        self._batched = not isinstance(judge, Concurrent)
         self.n_at_once = judge.concurrency if isinstance(judge, Concurrent) else 1
         self._replies = replies or JudgeReplies(judge)
         self._threads = ThreadPoolExecutor(self.n_at_once, "judge") if self.n_at_once > 1 else None
@@ -73,7 +74,8 @@ class JudgeQueue:
             self._open.pop(key).set_result(reply)
         new = {key: request for key, request in asked.items() if key not in known}
         if self._threads is None:
-            self._settle(list(new), partial(self._generate, new))
+            for keys in [list(new)] if self._batched else [[key] for key in new]:
+                self._settle(keys, partial(self._generate, {key: new[key] for key in keys}))
             return
         for key, request in new.items():
             self._start(self._threads, key, request)

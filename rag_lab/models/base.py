@@ -50,7 +50,7 @@ class ChatReply:
 
 @runtime_checkable
 class Concurrent(Protocol):
-    """A model whose `generate` may be called from several threads; `concurrency` calls at a time are welcome."""
+    """A model that gains nothing from batches: `concurrency` calls at a time are welcome, from as many threads."""
 
     concurrency: int
 

@@ -28,6 +28,7 @@ class LlamaCppChat:
     """
 
     constrains_json = True
+    concurrency = 1
 
     def __init__(self, name: str, *, context: int = 4096, threads: int | None = None) -> None:
         self.name = name

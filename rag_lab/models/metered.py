@@ -42,7 +42,8 @@ class MeteredChat:
         self.payer = payer
         self.constrains_json = inner.constrains_json
         self.context_tokens = inner.context_tokens
-        self.concurrency = inner.concurrency if isinstance(inner, Concurrent) else 1
+        if isinstance(inner, Concurrent):
+            self.concurrency = inner.concurrency
 
     def identity(self) -> Mapping[str, Any]:
         """Return the inner model's identity: metering changes no reply."""

@@ -121,6 +121,20 @@ def test_a_judge_that_returns_too_few_replies_fails_those_who_wait(concurrency):
     assert all(isinstance(error, ValueError) for error in ask(JudgeQueue(judge), request("a"), request("b")))
 
 
+def test_a_judge_that_answers_one_call_at_a_time_loses_no_reply_to_an_interruption(tmp_path):
+    def interrupt(each):
+        if len(judge.requests) > 3:
+            raise KeyboardInterrupt
+        return echo(each)
+
+    judge, memory = ScriptedJudge(interrupt), Memory(tmp_path / "m.sqlite")
+    judge.concurrency = 1
+    with pytest.raises(KeyboardInterrupt):
+        ask(JudgeQueue(judge, JudgeReplies(judge, memory)), *(request(f"r{n}") for n in range(8)))
+    assert judge.batches == [1] * 4
+    assert memory.counts() == {"judge": 3}
+
+
 def test_an_interruption_ends_the_calls_that_have_not_begun():
     judge = ScriptedJudge(lambda each: queue.stop() or echo(each))
     judge.concurrency = 2
