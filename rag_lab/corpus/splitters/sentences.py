@@ -88,8 +88,12 @@ class _Words:
         return bisect_left(self._starts, end) - bisect_left(self._starts, start)
 
     def inside(self, start: int, end: int) -> list[Span]:
-        """Return the words that begin in text[start:end]."""
-        return self.spans[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+        """Return the words of text[start:end]; of one that reaches over an end, the part that lies within."""
+        first = bisect_left(self._starts, start)
+        if first and self.spans[first - 1][1] > start:
+            first -= 1
+        found = self.spans[first : bisect_left(self._starts, end)]
+        return [(max(begin, start), min(finish, end)) for begin, finish in found]
 
 
 def _short_units(text: str, counted: _Words, most: int) -> list[Span]:
@@ -98,20 +102,11 @@ def _short_units(text: str, counted: _Words, most: int) -> list[Span]:
     units: list[Span] = []
     for unit in sentence_units(text):
         is_long = unit not in rows and counted.between(*unit) > most
-        units += _clipped(counted.inside(*unit), unit) if is_long else [unit]
+        units += counted.inside(*unit) if is_long else [unit]
     return units
 
 
 def _word_units(text: str, counted: _Words) -> list[Span]:
     """Return words and whole table rows."""
     rows = set(row_spans(text))
-    return [
-        span
-        for unit in sentence_units(text)
-        for span in ([unit] if unit in rows else _clipped(counted.inside(*unit), unit))
-    ]
-
-
-def _clipped(spans: Sequence[Span], unit: Span) -> list[Span]:
-    """Return words within their unit: where a sentence ends without a space, a word may begin in it and end behind."""
-    return [(start, min(end, unit[1])) for start, end in spans]
+    return [span for unit in sentence_units(text) for span in ([unit] if unit in rows else counted.inside(*unit))]

@@ -81,6 +81,7 @@ def covered(text: str, spans: Sequence[tuple[int, int]]) -> bool:
 @example(text=ROW * 6, page=None, min_pieces=3)
 @example(text=f"Before. {'word ' * 40}\n{ROW}after", page=None, min_pieces=1)
 @example(text="One. One. One. One. " * 20, page=2, min_pieces=1)
+@example(text="油压。pump ", page=None, min_pieces=3)  # a word over the end of a sentence
 def test_children_are_spans_that_cover_the_text_lie_in_their_parent_and_cut_no_row(
     splitter: str, parents: str, text: str, page: int | None, min_pieces: int
 ) -> None:
