@@ -24,15 +24,19 @@ _PACKAGED = "smollm2"
 class LlamaCppChat:
     """A GGUF model: the packaged `smollm2`, or the path of a .gguf file. Calls from several threads take turns.
 
-    A reply depends on its request alone, not on the requests before it: see `LlamaCppServer`.
+    A reply depends on its request alone, not on the requests before it: see `LlamaCppServer`. With `max_tokens` no reply
+    is longer, whatever is asked for: a small model that judges runs on until it is stopped.
     """
 
     constrains_json = True
     concurrency = 1
 
-    def __init__(self, name: str, *, context: int = 4096, threads: int | None = None) -> None:
+    def __init__(
+        self, name: str, *, context: int = 4096, max_tokens: int | None = None, threads: int | None = None
+    ) -> None:
         self.name = name
         self.context_tokens = context
+        self.max_tokens = max_tokens
         self.threads = threads
 
     def __repr__(self) -> str:
@@ -49,6 +53,7 @@ class LlamaCppChat:
             "weights": self._source.digest(),
             "stored_as": "q8_0" if self.name == _PACKAGED else "as given",
             "context_tokens": self.context_tokens,
+            **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),
             "library": f"xllamacpp {metadata.version('xllamacpp')}",
         }
 
@@ -66,7 +71,7 @@ class LlamaCppChat:
     def _reply(self, request: ChatRequest) -> ChatReply:
         start = time.perf_counter()
         try:
-            content = self._server.chat(_as_dicts(request.messages), _settings(request))
+            content = self._server.chat(_as_dicts(request.messages), _settings(request, self.max_tokens))
         except ServerError as error:
             return ChatReply(error=str(error), seconds=time.perf_counter() - start)
         choice, usage = content["choices"][0], content["usage"]
@@ -104,9 +109,9 @@ def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in messages]
 
 
-def _settings(request: ChatRequest) -> dict[str, Any]:
+def _settings(request: ChatRequest, most: int | None) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "max_tokens": request.max_tokens,
+        "max_tokens": request.max_tokens if most is None else min(request.max_tokens, most),
         "temperature": request.temperature,
         "seed": request.seed,
         "chat_template_kwargs": {"enable_thinking": request.thinking},

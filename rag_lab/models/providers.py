@@ -51,7 +51,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "xllamacpp",
         "xllamacpp",
         "llamacpp:smollm2",
-        {**_CONTEXT, **_THREADS},
+        {**_CONTEXT, **_THREADS, "max_tokens": Option(int, minimum=16)},
         packaged="smollm2",
     ),
     Provider(
