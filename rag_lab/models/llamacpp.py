@@ -24,8 +24,8 @@ _PACKAGED = "smollm2"
 class LlamaCppChat:
     """A GGUF model: the packaged `smollm2`, or the path of a .gguf file. Calls from several threads take turns.
 
-    A reply depends on its request alone, not on the requests before it: see `LlamaCppServer`. With `max_tokens` no reply
-    is longer, whatever is asked for: a small model that judges runs on until it is stopped.
+    A reply depends on its request alone, not on the requests before it: see `LlamaCppServer`. With `max_tokens` no
+    reply is longer, whatever is asked for: a small model that judges runs on until it is stopped.
     """
 
     constrains_json = True

@@ -82,7 +82,8 @@ def test_token_counts_are_those_of_the_prompt(model, real_home):
     assert long.tokens_in - short.tokens_in == pytest.approx(model.count_tokens(f"\n{text.strip()}"), abs=2)
 
 
-def test_a_ceiling_on_replies_is_part_of_the_identity_and_cuts_them_off():
+@pytest.mark.slow
+def test_a_ceiling_on_replies_is_part_of_the_identity_and_cuts_them_off(real_home):
     model = LlamaCppChat("smollm2", max_tokens=16)
     reply = model.generate([ask(Message("user", "Count from 1 to 100."), max_tokens=500)])[0]
     assert reply.tokens_out <= 16
