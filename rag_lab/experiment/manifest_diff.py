@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rag_lab.experiment.plain_text import plain_text
 from rag_lab.experiment.run_folder import RunFolder
 
 ABSENT = "-"
@@ -60,13 +61,13 @@ def suspects(changes: Iterable[Change]) -> str:
 def _lines(run: RunFolder) -> dict[str, str]:
     """Return name and value of everything that is compared, in order."""
     manifest = run.manifest()
-    found = {f"plan: {name}": _text(getattr(run, name)) for name in _PLAN}
+    found = {f"plan: {name}": plain_text(getattr(run, name), ABSENT) for name in _PLAN}
     found["plan: questions"] = _names(run.questions)
     found["plan: answered"] = _names(run.answered)
     for plan in run.variants:
         state = manifest.get("variants", {}).get(plan.variant_id, {})
-        found[f"variant {plan.variant_id}: status"] = _text(state.get("status", "not run"))
-        found[f"variant {plan.variant_id}: configuration"] = _text(state.get("config_identity", ABSENT))[:12]
+        found[f"variant {plan.variant_id}: status"] = plain_text(state.get("status", "not run"), ABSENT)
+        found[f"variant {plan.variant_id}: configuration"] = plain_text(state.get("config_identity"), ABSENT)[:12]
     for room in _TOLD:
         found |= _flat(room, manifest.get(room), depth=4)
     return found
@@ -79,21 +80,11 @@ def _flat(name: str, value: Any, depth: int) -> dict[str, str]:
         return {
             key: text for part, inner in value.items() for key, text in _flat(_at(name, part), inner, depth - 1).items()
         }
-    return {name if ": " in name else f"{name}: {name}": _text(value)}
+    return {name if ": " in name else f"{name}: {name}": plain_text(value, ABSENT)}
 
 
 def _at(name: str, part: str) -> str:
     return f"{name}.{part}" if ": " in name else f"{name}: {part}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
-    if isinstance(value, list | tuple):
-        return "; ".join(_text(inner) for inner in value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ABSENT if value is None else str(value)
 
 
 def _names(ids: tuple[str, ...]) -> str:

@@ -18,6 +18,8 @@ from rag_lab.trace_file import read_traces
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rag_lab.config import PipelineConfig
+
 PLAN_FILE = "plan.json"
 MANIFEST_FILE = "manifest.json"
 SCORES_FILE = "scores.parquet"
@@ -78,6 +80,13 @@ class RunFolder:
     def variant_dir(self, variant_id: str) -> Path:
         """Return the folder of one variant. It may not exist yet."""
         return self.path / "variants" / variant_id
+
+    def config(self, variant_id: str) -> PipelineConfig | None:
+        """Return the pipeline of a variant, or None where none was written."""
+        from rag_lab.config import PipelineConfig
+
+        path = self.variant_dir(variant_id) / CONFIG_FILE
+        return PipelineConfig.load(path) if path.is_file() else None
 
     def traces(self, variant_id: str) -> list[Trace]:
         """Return the variant's traces in the order of the questions; none where it failed or has not run."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rag_lab.config import PipelineConfig
-from rag_lab.experiment.run_folder import CONFIG_FILE
 from rag_lab.report.sections import baseline_values
 from rag_lab.statistics.corrections import corrected
 from rag_lab.statistics.factors import factor_values
@@ -92,7 +90,7 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
     classifying = ordered.get("classified", ordered["always"])
     table = routing_table(comparison.scores, metric, ordered, comparison.traces[classifying], comparison.clusters)
     is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
-    config = _config(comparison, classifying)
+    config = comparison.run.config(classifying)
     rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
     learned = None
     if is_labelled or is_predicted:
@@ -115,8 +113,3 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
         learned=learned,
         yaml=learned.to_yaml(config) if learned else "",
     )
-
-
-def _config(comparison: Comparison, variant: str) -> PipelineConfig | None:
-    path = comparison.run.variant_dir(variant) / CONFIG_FILE
-    return PipelineConfig.load(path) if path.is_file() else None

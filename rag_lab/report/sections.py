@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rag_lab.experiment.plain_text import plain_text
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.reasons import commonest
 
@@ -19,11 +20,8 @@ def changed_keys(comparison: Comparison) -> list[str]:
 
 def baseline_values(comparison: Comparison) -> dict[str, Any]:
     """Return the baseline's value of each changed key, from its config.yaml; empty where that was not written."""
-    from rag_lab.config import PipelineConfig
-    from rag_lab.experiment.run_folder import CONFIG_FILE
-
-    path = comparison.run.variant_dir(comparison.run.baseline) / CONFIG_FILE
-    return PipelineConfig.load(path).flat() if path.is_file() else {}
+    config = comparison.run.config(comparison.run.baseline)
+    return config.flat() if config is not None else {}
 
 
 def stage_names(comparison: Comparison) -> tuple[list[str], list[str]]:
@@ -82,14 +80,4 @@ def _facts(name: str, value: Any) -> list[tuple[str, str]]:
     """Flatten one entry: a mapping of plain values is one line, deeper ones are a line each."""
     if isinstance(value, Mapping) and any(isinstance(inner, Mapping | list) for inner in value.values()):
         return [fact for key, inner in value.items() for fact in _facts(f"{name}: {key}", inner)]
-    return [(name, _text(value))]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
-    if isinstance(value, list | tuple):
-        return "; ".join(_text(inner) for inner in value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "not known" if value is None else str(value)
+    return [(name, plain_text(value, "not known"))]
