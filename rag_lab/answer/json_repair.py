@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class RepairError(ValueError):
@@ -36,6 +40,18 @@ def read_json(text: str) -> tuple[dict[str, Any], str]:
         if value is not None:
             return value, rule
     raise RepairError("the reply is not JSON and no rule repairs it")
+
+
+def read_as(text: str, model: type[Model]) -> Model:
+    """Return the object as `model`.
+
+    Raises:
+        RepairError: if no rule yields an object, or it has another shape.
+    """
+    try:
+        return model.model_validate(read_json(text)[0])
+    except ValidationError:
+        raise RepairError(f"the object in the reply is no {model.__name__}") from None
 
 
 def _object(text: str) -> dict[str, Any] | None:

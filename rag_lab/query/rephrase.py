@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from rag_lab.answer.json_repair import RepairError, read_json
+from rag_lab.answer.json_repair import RepairError, read_as
 from rag_lab.chat_stage import chat_outcome
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
 from rag_lab.query import prompts
@@ -70,9 +70,8 @@ class Rephrase:
         if reply.error:
             return chat_outcome(reply, {}, "fallback", f"no other phrasings: {reply.error}")
         try:
-            value, _ = read_json(reply.text)
-            found = Phrasings.model_validate(value).phrasings
-        except (RepairError, ValidationError):
+            found = read_as(reply.text, Phrasings).phrasings
+        except RepairError:
             reason = f"no other phrasings: the reply was not the object: {reply.text!r}"
             return chat_outcome(reply, {}, "fallback", reason)
         phrasings = _others(query, found)[: self.n]

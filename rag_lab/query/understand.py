@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from rag_lab.answer.json_repair import RepairError, read_json
+from rag_lab.answer.json_repair import RepairError, read_as
 from rag_lab.chat_stage import chat_outcome
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
 from rag_lab.query import prompts
@@ -64,9 +64,8 @@ def _outcome(reply: ChatReply) -> Outcome:
     if reply.error:
         return chat_outcome(reply, {}, "fallback", f"no understanding: {reply.error}")
     try:
-        value, _ = read_json(reply.text)
-        understanding = Understanding.model_validate(value)
-    except (RepairError, ValidationError):
+        understanding = read_as(reply.text, Understanding)
+    except RepairError:
         return chat_outcome(reply, {}, "fallback", f"no understanding: the reply was not the object: {reply.text!r}")
     updates = {
         "query_class": understanding.query_class,

@@ -9,26 +9,23 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rag_lab.sparse.analyzer import Analyzer, terms
-from rag_lab.sparse.entries import Entries, best
+from rag_lab.sparse.scored import ScoredTexts
 from rag_lab.stores.base import Found
+from rag_lab.stores.entries import write_entries
 
 _ANALYZER_FILE = "analyzer.json"
 _POSTINGS = "postings"
 
 
-class BM25Index:
+class BM25Index(ScoredTexts):
     """A BM25 index in a folder; postings stay on disk and are mapped into memory."""
 
     library: ClassVar[str] = "bm25s"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._entries = Entries(path)
 
     @classmethod
     def build(
@@ -38,7 +35,7 @@ class BM25Index:
         import bm25s
 
         path.mkdir(parents=True)
-        Entries.write(path, ids, labels)
+        write_entries(path, ids, labels)
         (path / _ANALYZER_FILE).write_text(json.dumps(analyzer), encoding="utf-8")
         index = bm25s.BM25(k1=1.5, b=0.75, method="lucene", backend="numpy", csc_backend="scipy")
         found = terms(texts, analyzer)
@@ -46,14 +43,9 @@ class BM25Index:
         index.index(found if any(found) else [[""] for _ in found], show_progress=False)
         index.save(path / _POSTINGS, show_progress=False)
 
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the index that `build` wrote, for reading."""
-        return cls(path)
-
     def search(self, texts: Sequence[str], k: int, allowed: frozenset[str] | None = None) -> Found:
         """Return the ids and scores of the k best texts for each query; see `SparseIndex.search`."""
-        mask = None if allowed is None else self._entries.mask(allowed)
+        mask = self._mask(allowed)
         found = [self._search(query, k, mask) for query in terms(texts, self._analyzer)]
         return [ids for ids, _ in found], [scores for _, scores in found]
 
@@ -61,9 +53,7 @@ class BM25Index:
         known = self._postings.get_tokens_ids(query)
         if not known:
             return [], []
-        scores = self._postings.get_scores_from_ids(known, weight_mask=mask)
-        positions = best(scores, k)
-        return [self._entries.ids[position] for position in positions], scores[positions].tolist()
+        return self._best(self._postings.get_scores_from_ids(known, weight_mask=mask), k)
 
     @cached_property
     def _analyzer(self) -> Analyzer:

@@ -10,27 +10,24 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_lab.sparse.analyzer import Analyzer, terms
-from rag_lab.sparse.entries import Entries, best
+from rag_lab.sparse.scored import ScoredTexts
 from rag_lab.stores.base import Found
+from rag_lab.stores.entries import write_entries
 
 _TERMS_FILE = "terms.json"  # analyzer, and the vocabulary by column
 _QUERIES_AT_ONCE = 256
 
 
-class TfidfIndex:
+class TfidfIndex(ScoredTexts):
     """A TF-IDF index in a folder."""
 
     library: ClassVar[str] = "scikit-learn"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._entries = Entries(path)
 
     @classmethod
     def build(
@@ -40,7 +37,7 @@ class TfidfIndex:
         import scipy.sparse
 
         path.mkdir(parents=True)
-        Entries.write(path, ids, labels)
+        write_entries(path, ids, labels)
         vectorizer, matrix = _fit(texts, analyzer)
         vocabulary = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.get)
         saved = json.dumps({"analyzer": analyzer, "vocabulary": vocabulary}, ensure_ascii=False)
@@ -48,14 +45,9 @@ class TfidfIndex:
         np.save(path / "idf.npy", vectorizer.idf_, allow_pickle=False)
         scipy.sparse.save_npz(path / "matrix.npz", matrix.T.tocsr(), compressed=False)
 
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the index that `build` wrote, for reading."""
-        return cls(path)
-
     def search(self, texts: Sequence[str], k: int, allowed: frozenset[str] | None = None) -> Found:
         """Return the ids and cosines of the k best texts for each query; see `SparseIndex.search`."""
-        mask = None if allowed is None else self._entries.mask(allowed)
+        mask = self._mask(allowed)
         found = [
             self._best(scores if mask is None else scores * mask, k)
             for start in range(0, len(texts), _QUERIES_AT_ONCE)
@@ -70,10 +62,6 @@ class TfidfIndex:
             cosines = np.zeros(product.shape[1], np.float32)
             cosines[product.indices[start:end]] = product.data[start:end]
             yield cosines
-
-    def _best(self, cosines: npt.NDArray[np.float32], k: int) -> tuple[list[str], list[float]]:
-        positions = best(cosines, k)
-        return [self._entries.ids[position] for position in positions], cosines[positions].tolist()
 
     @cached_property
     def _vectorizer(self) -> Any:

@@ -12,7 +12,8 @@ import numpy as np
 
 from rag_lab.models.base import Vectors
 from rag_lab.stores.base import Found
-from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches
+from rag_lab.stores.entries import Numbers
+from rag_lab.stores.rows import Cosines, Positions, Rows, batches
 from rag_lab.stores.server import Server, answering
 
 _TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut

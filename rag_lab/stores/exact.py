@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from rag_lab.models.base import Vectors
 from rag_lab.stores.engine import EngineStore
-from rag_lab.stores.rows import Cosines, Numbers, Positions
+from rag_lab.stores.entries import Numbers
+from rag_lab.stores.rows import Cosines, Positions
 
 
 class ExactStore(EngineStore):

@@ -7,7 +7,6 @@ tell. So every exact store returns the same list, ties included.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,20 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab.models.base import Vectors
+from rag_lab.stores.entries import Entries, Numbers, write_entries
 
 Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
 Cosines = npt.NDArray[np.float64]
-Numbers = tuple[int, ...]  # labels by their place in `Rows.labels`
 
 _DIGITS = 7
 _ROWS_AT_ONCE = 65_536
 
 
-class Rows:
+class Rows(Entries):
     """Ids, vectors and labels in a folder; vectors stay on disk and are mapped into memory."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
     @classmethod
     def write(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> Rows:
@@ -42,12 +38,8 @@ class Rows:
         if not len(ids) == len(vectors) == len(labels) > 0:
             raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
         path.mkdir(parents=True)
-        distinct = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-        numbers = np.array([distinct[label] for label in labels], np.int32)
         np.save(path / "vectors.npy", np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
-        np.save(path / "labels.npy", numbers, allow_pickle=False)
-        (path / "labels.json").write_text(json.dumps(list(distinct)), encoding="utf-8")
-        (path / "ids.json").write_text(json.dumps(list(ids)), encoding="utf-8")
+        write_entries(path, ids, labels)
         return cls(path)
 
     def __len__(self) -> int:
@@ -59,40 +51,9 @@ class Rows:
         vectors: Vectors = np.load(self.path / "vectors.npy", mmap_mode="r", allow_pickle=False)
         return vectors
 
-    @cached_property
-    def ids(self) -> list[str]:
-        """The name of each row."""
-        ids: list[str] = json.loads((self.path / "ids.json").read_text(encoding="utf-8"))
-        return ids
-
-    @cached_property
-    def labels(self) -> list[str]:
-        """The distinct labels."""
-        labels: list[str] = json.loads((self.path / "labels.json").read_text(encoding="utf-8"))
-        return labels
-
-    @cached_property
-    def label_numbers(self) -> npt.NDArray[np.int32]:
-        """(n,): which of `labels` each row has."""
-        numbers: npt.NDArray[np.int32] = np.load(self.path / "labels.npy", allow_pickle=False)
-        return numbers
-
-    def numbers_of(self, allowed: frozenset[str] | None) -> Numbers | None:
-        """Return the labels of this store that are allowed, or None where all are: no filter is needed then."""
-        if allowed is None:
-            return None
-        numbers = tuple(number for number, label in enumerate(self.labels) if label in allowed)
-        return None if len(numbers) == len(self.labels) else numbers
-
     def count(self, numbers: Numbers | None) -> int:
         """Return how many rows have one of these labels."""
         return len(self) if numbers is None else int(self._counts[list(numbers)].sum())
-
-    def mask(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Return (n,): whether each row has one of these labels."""
-        wanted = np.zeros(len(self.labels), np.bool_)
-        wanted[list(numbers)] = True
-        return wanted[self.label_numbers]
 
     def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         """Compare each query with every row that has one of these labels, and return the nearest, best first.

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rag_lab.records import Chunk
 from rag_lab.sparse.analyzer import Analyzer, terms
-from rag_lab.sparse.entries import best
 from rag_lab.sparse.registry import SPARSE, open_sparse
+from rag_lab.sparse.scored import best
 
 TEXTS = [
     "The press runs at 140 bar.",
