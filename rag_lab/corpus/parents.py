@@ -38,7 +38,7 @@ def given_parents(document: Document, config: CorpusConfig) -> list[Span] | None
     if config.parents == "section" and len(sections := section_spans(text)) > 1:
         return trimmed(text, sections)
     if config.parents in ("page", "section", "fixed"):
-        return split_spans(text, config.parent_size, 0)
+        return split_spans(text, [(0, len(text))], config.parent_size, 0)
     return None
 
 

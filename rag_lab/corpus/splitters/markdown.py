@@ -25,14 +25,7 @@ class MarkdownSections:
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
-        return [self._split(text) for text in texts]
-
-    def _split(self, text: str) -> list[Span]:
-        return [
-            (start + first, start + last)
-            for start, end in section_spans(text)
-            for first, last in split_spans(text[start:end], self.size, self.overlap)
-        ]
+        return [split_spans(text, section_spans(text), self.size, self.overlap) for text in texts]
 
 
 def section_spans(text: str) -> list[Span]:

@@ -6,9 +6,11 @@ on an earlier copy of repeated text, so the offsets are worked out here instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Any
 
 from rag_lab.corpus.splitters.base import trimmed
@@ -30,26 +32,31 @@ class Recursive:
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
-        return [split_spans(text, self.size, self.overlap) for text in texts]
+        return [split_spans(text, [(0, len(text))], self.size, self.overlap) for text in texts]
 
 
-def split_spans(text: str, size: int, overlap: int) -> list[Span]:
-    """Return the half-open spans of the pieces of `text`, in order, without surrounding whitespace or blank pieces."""
+def split_spans(text: str, parts: Iterable[Span], size: int, overlap: int) -> list[Span]:
+    """Return the half-open spans of the pieces of each part, in order, without surrounding whitespace or blank pieces.
+
+    Parts are spans of `text`, not texts: the end of a line by itself may look like a table row that the line is not.
+    """
+    rows = [row for row in row_spans(text) if _line_length(text, *row) >= size]
     spans: list[Span] = []
-    for start, end, is_row in _regions(text, size):
-        part = text[start:end]
-        found = [(0, len(part))] if is_row else _locate(part, _pieces(part, size, overlap), overlap)
+    for start, end, is_row in chain.from_iterable(_regions(text, part, rows) for part in parts):
+        region = text[start:end]
+        found = [(0, len(region))] if is_row else _locate(region, _pieces(region, size, overlap), overlap)
         spans += [(start + first, start + last) for first, last in found]
     return trimmed(text, spans)
 
 
-def _regions(text: str, size: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield the parts of `text` in order: table rows that do not fit a piece, which stand alone, and what is between.
+def _regions(text: str, part: Span, rows: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+    """Yield what a part holds in order: table rows that do not fit a piece, which stand alone, and what is between.
 
     Shorter rows need no care: they are lines, and no line that fits is cut.
     """
-    rows = [row for row in row_spans(text) if _line_length(text, *row) >= size]
-    for (_, before), (start, end) in pairwise([(0, 0), *rows, (len(text), len(text))]):
+    first, last = part
+    inside = rows[bisect_left(rows, first, key=itemgetter(0)) : bisect_right(rows, last, key=itemgetter(1))]
+    for (_, before), (start, end) in pairwise([(first, first), *inside, (last, last)]):
         yield from _blocks(text, before, start)
         if start < end:
             yield start, end, True

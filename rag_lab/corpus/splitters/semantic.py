@@ -59,11 +59,7 @@ class Semantic:
 
     def _split(self, text: str, units: Sequence[Span], vectors: Vectors) -> list[Span]:
         runs = [(units[first][0], units[last - 1][1]) for first, last in pairwise(self._breaks(vectors))]
-        return [
-            (start + first, start + last)
-            for start, end in runs
-            for first, last in split_spans(text[start:end], self.size, self.overlap)
-        ]
+        return split_spans(text, runs, self.size, self.overlap)
 
     def _breaks(self, vectors: Vectors) -> list[int]:
         """Return the numbers of the sentences at which a run begins, and their number."""
