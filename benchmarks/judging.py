@@ -1,7 +1,7 @@
 """How busy judging keeps a judge, and how many calls it makes beside RAGAs' own `evaluate`; prints JSON.
 
-A loopback server answers each call after a fixed latency L, and C calls are made at a time. Two variants answer the
-same questions over passages that they partly share. Targets: with N distinct calls, wall time at most 1.15 x N x L / C;
+A loopback server, in a process of its own as any server is, answers each call after a fixed latency L, and C calls are
+made at a time. Two variants answer the same questions over passages that they partly share. Targets: with N distinct calls, wall time at most 1.15 x N x L / C;
 fewer calls than RAGAs on the same samples; the same values.
 """
 
@@ -11,9 +11,14 @@ import argparse
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +36,11 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=24)
     parser.add_argument("--latency", type=float, default=0.25, help="seconds a call takes")
     parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve:
+        serve(options.latency)
+        return
     warnings.simplefilter("ignore")
     os.environ["RAGAS_DO_NOT_TRACK"] = "true"
     traces = [make_trace(number, variant) for variant in "ab" for number in range(options.questions)]
@@ -79,13 +88,13 @@ def warm_up(trace: Trace) -> None:
 
 
 def run_ours(traces: list[Trace], latency_s: float, concurrency: int) -> dict[str, Any]:
-    with openai_server(lambda body: Scripted(judge(body), delay_s=latency_s)) as server:
+    with serving(latency_s) as server:
         model = OpenAIChat("loopback", base_url=server.url, concurrency=concurrency)
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             scores = evaluate(traces, METRICS, judge=model, memory=Path(folder) / "scores.sqlite")
             wall_s = time.perf_counter() - started
-        prompts = [body["messages"][-1]["content"] for body in server.bodies]
+    prompts = server.prompts
     failed = {score.reason for score in scores if score.value is None}
     if failed:
         raise SystemExit(f"scores failed: {failed}")
@@ -114,7 +123,7 @@ def run_ragas(traces: list[Trace], latency_s: float, concurrency: int) -> dict[s
         )
         for trace in traces
     ]
-    with openai_server(lambda body: Scripted(judge(body), delay_s=latency_s)) as server:
+    with serving(latency_s) as server:
         model = ChatOpenAI(model="loopback", api_key="none", base_url=server.url, max_retries=0)
         metrics = [Faithfulness(), LLMContextPrecisionWithReference(), LLMContextRecall()]
         started = time.perf_counter()
@@ -126,9 +135,34 @@ def run_ragas(traces: list[Trace], latency_s: float, concurrency: int) -> dict[s
             show_progress=False,
         )
         wall_s = time.perf_counter() - started
-        calls = len(server.bodies)
     values = [score[metric.name] for metric in metrics for score in result.scores]
-    return {"wall_s": round(wall_s, 2), "calls": calls, "values": values}
+    return {"wall_s": round(wall_s, 2), "calls": len(server.prompts), "values": values}
+
+
+@dataclass
+class Served:
+    """A server elsewhere. `prompts` is what it was asked, known when it has ended."""
+
+    url: str
+    prompts: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def serving(latency_s: float) -> Iterator[Served]:
+    command = [sys.executable, __file__, "--serve", "--latency", str(latency_s)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        server = Served(process.stdout.readline().strip())
+        yield server
+        server.prompts += json.loads(process.communicate()[0])
+
+
+def serve(latency_s: float) -> None:
+    """Serve until the standard input ends: print the address at once, and the prompts at the end."""
+    with openai_server(lambda body: Scripted(judge(body), delay_s=latency_s)) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
+        print(json.dumps([body["messages"][-1]["content"] for body in server.bodies]))
 
 
 def judge(body: dict[str, Any]) -> str:

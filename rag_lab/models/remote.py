@@ -71,8 +71,8 @@ def _wait_s(attempt: int, failure: Failure) -> float:
 
 def in_parallel(function: Callable[[A], B], items: Sequence[A], concurrency: int) -> list[B]:
     """Return `function` of each item, in order, at most `concurrency` at a time. An exception stops the rest."""
-    if not items:
-        return []
+    if len(items) < 2 or concurrency < 2:
+        return [function(item) for item in items]
     with ThreadPoolExecutor(min(concurrency, len(items))) as pool:
         futures = [pool.submit(function, item) for item in items]
         try:

@@ -93,6 +93,7 @@ def _running(script: Script, render: Callable[[str, Json, Scripted], Json], suff
 def _handler(state: ModelServer, render: Callable[[str, Json, Scripted], Json]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # or a body waits 40 ms for the client to acknowledge its headers
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
