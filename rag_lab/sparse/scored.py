@@ -33,14 +33,12 @@ class ScoredTexts:
 
     def _best(self, scores: npt.NDArray[np.floating], k: int) -> tuple[list[str], list[float]]:
         """Return ids and scores of the k best of (n,) scores."""
-        positions = best(scores, k)
-        return [self._entries.ids[position] for position in positions], scores[positions].tolist()
+        positions, ids = best(scores, k), self._entries.ids
+        return [ids[position] for position in positions.tolist()], scores[positions].tolist()
 
 
 def best(scores: npt.NDArray[np.floating], k: int) -> Positions:
     """Return the positions of the k highest of the scores above 0, (n,), best first, ties by position."""
-    found = np.flatnonzero(scores > 0)
-    if len(found) > k:
-        values = scores[found]
-        found = found[values >= np.partition(values, len(values) - k)[len(values) - k]]
+    kth = np.partition(scores, len(scores) - k)[len(scores) - k] if len(scores) > k else 0
+    found = np.flatnonzero(scores >= kth if kth > 0 else scores > 0)
     return found[np.argsort(-scores[found], kind="stable")[:k]]
