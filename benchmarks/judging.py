@@ -1,8 +1,8 @@
 """How busy judging keeps a judge, and how many calls it makes beside RAGAs' own `evaluate`; prints JSON.
 
 A loopback server, in a process of its own as any server is, answers each call after a fixed latency L, and C calls are
-made at a time. Two variants answer the same questions over passages that they partly share. Targets: with N distinct calls, wall time at most 1.15 x N x L / C;
-fewer calls than RAGAs on the same samples; the same values.
+made at a time. Two variants answer the same questions over passages that they partly share. Targets: with N distinct
+calls, wall time at most 1.15 x N x L / C; fewer calls than RAGAs on the same samples; the same values.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.report.numbers import DASH, number
+from rag_lab.numbers import DASH, number
 from rag_lab.report.tables import Table
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.report.numbers import interval, p_value, plain, short_verdict, signed, signed_interval
+from rag_lab.numbers import interval, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.report.tables import Table
 
 if TYPE_CHECKING:

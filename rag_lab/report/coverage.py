@@ -9,7 +9,7 @@ import pandas as pd
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import parse_name
-from rag_lab.report.numbers import interval, number, plain
+from rag_lab.numbers import interval, number, plain
 from rag_lab.report.reasons import commonest
 from rag_lab.report.tables import Table
 from rag_lab.statistics.ranking import RANKING_COLUMNS, ranking

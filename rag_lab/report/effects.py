@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.report.numbers import p_value, short_verdict, signed, signed_interval
+from rag_lab.numbers import p_value, short_verdict, signed, signed_interval
 from rag_lab.report.sections import baseline_values
 from rag_lab.report.tables import Table
 from rag_lab.statistics.effect_sentences import sentences

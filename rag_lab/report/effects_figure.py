@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.numbers import number
 from rag_lab.report.figure_style import ABOVE, BELOW, FONT_SIZE, GRID, INK, MUTED, SAME, literal, new_figure
-from rag_lab.report.numbers import number
 
 if TYPE_CHECKING:
     import pandas as pd

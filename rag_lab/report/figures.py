@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.numbers import number
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.figure_style import ABOVE, BELOW, GRID, INK, MUTED, SAME, SHADE, literal, new_figure, spread_labels
-from rag_lab.report.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

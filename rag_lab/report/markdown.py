@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rag_lab.numbers import DASH, interval, plain, seconds
 from rag_lab.report import routing_text
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.conclusions import conclusions
 from rag_lab.report.coverage import coverage_table
 from rag_lab.report.noise import noise_sentences
-from rag_lab.report.numbers import DASH, interval, plain, seconds
 from rag_lab.report.sections import score_incidents, stage_incidents
 from rag_lab.report.tables import Table, escape_markdown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_lab.report.numbers import DASH, number, plain
+from rag_lab.numbers import DASH, number, plain
 from rag_lab.report.tables import Table
 from rag_lab.statistics.noise import NoiseComponents, noise_floor, noise_sentence
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from rag_lab.numbers import number
 from rag_lab.records import Question, StageRecord, Trace
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.numbers import number
 from rag_lab.report.ranking import Ranking, ranking
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab.report.numbers import number, p_value, plain, short_verdict, signed, signed_interval
+from rag_lab.numbers import number, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.report.routing import RoutingStudy
 from rag_lab.report.tables import Table
 from rag_lab.statistics.routing import ALL

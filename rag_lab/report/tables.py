@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_lab.experiment.table import text_table
-from rag_lab.report.numbers import DASH, MINUS
+from rag_lab.numbers import DASH, MINUS
 
 _LATEX = {
     "\\": r"\textbackslash{}",

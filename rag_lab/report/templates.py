@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from rag_lab.report import coverage, noise, numbers, routing_text
+from rag_lab import numbers
+from rag_lab.report import coverage, noise, routing_text
 from rag_lab.report.questions import place
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from rag_lab.numbers import number, p_value, plain, seconds, signed, signed_interval
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.numbers import number, p_value, plain, seconds, signed, signed_interval
 from rag_lab.statistics.verdict import ALPHA
 
 FULLY_TOLD = 3  # reliable variants with a sentence of their own

@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from rag_lab.numbers import signed, signed_interval
+
 
 def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
     """Return what `effects` says: a sentence a main effect or toggle, and one a pair of levels of an interaction.
@@ -79,14 +81,8 @@ def _does(row: dict[Any, Any]) -> str:
 
 def _seen(row: dict[Any, Any]) -> str:
     if row["low"] is None or row["high"] is None:
-        return f"{_signed(row['effect'])}, without an interval"
-    return f"{_signed(row['effect'])} [{_signed(row['low'])}, {_signed(row['high'])}]"
-
-
-def _signed(value: float) -> str:
-    text = f"{abs(value):.3f}"
-    sign = "" if not text.strip("0.") else "+" if value > 0 else "\N{MINUS SIGN}"
-    return sign + text
+        return f"{signed(row['effect'])}, without an interval"
+    return f"{signed(row['effect'])} [{signed_interval(row['low'], row['high'])}]"
 
 
 def _count(n: int) -> str:

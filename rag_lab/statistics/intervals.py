@@ -55,6 +55,7 @@ class PairedDifference:
     sd: float | None = None  # standard deviation of a - b; None where n < 2
     reason: str = ""
     standard_error: float | None = None  # of the mean, robust to clusters; None with fewer than two of them
+    n_units: int = 0  # clusters, or pairs where none were given
 
     @property
     def effect_size(self) -> float | None:
@@ -128,11 +129,11 @@ def _paired(
     mean, low, high = found.mean, found.low, found.high
     if flip:
         mean, low, high = _negative(mean), _negative(high), _negative(low)
-    n, wins, losses = len(values), int((values > 0).sum()), int((values < 0).sum())
+    n, g, wins, losses = len(values), len(column.sums), int((values > 0).sum()), int((values < 0).sum())
     sd = float(np.std(np.sort(-values if flip else values), ddof=1)) if n > 1 else None
     p = p_value if n else None
     se = column.standard_error if n else None
-    return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se)
+    return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se, g)
 
 
 def _interval(column: Units, bounds: tuple[float, float, bool] | None) -> Interval:

@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 
 from rag_lab.config import PipelineConfig
+from rag_lab.numbers import signed, signed_interval
 from rag_lab.records import QUERY_CLASSES
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.routing import ARMS, cluster_column, complete
@@ -142,13 +143,13 @@ def _reason(gain: Floats) -> str:
     mean = float(gain.mean())
     if abs(mean) <= 1e-12:
         return f"off: HyDE changes nothing on average over {len(gain)} questions"
-    return f"{'on' if mean > 0 else 'off'}: HyDE changes the mean by {mean:+.3f} over {len(gain)} questions"
+    return f"{'on' if mean > 0 else 'off'}: HyDE changes the mean by {signed(mean)} over {len(gain)} questions"
 
 
 def _said(gain: PairedDifference) -> str:
     if gain.mean is None:
         return "no question was scored"
     if gain.low is None or gain.high is None:
-        return f"{gain.mean:+.3f}, without an interval"
+        return f"{signed(gain.mean)}, without an interval"
     certain = "" if gain.low > 0 or gain.high < 0 else ", which the data cannot tell from chance"
-    return f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]{certain}"
+    return f"{signed(gain.mean)} [{signed_interval(gain.low, gain.high)}]{certain}"

@@ -6,6 +6,7 @@ import math
 
 from scipy.special import ndtri
 
+from rag_lab.numbers import plain, signed
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.randomization import smallest_n
 
@@ -22,7 +23,7 @@ def verdict(
 
     `better` and `worse` (a larger score is better) need a corrected p-value below 0.05, an interval off zero, and,
     where a noise floor was measured, a difference above it. Otherwise the sentence names the number of questions that
-    would settle a difference of the size seen.
+    would settle a difference of the size seen, or of clusters, since more questions of the same clusters would not.
     """
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or p_corrected is None:
@@ -32,30 +33,31 @@ def verdict(
     if difference.ties == difference.n:
         return f"no difference on any of the {difference.n} questions"
     if noise_floor is not None and abs(mean) < noise_floor:
-        return f"{CANNOT_TELL}: a difference of {mean:+.3g} is below the noise floor of {noise_floor:.3g}"
+        return f"{CANNOT_TELL}: a difference of {signed(mean)} is below the noise floor of {plain(noise_floor)}"
     if p_corrected < ALPHA and (low > 0 or high < 0):
         return "better" if mean > 0 else "worse"
-    needed = questions_needed(difference, n_comparisons)
+    needed = units_needed(difference, n_comparisons)
     if needed is None:
         return f"{CANNOT_TELL}: wins and losses cancel out over {difference.n} questions"
     count = f"about {needed:,}" if needed <= MOST_QUESTIONS else f"more than {MOST_QUESTIONS:,}"
-    return f"{CANNOT_TELL}: {count} questions would settle a difference of {mean:+.3g}"
+    clusters = f"clusters of questions, not {difference.n_units}," if difference.n_units < difference.n else "questions"
+    return f"{CANNOT_TELL}: {count} {clusters} would settle a difference of {signed(mean)}"
 
 
-def questions_needed(difference: PairedDifference, n_comparisons: int) -> int | None:
-    """Return roughly how many questions would settle a difference of the size seen; None where none was seen.
+def units_needed(difference: PairedDifference, n_comparisons: int) -> int | None:
+    """Return roughly how many questions, or clusters of them, would settle a difference of the size seen.
 
     n = ((z_alpha + z_power) * sd / |mean|) ** 2 for a two-sided test at 0.05 / n_comparisons (Holm's strictest step)
     with power 0.8, at least the smallest number with which the sign-flip test can get there, rounded up to two digits.
-    sd is that of independent questions: where questions come in clusters, it holds the design effect.
+    sd is what the standard error of the mean makes of one unit. None where no difference was seen.
     """
-    mean, error = difference.mean, difference.standard_error
-    if mean is None or error is None or abs(mean) <= 1e-9 * error * math.sqrt(difference.n):
+    mean, error, n = difference.mean, difference.standard_error, difference.n_units
+    if mean is None or error is None or abs(mean) <= 1e-9 * error * math.sqrt(n):
         return None
     alpha = ALPHA / max(1, n_comparisons)
     z = float(ndtri(1 - alpha / 2) + ndtri(POWER))
-    by_power = math.ceil((z * error * math.sqrt(difference.n) / abs(mean)) ** 2 * (1 - 1e-12))
-    return _round_up(max(by_power, smallest_n(alpha), difference.n + 1))
+    by_power = math.ceil((z * error * math.sqrt(n) / abs(mean)) ** 2 * (1 - 1e-12))
+    return _round_up(max(by_power, smallest_n(alpha), n + 1))
 
 
 def _lone(difference: PairedDifference) -> str:

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
+from rag_lab import numbers
 from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.report import numbers
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.html import overview_html, question_html, to_html, write_report

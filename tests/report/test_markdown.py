@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rag_lab.report import numbers
+from rag_lab import numbers
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.conclusions import conclusions
 

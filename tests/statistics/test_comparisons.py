@@ -107,7 +107,7 @@ def test_nothing_below_the_noise_floor_is_called_a_difference() -> None:
     table = scores({"a": [0.5, 0.4] * 20, "b": [0.52, 0.41] * 20})
     assert comparisons(table, "a").iloc[0]["verdict"] == "better"
     said = comparisons(table, "a", noise_floors={"m": 0.02}).iloc[0]["verdict"]
-    assert said == "the data cannot tell: a difference of +0.015 is below the noise floor of 0.02"
+    assert said == "the data cannot tell: a difference of +0.015 is below the noise floor of 0.020"
 
 
 def test_silly_numbers_of_questions_are_not_given() -> None:

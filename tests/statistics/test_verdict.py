@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_lab.statistics.intervals import paired_difference
-from rag_lab.statistics.verdict import questions_needed, verdict
+from rag_lab.statistics.intervals import paired_difference, paired_differences
+from rag_lab.statistics.verdict import units_needed, verdict
 
 
 def difference(*values: float):
@@ -35,20 +35,35 @@ def test_plain_sentences(values: list[float], sentence: str) -> None:
 def test_needed_questions_by_hand() -> None:
     # sd 1, mean 0.2: ((1.960 + 0.842) * 1 / 0.2)**2 = 196.2, up to two digits.
     values = np.array([-1.0, 1.0] * 50) * np.sqrt(99 / 100) + 0.2
-    assert questions_needed(difference(*values), 1) == 200
+    assert units_needed(difference(*values), 1) == 200
 
 
 def test_needed_questions_are_more_than_there_were_and_enough_for_the_test() -> None:
-    assert questions_needed(difference(0.1, 0.1, 0.1), 1) == 6  # 2 / 2**6 is the first below 0.05
-    assert questions_needed(difference(0.1, 0.1, 0.1), 100) == 12  # 2 / 2**12 the first below 0.0005
-    assert questions_needed(difference(*[0.5, 0.4] * 20), 1) == 41
+    assert units_needed(difference(0.1, 0.1, 0.1), 1) == 6  # 2 / 2**6 is the first below 0.05
+    assert units_needed(difference(0.1, 0.1, 0.1), 100) == 12  # 2 / 2**12 the first below 0.0005
+    assert units_needed(difference(*[0.5, 0.4] * 20), 1) == 41
 
 
 def test_needed_questions_settle_it_four_times_in_five() -> None:
     random = np.random.default_rng(0)
     pilot = random.normal(0, 1, 60)
     pilot = (pilot - pilot.mean()) / pilot.std(ddof=1) + 0.3
-    n = questions_needed(difference(*pilot), 1)
+    n = units_needed(difference(*pilot), 1)
     assert n is not None
     found = [difference(*random.normal(0.3, 1, n)).p_value < 0.05 for _ in range(40)]
     assert 0.6 <= np.mean(found) <= 0.95
+
+
+def test_with_clusters_clusters_are_needed_not_questions() -> None:
+    values = [0.5, 0.4, 0.6] * 20
+    found = paired_differences([(values, [0.0] * 60)], clusters=[[number % 3 for number in range(60)]])[0]
+    assert found.n_units == 3  # no test on three can find anything: 2 / 2**3 is far above 0.05
+    assert verdict(found, 1.0, 1) == (
+        "the data cannot tell: about 6 clusters of questions, not 3, would settle a difference of +0.500"
+    )
+
+
+def test_clusters_of_one_question_need_what_questions_need() -> None:
+    values = list(np.random.default_rng(1).normal(0.2, 1, 80))
+    found = paired_differences([(values, [0.0] * 80)], clusters=[list(range(80))])[0]
+    assert units_needed(found, 3) == units_needed(difference(*values), 3)

@@ -1,4 +1,4 @@
-"""How numbers are written in reports: the same digits everywhere, a real minus sign, a dash where there is none."""
+"""How numbers are written for readers: the same digits everywhere, a real minus sign, a dash where there is none."""
 
 from __future__ import annotations
 

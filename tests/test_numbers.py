@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.report import numbers
+from rag_lab import numbers
 
 
 @pytest.mark.parametrize(
