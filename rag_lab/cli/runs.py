@@ -1,4 +1,4 @@
-"""`rag-lab demo`, `sweep`, `report`: whole experiments."""
+"""`rag-lab demo`, `sweep`, `report`, `export`: whole experiments."""
 
 from __future__ import annotations
 
@@ -91,6 +91,30 @@ def report(
     typer.echo(f"Report: {write_report(run)}")
 
 
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR")],
+    target: Annotated[Path, typer.Argument(help="The new folder.", metavar="OUT_DIR")],
+) -> None:
+    """Write what each variant found as TREC's files.
+
+    topics.txt, qrels.txt and a ranking of documents a variant, for ranx, ir_measures, PyTerrier or trec_eval. A
+    document is a page of a paged file, and the file otherwise.
+
+    \b
+    Example:
+      rag-lab export results/ablation ablation_trec
+    """
+    from rag_lab.experiment.export import export_run
+    from rag_lab.experiment.run_folder import RunFolder
+
+    opened = RunFolder.open(run)
+    written = export_run(opened, target)
+    typer.echo(f"{target}: topics, qrels and {len(written)} rankings")
+    for plan in opened.variants:
+        if not opened.traces(plan.variant_id):
+            typer.echo(f"{plan.label} has no traces and was left out.", err=True)
+
+
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
     from rag_lab.experiment.applicability import not_applicable
@@ -114,4 +138,4 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     return run
 
 
-COMMANDS = (demo, sweep, report)
+COMMANDS = (demo, sweep, report, export)

@@ -1,0 +1,76 @@
+"""Neither page of a report shows a restricted asker's question beside what that asker may not see."""
+
+import re
+from dataclasses import replace
+from importlib import util
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from rag_lab.access import may_see
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.index import open_index
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.scores import write_scores
+from rag_lab.experiment.run_folder import RunFolder, VariantPlan, write_json
+from rag_lab.pipeline import Pipeline
+from rag_lab.report.html import write_report
+from rag_lab.testing import HashEmbedder
+from rag_lab.trace_file import write_traces
+
+_SPEC = util.spec_from_file_location("access_pipeline", Path(__file__).with_name("test_access_pipeline.py"))
+shared = util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(shared)
+models = shared.models
+
+OWNED = [("", ()), ("", ("staff",)), ("north", ()), ("north", ("audit",)), ("south", ("staff", "audit"))]
+RIGHTS = [None, (), ("staff",), ("audit",), ("staff", "audit")]
+VARIANTS = {"baseline": {}, "mode-rrf": {"retrieval.mode": "rrf", "query.hyde": "always", "query.phrasings": 2}}
+METRICS = ("retrieval.ndcg@5", "citations.precision")
+
+
+@pytest.fixture
+def asked():
+    """A question for each combination of rights and namespace; its text is its own, so no trace is shared."""
+    askers = product(RIGHTS, [None, "", "north", "nowhere"])
+    return [
+        replace(shared.ask(held, space), question_id=f"q{number:02d}", text=f"Press {number}: at how many bar?")
+        for number, (held, space) in enumerate(askers)
+    ]
+
+
+def write_run(path, corpus, asked, home):
+    plans = tuple(VariantPlan(name, name, changes) for name, changes in VARIANTS.items())
+    ids = tuple(question.question_id for question in asked)
+    run = RunFolder(path, "rights", "Who sees what?", "plant", "baseline", METRICS, 1, plans, ids, ids)
+    run.write_plan()
+    scores = {}
+    for plan in plans:
+        config = PipelineConfig().override(shared.BASE | plan.changes | {"answer.context_tokens": 100_000})
+        index = open_index(corpus, config.corpus, HashEmbedder(), home=home, store=config.store)
+        pipeline = Pipeline(config, index, HashEmbedder())
+        traces = pipeline.run(pipeline.locate(asked)[0])
+        run.variant_dir(plan.variant_id).mkdir(parents=True)
+        write_traces(run.variant_dir(plan.variant_id) / "traces.jsonl", traces)
+        scores[plan.variant_id] = evaluate(traces, METRICS)
+    write_scores(path / "scores.parquet", scores)
+    write_json(path / "manifest.json", {"variants": {name: {"status": "ok", "reason": ""} for name in VARIANTS}})
+    return path
+
+
+def seen(text):
+    return {int(number) for number in re.findall(r"(?:marker|file)(\d)(?:end|name)", text)}
+
+
+def test_a_report_shows_each_asker_only_what_that_asker_may_see(models, tmp_path, asked):
+    corpus = shared.write_corpus(tmp_path, OWNED)
+    page = write_report(write_run(tmp_path / "run", corpus, asked, tmp_path / "home")).read_text()
+    before, *cards = page.split('<details class="q"')
+    assert len(cards) == len(asked)
+    for question, card in zip(asked, cards, strict=True):
+        visible = {number for number, attributes in enumerate(OWNED) if may_see(question, *attributes)}
+        assert question.text in card
+        assert seen(card) == visible
+    assert not seen(before)
+    assert not seen((tmp_path / "run" / "report.md").read_text())
