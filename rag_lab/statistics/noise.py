@@ -52,10 +52,6 @@ class NoiseFloor:
     value: float | None
     reason: str
 
-    def below_floor(self, difference: float) -> bool | None:
-        """Tell whether noise alone may have made `difference`; None where the noise was not measured."""
-        return None if self.value is None else abs(difference) < self.value
-
 
 def components(
     values: Sequence[float],
