@@ -35,6 +35,8 @@ EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = (
     ),
 )
 
+SEPARATOR = "\n\n"  # between passages
+
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -54,7 +56,7 @@ def render_passage(passage: Passage) -> str:
 
 def render_passages(passages: Sequence[Passage]) -> str:
     """Return the context as the model reads it."""
-    return "\n\n".join(render_passage(passage) for passage in passages)
+    return SEPARATOR.join(render_passage(passage) for passage in passages)
 
 
 def answer_messages(question: str, history: Sequence[Turn], passages: Sequence[Passage]) -> tuple[Message, ...]:

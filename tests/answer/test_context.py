@@ -69,3 +69,33 @@ def test_passages_that_do_not_fit_are_counted():
     outcome = assemble(list(TEXTS), 5)
     assert outcome.updates["passages"] == ()
     assert outcome.reason == "4 of 4 passages did not fit 5 tokens"
+
+
+class Greedy(ScriptedChat):
+    """A counter for which a text that joins passages is longer than its parts."""
+
+    def count_tokens(self, text):
+        return super().count_tokens(text) * (1 + text.count("\n\n["))
+
+
+@given(st.permutations(list(TEXTS)), st.integers(1, 600))
+def test_the_whole_is_counted_not_only_its_parts(parent_ids, max_tokens):
+    counter = Greedy([])
+    trace = Trace(Question("q", "?"), ranked=tuple(hits(*parent_ids)))
+    (outcome,) = Assemble(Corpus(), counter, 9, max_tokens).run([trace])
+    passages = outcome.updates["passages"]
+    assert not passages or counter.count_tokens(render_passages(passages)) <= max_tokens
+
+
+def test_a_passage_that_many_questions_find_is_counted_once():
+    counted = []
+
+    class Recording(ScriptedChat):
+        def count_tokens(self, text):
+            counted.append(text)
+            return super().count_tokens(text)
+
+    trace = Trace(Question("q", "?"), ranked=tuple(hits(*TEXTS)))
+    Assemble(Corpus(), Recording([]), 9, 10_000).run([trace, trace])
+    assert len(counted) == 2 * (len(TEXTS) + 1)  # each passage by itself, and once the whole
+    assert len(set(counted)) == len(TEXTS) + 1
