@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, get_type_hints
@@ -27,29 +27,44 @@ def run_stage(
 
     Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most.
     """
-    identity = stage.identity()
-    keys = [None if trace.failure else stage_key(stage, identity, trace) for trace in traces]
+    remembering = memory if stage.costly else None
+    keys = _keys(stage, traces, remembering is not None)
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    if memory is None or not stage.costly:
+    if remembering is None:
         outcomes = _compute_all(stage, wanted, progress)
         known: dict[str, Outcome] = {}
     else:
-        known = {key: decode_outcome(text) for key, text in memory.recall(wanted).items()}
-        outcomes = known | _compute_missing(stage, wanted, known, memory, progress)
+        known = {key: decode_outcome(text) for key, text in remembering.recall(wanted).items()}
+        outcomes = known | _compute_missing(stage, wanted, known, remembering, progress)
     return [
         trace if key is None else apply_outcome(stage, trace, outcomes[key], remembered=key in known)
         for key, trace in zip(keys, traces, strict=True)
     ]
 
 
-def stage_key(stage: Stage, identity: Mapping[str, Any], trace: Trace) -> str:
-    """Return the digest of all that can change the stage's result for this trace."""
+def _keys(stage: Stage, traces: Sequence[Trace], remembering: bool) -> list[str | None]:
+    """Return a key for each trace that has not failed: its place where nothing is remembered, which costs nothing."""
+    if not remembering:
+        return [None if trace.failure else str(place) for place, trace in enumerate(traces)]
+    identity = digest(stage.identity())
+    return [None if trace.failure else stage_key(stage, identity, trace) for trace in traces]
+
+
+def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str] = ()) -> str:
+    """Return the digest of all that can change the stage's result for this trace.
+
+    Args:
+        stage: of which the fields that it reads count, but for those named in `without`.
+        identity: the digest of the stage's own.
+        trace: of one question and repeat.
+        without: fields whose values are not known yet.
+    """
     return digest(
         {
             "stage": stage.name,
             "identity": identity,
             "repeat": trace.repeat,
-            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads},
+            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads if path not in without},
         }
     )
 

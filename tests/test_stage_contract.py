@@ -11,7 +11,7 @@ from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.chat_stage import ChatStage
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.stand_ins import with_stand_ins
+from rag_lab.experiment.stand_ins import stand_ins
 from rag_lab.off import Off
 from rag_lab.query.hyde import Hyde
 from rag_lab.query.rephrase import Rephrase
@@ -133,7 +133,7 @@ def test_what_it_does_not_read_does_not_matter(make):
         question=replace(trace.question, answers=("x",), query_class="creative", tags=("t",)),
         stages=(StageRecord("before"),),
     )
-    assert stage_key(stage, stage.identity(), trace) == stage_key(stage, stage.identity(), relabelled)
+    assert stage_key(stage, "i", trace) == stage_key(stage, "i", relabelled)
     assert stage.run([trace])[0].updates == stage.run([relabelled])[0].updates
 
 
@@ -149,7 +149,8 @@ def test_it_tells_what_it_would_ask_a_chat_model(make):
 
 def test_what_it_waits_for_is_foreseen_as_a_call(make):
     stage = make()
-    guessed = with_stand_ins(Trace(Question("q", "Why?")), stage.reads, PipelineConfig())
+    bare = Trace(Question("q", "Why?"))
+    guessed = replace(bare, **stand_ins(bare, stage.reads, PipelineConfig()))
     if isinstance(stage, ChatStage):
         assert len(stage.requests([guessed])) >= 1
     if isinstance(stage, PairRerank):

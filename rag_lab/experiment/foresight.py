@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rag_lab.chat_stage import ChatStage
 from rag_lab.config import PipelineConfig, digest
-from rag_lab.experiment.stand_ins import with_stand_ins
+from rag_lab.experiment.stand_ins import stand_ins
 from rag_lab.experiment.work import Tally, Unit, Work
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest
@@ -67,8 +67,8 @@ class _Walk:
 
     def pass_through(self, stage: Stage, traces: Sequence[Foreseen]) -> list[Foreseen]:
         """Return the traces after `stage`; those that have failed pass it by."""
-        identity = stage.identity()
-        keys = [None if each.trace.failure else _key(stage, identity, each) for each in traces]
+        identity = digest(stage.identity())
+        keys = [None if each.trace.failure else _key(stage, identity, place, each) for place, each in enumerate(traces)]
         outcomes = self._outcomes(stage, {k: t for k, t in zip(keys, traces, strict=True) if k is not None})
         return [
             each if key is None else self._after(stage, each, key, outcomes.get(key))
@@ -83,26 +83,24 @@ class _Walk:
             return dict(zip(closed, results, strict=True))
         texts = self.memory.recall(closed) if self.memory else {}
         known = {key: decode_outcome(text) for key, text in texts.items()}
+        nothing = _nothing(stage)
         for key, each in wanted.items():
             if self.tally.is_new(key):
-                self.tally.add(self._remembered(stage) if key in known else self._work(stage, each))
+                self.tally.add(replace(nothing, remembered=1) if key in known else self._work(stage, nothing, each))
         return known
 
     def _after(self, stage: Stage, each: Foreseen, key: str, outcome: Outcome | None) -> Foreseen:
         if outcome is not None:
             now_known = {name: waits for name, waits in each.open.items() if name not in stage.writes}
             return Foreseen(apply_outcome(stage, each.trace, outcome, remembered=True), now_known)
-        guessed = with_stand_ins(each.trace, stage.writes, self.config)
+        guessed = Outcome(stand_ins(each.trace, stage.writes, self.config))
         return Foreseen(
-            apply_outcome(stage, guessed, Outcome(), remembered=False),
+            apply_outcome(stage, each.trace, guessed, remembered=False),
             {**each.open, **dict.fromkeys(stage.writes, key)},
         )
 
-    def _remembered(self, stage: Stage) -> Work:
-        return replace(_nothing(stage), remembered=1)
-
-    def _work(self, stage: Stage, each: Foreseen) -> Work:
-        nothing, waits = _nothing(stage), bool(_waits_for(stage, each))
+    def _work(self, stage: Stage, nothing: Work, each: Foreseen) -> Work:
+        waits = bool(_waits_for(stage, each))
         if isinstance(stage, ChatStage):
             requests = stage.requests([each.trace])
             tokens_in = sum(map(request_tokens, requests))
@@ -138,7 +136,12 @@ def _waits_for(stage: Stage, each: Foreseen) -> dict[str, str]:
     return {path: each.open[path] for path in stage.reads if path in each.open}
 
 
-def _key(stage: Stage, identity: Mapping[str, object], each: Foreseen) -> str:
-    """Return the result's key; where it waits for others, one that is equal exactly where those are."""
-    key, waits = stage_key(stage, identity, each.trace), _waits_for(stage, each)
-    return digest([key, waits]) if waits else key
+def _key(stage: Stage, identity: str, place: int, each: Foreseen) -> str:
+    """Return the result's key; where it waits for others, one that is equal exactly where those are.
+
+    What costs nothing and waits for nothing is computed here and now, so its place is key enough.
+    """
+    waits = _waits_for(stage, each)
+    if waits:
+        return digest([stage_key(stage, identity, each.trace, without=waits), waits])
+    return stage_key(stage, identity, each.trace) if stage.costly else str(place)

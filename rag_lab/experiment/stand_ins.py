@@ -6,7 +6,7 @@ A call that depends on such a field is counted as if it had to be made, and its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from rag_lab.config import PipelineConfig
@@ -14,6 +14,13 @@ from rag_lab.query.prompts import GENERAL
 from rag_lab.records import Answer, Hit, Passage, Trace
 
 _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
+
+
+@cache
+def _filler(n_tokens: int) -> str:
+    """Return a text that counts as this many tokens."""
+    return " ".join("x" * n_tokens)
+
 
 _STAND_INS: dict[str, Callable[[Trace, PipelineConfig], Any]] = {
     "proposed_query": lambda trace, config: trace.question.text,
@@ -34,14 +41,9 @@ _STAND_INS: dict[str, Callable[[Trace, PipelineConfig], Any]] = {
 }
 
 
-def with_stand_ins(trace: Trace, fields: Iterable[str], config: PipelineConfig) -> Trace:
-    """Return `trace` with these fields filled; one that nothing is asked by keeps its value."""
-    return replace(trace, **{name: _STAND_INS[name](trace, config) for name in fields if name in _STAND_INS})
-
-
-def _filler(n_tokens: int) -> str:
-    """Return a text that counts as this many tokens."""
-    return " ".join("x" * n_tokens)
+def stand_ins(trace: Trace, fields: Iterable[str], config: PipelineConfig) -> dict[str, Any]:
+    """Return what stands for these fields of `trace`; one that nothing is asked by keeps its value."""
+    return {name: _STAND_INS[name](trace, config) for name in fields if name in _STAND_INS}
 
 
 def _passages(config: PipelineConfig) -> tuple[Passage, ...]:
