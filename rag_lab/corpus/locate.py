@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.normalize import normalize
@@ -24,11 +27,18 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
 
 
 def _find(text: str, quote: str, ignored: str) -> tuple[int, int] | None:
-    letters = re.sub(f"[{ignored}]+", "", quote)
-    if not letters:
-        return None
-    match = re.search(f"[{ignored}]*".join(map(re.escape, letters)), text)
-    return match.span() if match else None
+    letters, places = _letters(text, ignored)
+    wanted = re.sub(f"[{ignored}]+", "", quote)
+    first = letters.find(wanted) if wanted else -1
+    return None if first < 0 else (places[first], places[first + len(wanted) - 1] + 1)
+
+
+@lru_cache(maxsize=16)  # the questions about one document stand together
+def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
+    """Return what of `text` is not ignored, and where each character of it stands in `text`."""
+    runs = [match.span() for match in re.finditer(f"[^{ignored}]+", text)]
+    places = array("L", chain.from_iterable(range(*run) for run in runs))
+    return "".join(text[start:end] for start, end in runs), places
 
 
 def locate_evidence(store: ChunkStore, evidence: Evidence) -> tuple[Evidence, str]:

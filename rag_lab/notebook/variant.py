@@ -113,6 +113,8 @@ class VariantRun:
         """Ask the questions and return one trace for each repeat and question, in this order."""
         chosen = set(self.questions)
         asked = [question for question in self.dataset.questions if question.question_id in chosen]
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
         with NotebookProgress(self._live) as progress:
             progress.enter("index")
             located, problems = self.pipeline.locate(asked)
@@ -154,7 +156,6 @@ class VariantRun:
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")
             return None
-        self.out.mkdir(parents=True, exist_ok=True)
         (self.out / CONFIG_FILE).write_text(self.config.to_yaml(), encoding="utf-8")
         write_traces(self.out / TRACES_FILE, self.traces)
         write_scores(self.out / SCORES_FILE, {self.name: self.scores})

@@ -93,6 +93,19 @@ def test_a_plan_for_other_questions_is_refused(parameters, tmp_path):
         VariantRun.from_parameters(parameters | {"QUESTIONS": plan})
 
 
+def test_results_go_to_a_folder_that_need_not_be_there(parameters, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    retrieval_alone = {"query.rewrite": "none", "query.hyde": "none", "rerank.name": "none", "answer.name": "none"}
+    config = PipelineConfig().override(retrieval_alone)
+    (tmp_path / "config.yaml").write_text(config.to_yaml())
+    changes = {"CONFIG": str(tmp_path / "config.yaml"), "OUT": str(tmp_path / "new" / "folder"), "REPEATS": 1}
+    variant = VariantRun.from_parameters(parameters | to_parameters(config) | changes)
+    assert len(variant.run()) == 4
+    variant.score()
+    assert variant.save() == tmp_path / "new" / "folder"
+    assert (tmp_path / "new" / "folder" / "traces.jsonl").read_text().count("\n") == 4
+
+
 def test_a_judge_that_talks_nonsense_costs_its_own_scores_alone(parameters):
     passage, hit = Passage(1, "p", "press.md", None, 0, 9, "290 bar."), Hit("p", "c", "press.md", None, 0, 9, 1.0)
     with openai_server(lambda _: "What a lovely day.") as server:
