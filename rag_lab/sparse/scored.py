@@ -39,6 +39,11 @@ class ScoredTexts:
 
 def best(scores: npt.NDArray[np.floating], k: int) -> Positions:
     """Return the positions of the k highest of the scores above 0, (n,), best first, ties by position."""
-    kth = np.partition(scores, len(scores) - k)[len(scores) - k] if len(scores) > k else 0
-    found = np.flatnonzero(scores >= kth if kth > 0 else scores > 0)
+    above = scores > 0
+    n = np.count_nonzero(above)
+    if n > k:
+        # Choosing among all is quicker than gathering most of them, and slow where many are equal, as zeros are.
+        values = scores if 2 * n > len(scores) else scores[np.flatnonzero(above)]
+        above = scores >= np.partition(values, len(values) - k)[len(values) - k]
+    found = np.flatnonzero(above)
     return found[np.argsort(-scores[found], kind="stable")[:k]]
