@@ -117,10 +117,14 @@ def _elsewhere(comparison: Comparison) -> list[str]:
     """Name the reliable differences in the other quality metrics."""
     found = []
     for metric in comparison.quality_metrics[1:]:
-        for plan in comparison.variants:
-            if comparison.reliable(plan.variant_id, metric):
-                row = comparison.difference(plan.variant_id, metric) or {}
-                found.append(f"{comparison.codes[plan.variant_id]} {signed(row['difference'])} in {metric}")
+        rows = {
+            comparison.codes[plan.variant_id]: comparison.difference(plan.variant_id, metric) or {}
+            for plan in comparison.variants
+            if comparison.reliable(plan.variant_id, metric)
+        }
+        if rows:
+            seen = ", ".join(f"{code} {signed(row['difference'])}" for code, row in rows.items())
+            found.append(f"{seen} in {metric}")
     return [f"Reliable differences in other metrics: {'; '.join(found)}."] if found else []
 
 

@@ -6,6 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
+from rag_lab.numbers import signed
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.verdict import verdict
@@ -73,3 +74,14 @@ def test_many_reliable_variants_share_a_sentence(synthetic: ModuleType, tmp_path
     told = verdict(compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path))
     assert [sentence[:1] for sentence in told[:3]] == ["F", "E", "D"]
     assert told[3].startswith("Reliably different from the baseline") and "C (v2)" in told[3] and "B (v1)" in told[3]
+
+
+def test_reliable_differences_in_other_metrics_are_listed_metric_by_metric(wide: Comparison) -> None:
+    (sentence,) = [text for text in verdict(wide) if text.startswith("Reliable differences in other metrics: ")]
+    assert [part.rpartition(" in ")[2] for part in sentence.removesuffix(".").split("; ")] == [
+        metric
+        for metric in wide.quality_metrics[1:]
+        if any(wide.reliable(plan.variant_id, metric) for plan in wide.variants)
+    ]
+    row = wide.difference("rerank.name-query_likelihood", "citations.precision")
+    assert f"B {signed(row['difference'])}" in sentence
