@@ -101,7 +101,7 @@ class JudgeCheck:
     @property
     def verdict(self) -> str:
         """Say in a sentence or two whether the judge's scores can be believed."""
-        parts = [_telling_clause(each) for each in self._overall()]
+        parts = [_telling_clause(each, self.n_questions) for each in self._overall()]
         parts += [_objects_clause(each) for each in self.objects if not each.suffices]
         advice = "its scores can be used" if self.passes else "do not build on its scores"
         return f"{self.judge} {'; it '.join(parts)}: {advice}."
@@ -146,13 +146,15 @@ class JudgeCheck:
 _CHECK: TypeAdapter[JudgeCheck] = TypeAdapter(JudgeCheck)
 
 
-def _telling_clause(telling: Telling) -> str:
+def _telling_clause(telling: Telling, n_asked: int) -> str:
     by = f"by {telling.metric}"
     if telling.auc is None:
         return f"could not be seen to tell right from wrong {by} ({telling.reason})"
-    size = f"AUC {telling}, {telling.n_questions} questions"
+    size = f"AUC {telling}, {telling.n_questions} question{'s' * (telling.n_questions != 1)}"
     if telling.low is None or telling.n_questions < MIN_QUESTIONS:
-        return f"was tried on too few questions to tell {by} ({size}; take {MIN_QUESTIONS} or more)"
+        if n_asked < MIN_QUESTIONS:
+            return f"was tried on too few questions to tell {by} ({size}; take {MIN_QUESTIONS} or more)"
+        return f"scored a right and a wrong answer to too few of {n_asked} questions to tell {by} ({size})"
     if telling.beats_chance:
         return f"tells right answers from wrong ones {by} ({size})"
     worse = telling.high is not None and telling.high < CHANCE

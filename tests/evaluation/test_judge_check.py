@@ -153,6 +153,14 @@ def test_too_few_questions_are_said_to_be_too_few(dataset):
     assert "too few questions" in found.verdict
 
 
+def test_replies_that_cannot_be_used_are_not_taken_for_too_few_questions(dataset):
+    found = check(ScriptedJudge(lambda request: reader(request) if "oven" in str(request) else "Lovely."), dataset)
+    told = {each.metric: each.n_questions for each in found.telling if each.perturbation == "all"}
+    assert 0 < told["ragas.faithfulness"] < 5
+    assert "scored a right and a wrong answer to too few of 7 questions to tell by ragas.faithfulness" in found.verdict
+    assert "or more)" not in found.verdict
+
+
 def test_a_dataset_without_references_cannot_try_a_judge(tmp_path):
     path = write_dataset(tmp_path)
     (path / "questions.jsonl").write_text('{"id": "a", "question": "What?"}\n')
