@@ -161,6 +161,7 @@ class StageRecord:
     status: StageStatus = "ok"
     reason: str = ""
     seconds: float = 0.0
+    replayed_s: float = 0.0  # of `seconds`: spent earlier, on what this result shares with others
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0

@@ -15,6 +15,7 @@ from rag_lab.config import digest
 from rag_lab.memory import Memory, batches
 from rag_lab.purpose import doing
 from rag_lab.records import StageRecord, Trace
+from rag_lab.replayed import counting_replayed, replayed_s
 from rag_lab.stage import Outcome, Stage
 
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
@@ -108,10 +109,12 @@ def _compute_claimed(stage: Stage, claimed: Mapping[str, Trace], memory: Memory)
 
 def _compute(stage: Stage, wanted: Mapping[str, Trace]) -> dict[str, Outcome]:
     started = time.perf_counter()
-    with doing(stage.name):
+    with doing(stage.name), counting_replayed():
         outcomes = stage.run(list(wanted.values()))
-    share_s = (time.perf_counter() - started) / len(wanted)
-    timed = [o if o.seconds is not None else replace(o, seconds=share_s) for o in outcomes]
+        share_s, replayed = (time.perf_counter() - started) / len(wanted), replayed_s() / len(wanted)
+    timed = [
+        o if o.seconds is not None else replace(o, seconds=share_s + replayed, replayed_s=replayed) for o in outcomes
+    ]
     return dict(zip(wanted, timed, strict=True))
 
 
@@ -122,6 +125,7 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         status=outcome.status,
         reason=outcome.reason,
         seconds=outcome.seconds or 0.0,
+        replayed_s=outcome.replayed_s,
         tokens_in=outcome.tokens_in,
         tokens_out=outcome.tokens_out,
         cost_usd=outcome.cost_usd,

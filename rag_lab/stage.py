@@ -18,14 +18,16 @@ class Outcome:
     """What a stage did to one trace.
 
     `updates` maps trace fields (a subset of the stage's `writes`) to their new values. `seconds` is None where the
-    stage cannot tell one question's share of a batch; the runner then divides the batch's time evenly. `lasting` is
-    False for what another attempt may cure (a rate limit, a time-out): the store does not remember it.
+    stage cannot tell one question's share of a batch; the runner then divides the batch's time evenly. Of them
+    `replayed_s` were spent earlier, on what this result shares with others (`rag_lab.replayed`). `lasting` is False
+    for what another attempt may cure (a rate limit, a time-out): the store does not remember it.
     """
 
     updates: Mapping[str, Any] = field(default_factory=dict)
     status: StageStatus = "ok"
     reason: str = ""
     seconds: float | None = None
+    replayed_s: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0

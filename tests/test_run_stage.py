@@ -4,6 +4,7 @@ import pytest
 
 from rag_lab.memory import Memory
 from rag_lab.records import Hit, Question, Trace
+from rag_lab.replayed import replay
 from rag_lab.run_stage import run_stage, stage_key
 from rag_lab.stage import Outcome
 
@@ -48,6 +49,20 @@ def test_results_stand_in_order_and_records_say_what_ran(memory):
     done = run_stage(Shout(), traces("a", "b", "c"), memory)
     assert [trace.search_query for trace in done] == ["A", "B", "C"]
     assert [(record.stage, record.status, record.remembered) for record in done[0].stages] == [("shout", "ok", False)]
+
+
+def test_what_others_have_paid_for_counts_as_this_results_own(memory):
+    class Sharing(Shout):
+        def run(self, traces):
+            replay(600.0)
+            return super().run(traces)
+
+    (record, *_), *_ = (trace.stages for trace in run_stage(Sharing(), traces("a", "b"), memory))
+    assert record.replayed_s == 300.0 and 300.0 < record.seconds < 301.0
+    (again,) = run_stage(Sharing(), traces("a"), memory)[0].stages
+    assert (again.seconds, again.replayed_s, again.remembered) == (record.seconds, 300.0, True)
+    (alone,) = run_stage(Shout(version=2), traces("a"), memory)[0].stages
+    assert alone.replayed_s == 0.0
 
 
 def test_a_second_run_computes_nothing_and_keeps_the_first_runs_seconds(memory):

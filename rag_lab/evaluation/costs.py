@@ -16,8 +16,14 @@ def _info(name: str, sentence: str) -> MetricInfo:
 
 
 INFOS = (
-    _info("cost.seconds", "Seconds of all stages together, each as first computed."),
-    _info("cost.seconds.<stage>", "Seconds of one stage, named as on the trace, as first computed."),
+    _info(
+        "cost.seconds",
+        "Seconds of all stages together, each as first computed, shared embeddings and pair scores included.",
+    ),
+    _info(
+        "cost.seconds.<stage>",
+        "Seconds of one stage, named as on the trace, as first computed; what it shares is included.",
+    ),
     _info("cost.tokens", "Tokens that models read and wrote for the question, all stages together."),
     _info("cost.usd", "US dollars that the providers charged, all stages together."),
 )

@@ -24,7 +24,7 @@ def stage_work(pipeline: Pipeline, traces: Sequence[Trace]) -> list[Rate]:
 
 def _rate(stage: Stage, traces: Sequence[Trace]) -> Rate | None:
     computed = [
-        (trace, record.seconds)
+        (trace, record.seconds - record.replayed_s)
         for trace in traces
         for record in trace.stages
         if record.stage == stage.name and not record.remembered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,12 +16,15 @@ import numpy as np
 from rag_lab.config import digest
 from rag_lab.errors import ModelError
 from rag_lab.models.base import Embedder, Vectors
+from rag_lab.replayed import replay
 
 Kind = Literal["document", "query"]
 
 _SAVE_EVERY_TEXTS = 512  # what a kill loses at most
 _KEYS_AT_ONCE = 500  # below SQLite's limit of variables
-_SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, vector BLOB NOT NULL, seconds REAL NOT NULL) WITHOUT ROWID
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,11 @@ class RememberedEmbedder:
         with tqdm(total=len(todo), desc="embedding", unit="text", disable=not self.progress or not todo) as bar:
             for start in range(0, len(todo), _SAVE_EVERY_TEXTS):
                 portion = todo[start : start + _SAVE_EVERY_TEXTS]
+                started = time.perf_counter()
                 vectors = _checked(embed([text for _, text in portion]), len(portion))
+                seconds = (time.perf_counter() - started) / len(portion)
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
-                _write(connection, fresh)
+                _write(connection, fresh, seconds)
                 made.update(fresh)
                 bar.update(len(portion))
         return made
@@ -107,16 +113,19 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _read(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    """Return the vectors that are known, and replay the seconds that they took."""
     found: dict[bytes, Vectors] = {}
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = keys[start : start + _KEYS_AT_ONCE]
         marks = ",".join("?" * len(some))
-        rows = connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some)  # noqa: S608
-        found.update((key, np.frombuffer(blob, "<f4")) for key, blob in rows)
+        statement = f"SELECT key, vector, seconds FROM embeddings WHERE key IN ({marks})"  # noqa: S608
+        for key, blob, seconds in connection.execute(statement, some):
+            found[key] = np.frombuffer(blob, "<f4")
+            replay(seconds)
     return found
 
 
-def _write(connection: sqlite3.Connection, vectors: Mapping[bytes, Vectors]) -> None:
-    rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+def _write(connection: sqlite3.Connection, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
+    rows = [(key, vector.astype("<f4").tobytes(), seconds) for key, vector in vectors.items()]
     with connection:
-        connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+        connection.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?)", rows)
