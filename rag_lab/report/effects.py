@@ -84,10 +84,10 @@ def effects_found(comparison: Comparison) -> EffectsFound:
         return EffectsFound(none, "none", str(error))
     absent = [plan.variant_id for plan in comparison.variants if plan.variant_id not in scored]
     left_out = f" Without scores and left out: {', '.join(map(comparison.name, absent))}." if absent else ""
-    return EffectsFound(table, factors.kind, _note(factors) + left_out)
+    return EffectsFound(table, factors.kind, _note(factors, table.empty) + left_out)
 
 
-def _note(factors: Factors) -> str:
+def _note(factors: Factors, without_effects: bool) -> str:
     if factors.kind == "grid":
         return (
             "The variants make a full grid, so each effect is averaged over the other modules, and how it changes "
@@ -98,7 +98,8 @@ def _note(factors: Factors) -> str:
             "One module was changed at a time, so each effect is that of its change alone; whether modules add up or "
             "get in each other's way was not measured (`design: grid` does)."
         )
-    return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so only single changes from the baseline are told."
+    told = "what each one adds cannot be told" if without_effects else "only single changes from the baseline are told"
+    return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so {told}."
 
 
 def _row(row: dict[Any, Any]) -> tuple[str, ...]:

@@ -78,6 +78,8 @@ def _kind(levels: dict[str, Levels], cells: Mapping[Levels, Any]) -> tuple[Liter
     first = tuple(one[0] for one in levels.values())
     if all(sum(a != b for a, b in zip(cell, first, strict=True)) <= 1 for cell in cells):
         return "one_factor", "one factor is changed at a time, so interactions cannot be seen"
+    if 2 * len(cells) < size:
+        return "other", "the variants differ in several settings at once"
     absent = next(cell for cell in product(*levels.values()) if cell not in cells)  # the grid may be huge
     example = ", ".join(f"{name}={level}" for name, level in zip(levels, absent, strict=True))
     return "other", f"the grid lacks {size - len(cells)} of {size} combinations (such as {example})"

@@ -61,6 +61,16 @@ def test_a_grid_with_a_hole_falls_back_to_single_changes_and_says_so(synthetic: 
     assert set(found.table["kind"]) == {"toggle"}
 
 
+def test_whole_systems_side_by_side_have_no_effects_of_modules(synthetic: ModuleType, tmp_path: Path) -> None:
+    parts = ("retrieval.base_k", "retrieval.hyde_k", "rerank.input_limit", "rerank.final_k")
+    plans = {f"system{n}": dict.fromkeys(parts, n) for n in (51, 52, 53)}
+    random = np.random.default_rng(0)
+    values = {name: random.uniform(0, 1, 20) for name in plans}
+    found = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path).effects
+    assert found.table.empty
+    assert found.note == "The variants differ in several settings at once, so what each one adds cannot be told."
+
+
 def test_noise_larger_than_an_effect_keeps_it_from_being_one(synthetic: ModuleType, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     base = random.uniform(0.3, 0.5, 40)
