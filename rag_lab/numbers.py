@@ -49,6 +49,13 @@ def signed_interval(low: Any, high: Any) -> str:
     return _between(signed, low, high)
 
 
+def with_interval(value: Any, low: Any, high: Any) -> str:
+    """Write a difference with its interval, or that it has none: `+0.030 [+0.013 to +0.050]`."""
+    if number(low) is None or number(high) is None:
+        return f"{signed(value)}, without an interval"
+    return f"{signed(value)} [{signed_interval(low, high)}]"
+
+
 def _between(write: Callable[[Any, float], str], low: Any, high: Any) -> str:
     ends = number(low), number(high)
     if ends[0] is None or ends[1] is None:

@@ -2,11 +2,10 @@
 
 import re
 from dataclasses import replace
-from importlib import util
 from itertools import product
-from pathlib import Path
 
 import pytest
+from access_corpus import BASE, ask, models, write_corpus
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
@@ -19,10 +18,7 @@ from rag_lab.report.html import write_report
 from rag_lab.testing import HashEmbedder
 from rag_lab.trace_file import write_traces
 
-_SPEC = util.spec_from_file_location("access_pipeline", Path(__file__).with_name("test_access_pipeline.py"))
-shared = util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(shared)
-models = shared.models
+__all__ = ["models"]  # a fixture
 
 OWNED = [("", ()), ("", ("staff",)), ("north", ()), ("north", ("audit",)), ("south", ("staff", "audit"))]
 RIGHTS = [None, (), ("staff",), ("audit",), ("staff", "audit")]
@@ -35,7 +31,7 @@ def asked():
     """A question for each combination of rights and namespace; its text is its own, so no trace is shared."""
     askers = product(RIGHTS, [None, "", "north", "nowhere"])
     return [
-        replace(shared.ask(held, space), question_id=f"q{number:02d}", text=f"Press {number}: at how many bar?")
+        replace(ask(held, space), question_id=f"q{number:02d}", text=f"Press {number}: at how many bar?")
         for number, (held, space) in enumerate(askers)
     ]
 
@@ -47,7 +43,7 @@ def write_run(path, corpus, asked, home):
     run.write_plan()
     scores = {}
     for plan in plans:
-        config = PipelineConfig().override(shared.BASE | plan.changes | {"answer.context_tokens": 100_000})
+        config = PipelineConfig().override(BASE | plan.changes | {"answer.context_tokens": 100_000})
         index = open_index(corpus, config.corpus, HashEmbedder(), home=home, store=config.store)
         pipeline = Pipeline(config, index, HashEmbedder())
         traces = pipeline.run(pipeline.locate(asked)[0])
@@ -64,7 +60,7 @@ def seen(text):
 
 
 def test_a_report_shows_each_asker_only_what_that_asker_may_see(models, tmp_path, asked):
-    corpus = shared.write_corpus(tmp_path, OWNED)
+    corpus = write_corpus(tmp_path, OWNED)
     page = write_report(write_run(tmp_path / "run", corpus, asked, tmp_path / "home")).read_text()
     before, *cards = page.split('<details class="q"')
     assert len(cards) == len(asked)

@@ -66,9 +66,7 @@ class Assemble:
     def _assemble(self, hits: Sequence[Hit]) -> Outcome:
         budget = self.max_tokens
         passages = self._fill(hits, budget)
-        while (
-            passages and (excess := self._worth(_size(self.counter, render_passages(passages))) - self.max_tokens) > 0
-        ):
+        while passages and (excess := self._worth(self._size(render_passages(passages))) - self.max_tokens) > 0:
             budget -= excess
             passages = self._fill(hits, budget)
         left_out = len(hits) - len(passages)
@@ -103,7 +101,10 @@ class Assemble:
 
     def _size_of(self, passage: Passage) -> _Size:
         """Return what a passage adds to those before it."""
-        return _size(self.counter, (SEPARATOR if passage.number > 1 else "") + render_passage(passage))
+        return self._size((SEPARATOR if passage.number > 1 else "") + render_passage(passage))
+
+    def _size(self, text: str) -> _Size:
+        return _Size(self.counter.count_tokens(text), len(text.encode()))
 
     def _worth(self, size: _Size) -> int:
         """Return the share of the budget that a size uses up, in tokens: bytes count as what they are worth."""
@@ -112,10 +113,6 @@ class Assemble:
     @property
     def _budget(self) -> str:
         return f"{self.max_tokens} tokens" + (f" and {self.max_bytes} bytes" if self.max_bytes else "")
-
-
-def _size(counter: ChatModel, text: str) -> _Size:
-    return _Size(counter.count_tokens(text), len(text.encode()))
 
 
 def _window(passage: Passage, centre: int, length: int) -> Passage:

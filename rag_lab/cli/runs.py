@@ -111,7 +111,7 @@ def export(
     written = export_run(opened, target)
     typer.echo(f"{target}: topics, qrels and {len(written)} rankings")
     for plan in opened.variants:
-        if not opened.traces(plan.variant_id):
+        if not opened.has_traces(plan.variant_id):
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)
 
 

@@ -12,8 +12,8 @@ from rag_lab.corpus.folder import load_folder
 from rag_lab.corpus.locate import find_quote
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import QUESTIONS_FILE
-from rag_lab.data.trec import docno, qrels_of, write_qrels, write_topics
-from rag_lab.data.trec_folder import DOCUMENTS, QRELS, TOPICS
+from rag_lab.data.trec import docno
+from rag_lab.data.trec_folder import DOCUMENTS, write_judged
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Document, Problem, Question
 
@@ -58,8 +58,7 @@ def _write_beir(dataset: Dataset, documents: _Documents, target: Path) -> list[P
 
 def _write_trec(dataset: Dataset, documents: _Documents, target: Path) -> list[Problem]:
     target.mkdir()
-    write_topics(target / TOPICS, dataset.questions)
-    write_qrels(target / QRELS, qrels_of(dataset.questions))
+    write_judged(target, dataset.questions)
     _write_lines(target / DOCUMENTS, [{"docno": docno(*p), "text": d.text} for p, d in documents.items()])
     return []
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab.data.draft import Draft, as_loaded
 from rag_lab.data.file_names import FileNames
-from rag_lab.data.trec import read_qrels, read_topics
+from rag_lab.data.trec import qrels_of, read_qrels, read_topics, write_qrels, write_topics
 from rag_lab.data.validation import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
@@ -45,6 +46,12 @@ def read_trec(source: Path) -> Draft:
         if not judged or evidence:
             draft.questions.append(Question(topic, text, answerable=bool(judged), evidence=evidence))
     return draft
+
+
+def write_judged(folder: Path, questions: Sequence[Question]) -> None:
+    """Write what was asked and what is relevant to it: the folder's topics and qrels."""
+    write_topics(folder / TOPICS, questions)
+    write_qrels(folder / QRELS, qrels_of(questions))
 
 
 def _add_documents(draft: Draft, path: Path) -> dict[str, str]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rag_lab.data.trec import qrels_of, run_of, write_qrels, write_run, write_topics
-from rag_lab.data.trec_folder import QRELS, TOPICS
+from rag_lab.data.trec import run_of, write_run
+from rag_lab.data.trec_folder import write_judged
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.records import Trace
-
-Rankings = dict[str, list[Trace]]  # by the name of the file
 
 
 def export_run(run: RunFolder, target: Path) -> list[Path]:
@@ -26,26 +23,23 @@ def export_run(run: RunFolder, target: Path) -> list[Path]:
     Raises:
         RagLabError: if no variant has traces, or `target` exists or cannot be written.
     """
-    rankings = dict(_rankings(run))
-    if not rankings:
+    finished = [plan.variant_id for plan in run.variants if run.has_traces(plan.variant_id)]
+    if not finished:
         raise RagLabError(f"{run.path} has no traces yet: run its sweep first.")
-    questions = [trace.question for trace in next(iter(rankings.values()))]
     try:
         target.mkdir(parents=True)
-        write_topics(target / TOPICS, questions)
-        write_qrels(target / QRELS, qrels_of(questions))
-        for name, traces in rankings.items():
-            write_run(target / f"{name}.run", run_of(traces), name)
+        write_judged(target, [trace.question for trace in run.traces(finished[0]) if trace.repeat == 0])
+        return [path for variant_id in finished for path in _write_rankings(run, variant_id, target)]
     except FileExistsError:
         raise RagLabError(f"{target} exists and is never overwritten; choose another name or remove it.") from None
     except OSError as error:
         raise RagLabError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
-    return [target / f"{name}.run" for name in rankings]
 
 
-def _rankings(run: RunFolder) -> Iterator[tuple[str, list[Trace]]]:
-    for plan in run.variants:
-        traces = run.traces(plan.variant_id)
-        for repeat in sorted({trace.repeat for trace in traces}):
-            name = plan.variant_id if run.repeats == 1 else f"{plan.variant_id}.{repeat + 1}"
-            yield name, [trace for trace in traces if trace.repeat == repeat]
+def _write_rankings(run: RunFolder, variant_id: str, target: Path) -> Iterator[Path]:
+    traces = run.traces(variant_id)
+    for repeat in range(run.repeats):
+        name = variant_id if run.repeats == 1 else f"{variant_id}.{repeat + 1}"
+        path = target / f"{name}.run"
+        write_run(path, run_of(trace for trace in traces if trace.repeat == repeat), name)
+        yield path

@@ -88,10 +88,13 @@ class RunFolder:
         path = self.variant_dir(variant_id) / CONFIG_FILE
         return PipelineConfig.load(path) if path.is_file() else None
 
+    def has_traces(self, variant_id: str) -> bool:
+        """Tell whether the variant has run to its end, without reading what it did."""
+        return (self.variant_dir(variant_id) / TRACES_FILE).is_file()
+
     def traces(self, variant_id: str) -> list[Trace]:
         """Return the variant's traces in the order of the questions; none where it failed or has not run."""
-        path = self.variant_dir(variant_id) / TRACES_FILE
-        return read_traces(path) if path.is_file() else []
+        return read_traces(self.variant_dir(variant_id) / TRACES_FILE) if self.has_traces(variant_id) else []
 
     def scores(self) -> pd.DataFrame:
         """Return the scores of all variants, one row a (variant, question, metric, repeat).

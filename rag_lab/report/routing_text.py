@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab.numbers import number, p_value, plain, short_verdict, signed, signed_interval
+from rag_lab.numbers import number, p_value, plain, short_verdict, signed, signed_interval, with_interval
 from rag_lab.report.routing import RoutingStudy
 from rag_lab.report.tables import Table
 from rag_lab.statistics.routing import ALL
@@ -175,7 +175,7 @@ def _beside(study: RoutingStudy) -> str:
 def _seen(row: Any, name: str) -> str:
     if number(row["low"]) is None or number(row["high"]) is None:
         return f"{signed(row[name])} (no interval)"
-    return f"{signed(row[name])} [{signed_interval(row['low'], row['high'])}]"
+    return with_interval(row[name], row["low"], row["high"])
 
 
 def _said(row: Any) -> str:

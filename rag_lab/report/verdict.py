@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab.numbers import number, p_value, plain, seconds, signed, signed_interval
+from rag_lab.numbers import number, p_value, plain, seconds, signed, signed_interval, with_interval
 from rag_lab.report.comparison import Comparison
 from rag_lab.statistics.verdict import ALPHA
 
@@ -110,7 +110,7 @@ def _is_apart(row: dict[str, Any]) -> bool:
 def _seen(row: dict[str, Any]) -> str:
     if number(row["low"]) is None or number(row["high"]) is None:
         return f"({row['verdict']})"
-    return f"{signed(row['difference'])} [{signed_interval(row['low'], row['high'])}]"
+    return with_interval(row["difference"], row["low"], row["high"])
 
 
 def _elsewhere(comparison: Comparison) -> list[str]:

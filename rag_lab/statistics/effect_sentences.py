@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab.numbers import signed, signed_interval
+from rag_lab.numbers import with_interval
 
 
 def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
@@ -80,9 +80,7 @@ def _does(row: dict[Any, Any]) -> str:
 
 
 def _seen(row: dict[Any, Any]) -> str:
-    if row["low"] is None or row["high"] is None:
-        return f"{signed(row['effect'])}, without an interval"
-    return f"{signed(row['effect'])} [{signed_interval(row['low'], row['high'])}]"
+    return with_interval(row["effect"], row["low"], row["high"])
 
 
 def _count(n: int) -> str:

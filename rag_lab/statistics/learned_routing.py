@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from rag_lab.config import PipelineConfig
-from rag_lab.numbers import signed, signed_interval
+from rag_lab.numbers import signed, with_interval
 from rag_lab.records import QUERY_CLASSES
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.routing import ARMS, cluster_column, complete
@@ -150,6 +150,6 @@ def _said(gain: PairedDifference) -> str:
     if gain.mean is None:
         return "no question was scored"
     if gain.low is None or gain.high is None:
-        return f"{signed(gain.mean)}, without an interval"
+        return with_interval(gain.mean, None, None)
     certain = "" if gain.low > 0 or gain.high < 0 else ", which the data cannot tell from chance"
-    return f"{signed(gain.mean)} [{signed_interval(gain.low, gain.high)}]{certain}"
+    return with_interval(gain.mean, gain.low, gain.high) + certain

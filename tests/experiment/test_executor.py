@@ -125,3 +125,4 @@ def test_a_killed_sweep_leaves_no_process_behind(tmp_path):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     wait_for(lambda: not is_running(kernel))
+    assert not is_running(kernel)

@@ -39,7 +39,7 @@ def test_its_experiment_can_be_read(tmp_path):
     "text", [*re.findall(r"`limits: (\{.*?\})`", PAGE), *re.findall(r"^limits: (\{.*?\})$", PAGE, re.M)]
 )
 def test_its_limits_are_limits(text):
-    Limits.model_validate(yaml.safe_load(text))
+    assert Limits.model_validate(yaml.safe_load(text)) != Limits()
 
 
 def test_its_commands_and_options_exist():

@@ -45,4 +45,6 @@ def test_figures_can_be_drawn_of_anything(metric: str) -> None:
             forest_figure(effects_table, metric),
             interaction_figure(effects_table, metric, "query.hyde", "rerank.name"),
         ):
-            figure.savefig(io.BytesIO(), format="svg")
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format="svg")
+            assert b"</svg>" in drawn.getvalue()
