@@ -183,17 +183,40 @@ def table(rows: list[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [list(COLUMNS.values()), rule, *shown])
 
 
-def figure(rows: list[Row], path: Path) -> None:
-    from rag_lab.report.figure_style import INK, new_figure
+PANELS = {
+    "p50_ms": "query, CPU ms (line: median, dots: p95)",
+    "index_s": "index, CPU s",
+    "memory_mib": "memory of the searching process, MiB",
+    "disk_mib": "disk, MiB",
+}
 
-    drawing, axes = new_figure(7.5, 4.5)
+
+def figure(rows: list[Row], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(10, 7), layout="constrained")
+    for place, (key, label) in enumerate(PANELS.items(), 1):
+        axes = drawing.add_subplot(2, 2, place)
+        draw(axes, rows, key)
+        axes.set(xlabel="children", title=label)
+        axes.title.set_fontsize(10)
+    lines, names = axes.get_legend_handles_labels()
+    drawing.legend(lines, names, loc="outside lower center", ncols=len(NAMES), frameon=False)
+    drawing.savefig(path, dpi=120, facecolor="white")
+
+
+def draw(axes: Any, rows: list[Row], key: str) -> None:
+    """Draw one measure of every store against the corpus, both axes logarithmic."""
+    from rag_lab.report.figure_style import GRID, dress
+
+    dress(axes)
+    axes.grid(color=GRID, linewidth=0.6)
     for name in NAMES:
-        points = sorted((row["n_children"], row["p50_ms"]) for row in rows if row["store"] == name)
-        if points:
-            axes.loglog(*zip(*points, strict=True), marker="o", label=name)
-    axes.set(xlabel="children", ylabel="CPU milliseconds a query (median)")
-    axes.legend(frameon=False, labelcolor=INK)
-    drawing.savefig(path, dpi=150, facecolor="white")
+        kept = sorted((row for row in rows if row["store"] == name), key=lambda row: row["n_children"])
+        sizes = [row["n_children"] for row in kept]
+        (line,) = axes.loglog(sizes, [row[key] or None for row in kept], marker="o", markersize=4, label=name)
+        if key == "p50_ms":
+            axes.loglog(sizes, [row["p95_ms"] for row in kept], ".", color=line.get_color(), alpha=0.5)
 
 
 def main() -> None:

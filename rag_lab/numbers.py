@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -83,16 +82,3 @@ def p_value(value: Any) -> str:
     if result is None:
         return DASH
     return "< 0.001" if result < 0.001 else f"{result:.3f}"
-
-
-def short_verdict(verdict: str) -> str:
-    """Write a verdict for a table, beside the difference that it is about: `about 220 questions would settle it`."""
-    text = re.sub(r"^the data cannot tell: ", "", verdict)
-    return re.sub(
-        r"^a difference of \S+ is |a difference of \S+$", lambda found: "" if " is " in found[0] else "it", text
-    )
-
-
-def is_cost(metric: str) -> bool:
-    """Tell a cost (seconds, tokens, dollars: less is better) from a quality (more is better)."""
-    return metric.startswith("cost.")

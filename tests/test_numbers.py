@@ -36,26 +36,3 @@ def test_small_p_values_are_not_zero() -> None:
 @given(st.floats(-9.99, 9.99))
 def test_a_written_score_reads_back(value: float) -> None:
     assert float(numbers.signed(value).replace(numbers.MINUS, "-")) == pytest.approx(value, abs=5.01e-4)
-
-
-@pytest.mark.parametrize(
-    ("said", "written"),
-    [
-        (
-            "the data cannot tell: about 220 questions would settle a difference of -0.07",
-            "about 220 questions would settle it",
-        ),
-        (
-            "the data cannot tell: a difference of +0.003 is below the noise floor of 0.019",
-            "below the noise floor of 0.019",
-        ),
-        (
-            "the data cannot tell: wins and losses cancel out over 9 questions",
-            "wins and losses cancel out over 9 questions",
-        ),
-        ("better", "better"),
-        ("no difference on any of the 5 questions", "no difference on any of the 5 questions"),
-    ],
-)
-def test_verdicts_are_short_beside_the_difference_that_they_are_about(said: str, written: str) -> None:
-    assert numbers.short_verdict(said) == written

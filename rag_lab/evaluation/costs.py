@@ -29,6 +29,11 @@ INFOS = (
 )
 
 
+def is_cost(metric: str) -> bool:
+    """Tell a cost (seconds, tokens, dollars: less is better) from a quality (more is better)."""
+    return metric.startswith("cost.")
+
+
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the cost called `name`; `argument` is the stage, where it is one stage's."""
     measure = _COMPUTE[name.removesuffix(f".{argument}") if argument else name]

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from rag_lab.wording import counted
+
 ALL = "all"  # perturbations together
 CHANCE = 0.5
 MIN_QUESTIONS = 5  # with fewer, luck alone orders every pair rightly in more than 5% of trials
@@ -150,7 +152,7 @@ def _telling_clause(telling: Telling, n_asked: int) -> str:
     by = f"by {telling.metric}"
     if telling.auc is None:
         return f"could not be seen to tell right from wrong {by} ({telling.reason})"
-    size = f"AUC {telling}, {telling.n_questions} question{'s' * (telling.n_questions != 1)}"
+    size = f"AUC {telling}, {counted(telling.n_questions, 'question')}"
     if telling.low is None or telling.n_questions < MIN_QUESTIONS:
         if n_asked < MIN_QUESTIONS:
             return f"was tried on too few questions to tell {by} ({size}; take {MIN_QUESTIONS} or more)"

@@ -10,8 +10,8 @@ import pandas as pd
 
 from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.costs import is_cost
 from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.numbers import is_cost
 from rag_lab.records import Question, Trace
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.stages import latencies, stage_problems, stage_table

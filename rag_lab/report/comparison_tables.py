@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.numbers import interval, p_value, plain, short_verdict, signed, signed_interval
+from rag_lab.numbers import interval, p_value, plain, signed, signed_interval
 from rag_lab.report.tables import Table
+from rag_lab.wording import short_verdict
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.numbers import p_value, short_verdict, signed, signed_interval
+from rag_lab.numbers import p_value, signed, signed_interval
 from rag_lab.report.sections import baseline_values
 from rag_lab.report.tables import Table
 from rag_lab.statistics.effect_sentences import sentences
 from rag_lab.statistics.effects import EFFECT_COLUMNS, design, effects
 from rag_lab.statistics.factors import Factors, factor_values
+from rag_lab.wording import short_verdict
 
 if TYPE_CHECKING:
     from rag_lab.report.comparison import Comparison

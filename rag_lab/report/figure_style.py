@@ -26,13 +26,18 @@ def new_figure(width_inches: float, height_inches: float) -> tuple[Figure, Axes]
 
     figure = Figure(figsize=(width_inches, height_inches), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
+    dress(axes)
+    return figure, axes
+
+
+def dress(axes: Axes) -> None:
+    """Give `axes` the look of every figure: thin lines at the left and below, nothing else."""
     axes.tick_params(colors=INK, labelsize=FONT_SIZE, length=0, which="both")
     axes.spines[:].set_color(GRID)
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.label.set(color=INK, fontsize=FONT_SIZE)
     axes.yaxis.label.set(color=INK, fontsize=FONT_SIZE)
     axes.set_axisbelow(True)
-    return figure, axes
 
 
 def literal(text: str, chars: int = 80) -> str:

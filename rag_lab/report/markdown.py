@@ -12,6 +12,7 @@ from rag_lab.report.coverage import coverage_table
 from rag_lab.report.noise import noise_sentences
 from rag_lab.report.sections import score_incidents, stage_incidents
 from rag_lab.report.tables import Table, escape_markdown
+from rag_lab.wording import counted
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -97,8 +98,7 @@ def _failures(comparison: Comparison) -> str:
     ]
     problems = comparison.manifest.get("problems", [])
     if problems:
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines.append(f"- {count} in the input, the first: {escape_markdown(problems[0])}")
+        lines.append(f"- {counted(len(problems), 'problem')} in the input, the first: {escape_markdown(problems[0])}")
     return "## What failed\n\n" + ("\n".join(lines) or "Nothing.")
 
 

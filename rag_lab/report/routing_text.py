@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab.numbers import number, p_value, plain, short_verdict, signed, signed_interval, with_interval
+from rag_lab.numbers import number, p_value, plain, signed, signed_interval, with_interval
 from rag_lab.report.routing import RoutingStudy
 from rag_lab.report.tables import Table
 from rag_lab.statistics.routing import ALL
 from rag_lab.statistics.verdict import ALPHA
+from rag_lab.wording import short_verdict
 
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 _CLASS_HEADER = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from rag_lab import numbers
+from rag_lab import numbers, wording
 from rag_lab.report import coverage, noise, routing_text
 from rag_lab.report.questions import place
 
@@ -44,7 +44,7 @@ def environment() -> Environment:
         "p": numbers.p_value,
         "soft": soft,
         "prose": prose,
-        "short": numbers.short_verdict,
+        "short": wording.short_verdict,
         "setting": setting,
         "cells": cells,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from rag_lab.numbers import number, p_value, plain, seconds, signed, signed_interval, with_interval
 from rag_lab.report.comparison import Comparison
 from rag_lab.statistics.verdict import ALPHA
+from rag_lab.wording import listing
 
 FULLY_TOLD = 3  # reliable variants with a sentence of their own
 FEW = 20  # questions: fewer show only very large differences
@@ -33,7 +34,7 @@ def verdict(comparison: Comparison) -> list[str]:
         sentences.append(_cannot_tell(comparison, unsettled, metric))
         sentences += _not_after_correction(comparison, unsettled, metric)
     if equal:
-        names = _listing([named(comparison, variant) for variant in equal])
+        names = listing([named(comparison, variant) for variant in equal])
         sentences.append(f"Every question scores the same with {names} as with the baseline in {metric}.")
     return sentences + _elsewhere(comparison) + _caveats(comparison, metric, compared)
 
@@ -92,7 +93,7 @@ def _not_after_correction(comparison: Comparison, variants: Sequence[str], metri
     apart = [variant for variant, row in rows.items() if _is_apart(row) and (number(row["p_corrected"]) or 0) >= ALPHA]
     if not apart or comparison.correction == "none":
         return []
-    codes = _listing([comparison.codes[variant] for variant in apart])
+    codes = listing([comparison.codes[variant] for variant in apart])
     ours = "that of {} does, and after the correction it is no finding"
     if len(apart) > 1:
         ours = "those of {} do, and after the correction they are no findings"
@@ -138,7 +139,7 @@ def _caveats(comparison: Comparison, metric: str, compared: Sequence[str]) -> li
     missing = [_coverage(comparison, variant, metric) for variant in [baseline, *compared]]
     missing = [text for text in missing if text]
     if missing:
-        caveats.append(f"Some questions could not be scored in {metric}: {_listing(missing)}.")
+        caveats.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
     return caveats + _thin(comparison)
 
 
@@ -147,7 +148,7 @@ def _thin(comparison: Comparison) -> list[str]:
     scored = {metric: comparison.cell(comparison.run.baseline, metric) for metric in comparison.quality_metrics}
     few = [f"{metric} ({cell['scored']})" for metric, cell in scored.items() if cell and cell["scored"] < FEW]
     return (
-        [f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {_listing(few)}."]
+        [f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}."]
         if few
         else []
     )
@@ -158,7 +159,3 @@ def _coverage(comparison: Comparison, variant: str, metric: str) -> str:
     if row is None or not int(row["failed"]):
         return ""
     return f"{comparison.codes[variant]} {int(row['scored'])} of {int(row['scored']) + int(row['failed'])}"
-
-
-def _listing(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.numbers import with_interval
+from rag_lab.wording import counted, listing
 
 
 def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
@@ -32,9 +33,10 @@ def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
 
 def _main(row: dict[Any, Any], rows: pd.DataFrame) -> str:
     others = [name for name in dict.fromkeys(rows.loc[rows["kind"] == "main", "factor"]) if name != row["factor"]]
-    over = f", averaged over {_listing(others)}" if row["kind"] == "main" and others else ""
+    over = f", averaged over {listing(others)}" if row["kind"] == "main" and others else ""
     against = f"against {row['first']}{over}"
-    return f"{row['factor']}={row['level']} {_does(row)} in {row['metric']} {against} ({_count(row['n'])})."
+    size = counted(row["n"], "question")
+    return f"{row['factor']}={row['level']} {_does(row)} in {row['metric']} {against} ({size})."
 
 
 def _interaction(row: dict[Any, Any], rows: pd.DataFrame) -> str:
@@ -49,7 +51,7 @@ def _interaction(row: dict[Any, Any], rows: pd.DataFrame) -> str:
         **{"other": row["factor"], "other_level": row["level"], "other_first": row["first"]},
     }
     one, other = (_one_way(way, rows) for way in (row, row | swapped))
-    return f"In {row['metric']}, {one}; {other}; {end} ({_count(row['n'])})."
+    return f"In {row['metric']}, {one}; {other}; {end} ({counted(row['n'], 'question')})."
 
 
 def _one_way(row: dict[Any, Any], rows: pd.DataFrame) -> str:
@@ -81,11 +83,3 @@ def _does(row: dict[Any, Any]) -> str:
 
 def _seen(row: dict[Any, Any]) -> str:
     return with_interval(row["effect"], row["low"], row["high"])
-
-
-def _count(n: int) -> str:
-    return "1 question" if n == 1 else f"{n:,} questions"
-
-
-def _listing(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

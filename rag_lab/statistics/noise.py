@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
+from rag_lab.wording import counted
+
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 NOT_MEASURED = "not measured: set repeats to 2 or more"
@@ -132,12 +134,8 @@ def noise_sentence(found: NoiseComponents, metric: str) -> str:
     shares = ", ".join(f"{100 * (v or 0.0) / total:.0f}% {name}" for name, v in parts.items() if v is not None)
     return (
         f"The variance of {metric} is {shares}; noise alone makes a difference of up to {floor.value:.3f} between two "
-        f"variants 95% of the time ({_count(found.n_questions)}, {found.repeats:.3g} repeats)."
+        f"variants 95% of the time ({counted(found.n_questions, 'question')}, {found.repeats:.3g} repeats)."
     )
-
-
-def _count(n: int) -> str:
-    return "1 question" if n == 1 else f"{n:,} questions"
 
 
 def _moments(values: Floats, outer: Codes, inner: Codes) -> NoiseComponents:

@@ -1,0 +1,24 @@
+"""How counts and lists are written in sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a count with its noun: `1 question`, `1,200 questions`."""
+    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Write one or more names as a list: `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def short_verdict(verdict: str) -> str:
+    """Write a verdict for a table, beside the difference that it is about: `about 220 questions would settle it`."""
+    text = re.sub(r"^the data cannot tell: ", "", verdict)
+    return re.sub(
+        r"^a difference of \S+ is |a difference of \S+$", lambda found: "" if " is " in found[0] else "it", text
+    )
