@@ -5,20 +5,21 @@ Two configurations that produce the same output have the same `identity`; key or
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from rag_lab.digest import digest
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, QueryClass
 from rag_lab.retrieval.config import RetrievalConfig, SelectConfig
 from rag_lab.section import Section
 from rag_lab.stores.names import StoreName, store_url_problem
+from rag_lab.validation import complaint_and_value, key_of
+from rag_lab.yaml_file import read_mapping
 
 
 class CorpusConfig(Section):
@@ -157,12 +158,12 @@ class PipelineConfig(Section):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise ConfigError("; ".join(_sentences(cls, error))) from None
+            raise ConfigError("; ".join(_sentence(detail) for detail in error.errors())) from None
 
     @classmethod
     def load(cls, path: Path) -> PipelineConfig:
         """Read a YAML file (an empty one is the default pipeline)."""
-        return cls.parse(read_yaml(path))
+        return cls.parse(read_mapping(path))
 
     def override(self, changes: Mapping[str, Any]) -> PipelineConfig:
         """Return a copy with dotted keys changed: `{"rerank.name": "none"}`.
@@ -192,12 +193,6 @@ class PipelineConfig(Section):
         return digest(self.model_dump())
 
 
-def digest(value: Any) -> str:
-    """Return the SHA-256 of a JSON value, the same for any key order."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def dotted_keys() -> list[str]:
     """Return every key that `override` knows."""
     keys = []
@@ -210,35 +205,10 @@ def dotted_keys() -> list[str]:
     return keys
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping a YAML file holds.
-
-    Raises:
-        ConfigError: if the file is missing, is not YAML, or holds no mapping.
-    """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}; give the path of a YAML file.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if data is not None and not isinstance(data, dict):
-        raise ConfigError(f"{path} must hold a mapping of keys to values, not a {type(data).__name__}.")
-    return data or {}
-
-
-def _sentences(model: type[BaseModel], error: ValidationError) -> list[str]:
-    """Turn pydantic's errors into one sentence each."""
-    return [_sentence(detail) for detail in error.errors()]
-
-
 def _sentence(detail: Any) -> str:
-    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
     if detail["type"] == "extra_forbidden":
-        return unknown_name("parameter", key, dotted_keys())
-    message = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    given = "" if isinstance(detail["input"], dict) else f", got {detail['input']!r}"
-    return f"{key}: {message}{given}"
+        return unknown_name("parameter", key_of(detail), dotted_keys())
+    return f"{key_of(detail)}: {complaint_and_value(detail)}"
 
 
 def _assign(data: dict[str, Any], path: list[str], value: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json, to_jsonable_python
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.memory import Memory, batches
 from rag_lab.purpose import doing
 from rag_lab.records import StageRecord, Trace

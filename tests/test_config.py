@@ -5,8 +5,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.config import PipelineConfig, digest, dotted_keys, read_yaml
+from rag_lab.config import PipelineConfig, dotted_keys
+from rag_lab.digest import digest
 from rag_lab.errors import ConfigError
+from rag_lab.yaml_file import read_mapping
 
 
 def test_every_key_can_be_read_back_and_overridden_with_its_own_value():
@@ -128,11 +130,11 @@ def test_unknown_keys_in_a_file_are_refused(tmp_path):
     assert "retreival" in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "\xff"])
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "\xff", "[" * 5000])
 def test_a_file_that_is_no_mapping_is_one_sentence(tmp_path, text):
     path = tmp_path / "c.yaml"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError) as error:
-        read_yaml(path)
+        read_mapping(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)

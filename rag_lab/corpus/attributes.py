@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from rag_lab.errors import DatasetError, unknown_name
+from rag_lab.errors import ConfigError, DatasetError, unknown_name
+from rag_lab.validation import complaint_and_value
+from rag_lab.yaml_file import read_yaml
 
 ATTRIBUTES_FILE = "attributes.yaml"
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|.", re.DOTALL)
@@ -79,12 +80,9 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
 
 def _rules(path: Path) -> list[_Rule]:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        rules = TypeAdapter(list[_Rule]).validate_python(data)
-    except OSError as error:
-        raise DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions.") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise DatasetError(f"{path} is not YAML: {' '.join(str(error).split())[:200]}") from None
+        rules = TypeAdapter(list[_Rule]).validate_python(read_yaml(path))
+    except ConfigError as error:
+        raise DatasetError(str(error)) from None
     except ValidationError as error:
         raise DatasetError(f"{path}: {'; '.join(_sentence(detail) for detail in error.errors())}") from None
     for number, rule in enumerate(rules, start=1):
@@ -101,8 +99,7 @@ def _sentence(detail: Mapping[str, object]) -> str:
     if detail["type"] == "extra_forbidden":
         return f"{place}: {unknown_name('key', where[-1], _Rule.model_fields)}"
     key = f" {where[1]}" if len(where) > 1 else ""
-    message = str(detail["msg"]).removeprefix("Value error, ").replace("Input should", "must")
-    return f"{place}{key}: {message}, got {detail['input']!r}"
+    return f"{place}{key}: {complaint_and_value(detail)}"
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

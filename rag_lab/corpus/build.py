@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.access import access_label
-from rag_lab.config import CorpusConfig, StoreConfig, digest
+from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.chunk_store import write_chunks
 from rag_lab.corpus.folder import Listing
 from rag_lab.corpus.process import Processed, process
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.split import cut_identity
+from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
 from rag_lab.stores import registry

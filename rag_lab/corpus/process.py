@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rag_lab.config import CorpusConfig, digest
+from rag_lab.config import CorpusConfig
 from rag_lab.corpus.base import Loaded, LoadError
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import Listing, named
 from rag_lab.corpus.loaders import load
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.split import Chunks, Cut, chunks, cut, cut_identity
+from rag_lab.digest import digest
 from rag_lab.errors import DatasetError
 from rag_lab.memory import Memory, batches
 from rag_lab.models.base import Embedder

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import digest
 from rag_lab.corpus.attributes import Attributes
+from rag_lab.digest import digest
 
 
 @dataclass(frozen=True, slots=True)

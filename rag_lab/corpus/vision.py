@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import digest
 from rag_lab.corpus.base import Loaded, LoadError
 from rag_lab.corpus.likeness import likeness
 from rag_lab.corpus.pdf import opened_pdf, page_text
 from rag_lab.corpus.pdf_content import check_content
 from rag_lab.corpus.text import first_line
+from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Document

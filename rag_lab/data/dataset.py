@@ -11,12 +11,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab.config import digest
 from rag_lab.corpus.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
 from rag_lab.data.metadata import METADATA_FILE, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
+from rag_lab.digest import digest
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Problem, Question
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab.config import read_yaml
 from rag_lab.data.validation import describe_one
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
+from rag_lab.yaml_file import read_mapping
 
 METADATA_FILE = "dataset.yaml"
 
@@ -35,7 +35,7 @@ class Metadata(BaseModel):
         """
         path = folder / METADATA_FILE
         try:
-            return cls.model_validate({"name": folder.resolve().name, **read_yaml(path)})
+            return cls.model_validate({"name": folder.resolve().name, **read_mapping(path)})
         except ConfigError as error:
             raise DatasetError(str(error)) from None
         except ValidationError as error:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationError
 
+from rag_lab.validation import complaint
+
 
 def _encodable(text: str) -> str:
     try:
@@ -31,5 +33,5 @@ def describe_one(detail: Any) -> str:
     key = ".".join(str(part) for part in detail["loc"])
     if not key:
         return "this is no JSON object"
-    message = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    message = complaint(detail)
     return f"{key}: {message[0].lower()}{message[1:]}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.evaluation.judge_result import JudgeCheck
 from rag_lab.evaluation.metric import model_name
 from rag_lab.home import home

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from pydantic import TypeAdapter
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
 

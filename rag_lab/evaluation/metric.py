@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.models.base import ChatModel, Embedder
 from rag_lab.records import Question, Score, Trace

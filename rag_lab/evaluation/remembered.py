@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.evaluation.metric import CostlyMetric, Metric
 from rag_lab.memory import Memory, batches
 from rag_lab.records import Score, Trace

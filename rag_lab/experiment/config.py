@@ -11,13 +11,15 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
-from rag_lab.config import PipelineConfig, read_yaml
+from rag_lab.config import PipelineConfig
 from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Design
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.section import Section
+from rag_lab.validation import complaint_and_value, key_of
+from rag_lab.yaml_file import read_mapping
 
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
@@ -128,7 +130,7 @@ def read_experiment(path: Path) -> Draft:
     Raises:
         ConfigError: if the file cannot be read at all.
     """
-    data = read_yaml(path)
+    data = read_mapping(path)
     problems: list[str] = []
     broken: set[str] = set()
     if "base" in data:
@@ -197,12 +199,10 @@ def _preset(name: str) -> Path:
 
 
 def _sentence(detail: Any) -> str:
-    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
+    key = key_of(detail)
     if detail["type"] == "extra_forbidden":
         known = [f"limits.{name}" for name in Limits.model_fields] if "." in key else ExperimentConfig.model_fields
         return unknown_name("key", key, known)
     if detail["type"] == "missing":
         return f"{key}: missing; {ExperimentConfig.model_fields[key].description}"
-    message = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    given = "" if isinstance(detail["input"], dict) else f", got {detail['input']!r}"
-    return f"{key}: {message}{given}"
+    return f"{key}: {complaint_and_value(detail)}"

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag_lab.chat_stage import ChatStage
-from rag_lab.config import PipelineConfig, digest
+from rag_lab.config import PipelineConfig
+from rag_lab.digest import digest
 from rag_lab.experiment.stand_ins import stand_ins
 from rag_lab.experiment.work import Tally, Unit, Work
 from rag_lab.memory import Memory

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.evaluation.judge_calls import CALLS
 from rag_lab.evaluation.metric import CostlyMetric, Metric, Need
 from rag_lab.evaluation.remembered import score_key

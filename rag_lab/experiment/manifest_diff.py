@@ -89,6 +89,6 @@ def _at(name: str, part: str) -> str:
 
 def _names(ids: tuple[str, ...]) -> str:
     """Return a count, the first and the last name, and a digest, in which runs that differ in between differ."""
-    from rag_lab.config import digest
+    from rag_lab.digest import digest
 
     return f"{len(ids)}: {ids[0]} … {ids[-1]} ({digest(ids)[:8]})" if ids else "none"

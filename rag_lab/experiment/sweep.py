@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.bill import keep_bill
 from rag_lab.experiment.checkout import checkout_file

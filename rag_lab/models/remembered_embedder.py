@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.errors import ModelError
 from rag_lab.models.base import Embedder, Vectors
 from rag_lab.replayed import replay

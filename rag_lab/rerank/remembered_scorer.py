@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import PairScorer
 from rag_lab.replayed import replay

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rag_lab.access import access_label
-from rag_lab.config import digest
+from rag_lab.digest import digest
 from rag_lab.records import Chunk
 from rag_lab.sparse import analyzer as analyzers
 from rag_lab.sparse.analyzer import Analyzer
