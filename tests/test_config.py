@@ -111,6 +111,8 @@ def test_every_problem_is_named_at_once():
         ({"corpus.chunk_overlap": 800}, "chunk_overlap must be smaller than chunk_size (800)"),
         ({"corpus.overlap_words": 100}, "overlap_words must be smaller than chunk_words (100)"),
         ({"retrieval.base_k": 0}, "retrieval.base_k: must be greater than or equal to 1, got 0"),
+        ({"retrieval.dense_weight": float("inf")}, "retrieval.dense_weight: must be a finite number, got inf"),
+        ({"rerank.retrieval_weight": 1e308}, "must be less than or equal to 1000000"),
         ({"models.generation": "gpt"}, "a model is named provider:name, got 'gpt'"),
         ({"query.class_to_hyde": {"fuzzy": True}}, "missing: specific, comparative, procedural, creative"),
     ],
@@ -130,11 +132,24 @@ def test_unknown_keys_in_a_file_are_refused(tmp_path):
     assert "retreival" in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "\xff", "[" * 5000])
-def test_a_file_that_is_no_mapping_is_one_sentence(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("- a\n- b\n", "not a list"),
+        ("a: [", "line 1: expected the node content"),
+        ("\xff", "utf-8"),
+        ("[" * 5000, "recursion"),
+        ("seed: 2024-13-45", "month must be in 1..12"),
+        ("a: 1\nb: 2\na: 3\n", "line 3: the key 'a' stands twice"),
+        ("a:\n  5: x\n", "line 2: the key 5 is not text; quote it"),
+        ('a: "\\ud800"', "surrogates"),
+        ("a: !!python/object:os.system x", "could not determine a constructor"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_one_sentence(tmp_path, text, reason):
     path = tmp_path / "c.yaml"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError) as error:
         read_mapping(path)
-    assert str(path) in str(error.value)
+    assert str(path) in str(error.value) and reason in str(error.value)
     assert "\n" not in str(error.value)

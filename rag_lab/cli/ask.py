@@ -32,10 +32,7 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
-    from rag_lab.errors import ConfigError
-
-    if not question.strip():
-        raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
+    _check(question, *(may_see or ()), namespace or "")
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     trace = open_pipeline(dataset, settings).ask(question, permissions, namespace)
     for record in trace.stages:
@@ -47,11 +44,24 @@ def ask(
     typer.echo(_answer(trace))
 
 
+def _check(question: str, *names: str) -> None:
+    from rag_lab.errors import ConfigError
+
+    if not question.strip():
+        raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
+    for text in (question, *names):
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise ConfigError(
+                f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
+            )
+
+
 def _answer(trace: Trace) -> str:
     """Return the answer with its citations, or where answers are switched off the passages that were found."""
     if trace.answer is None:
         found = [f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages]
-        return "\n".join(found or ["(nothing was found)"])
+        none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"
+        return "\n".join(found or [none])
     cited = [_citation(citation) for citation in trace.answer.citations]
     return "\n".join([trace.answer.text, *(cited or ["(no citation)"])])
 

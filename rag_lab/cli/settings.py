@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
 from rag_lab.errors import ConfigError
+from rag_lab.yaml_file import parse_yaml
 
 if TYPE_CHECKING:
     from rag_lab.pipeline import Pipeline
@@ -31,8 +31,8 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
         try:
             if not equals or not key.strip():
                 raise ValueError
-            changes[key.strip()] = yaml.safe_load(value)
-        except (ValueError, yaml.YAMLError):
+            changes[key.strip()] = parse_yaml(value)
+        except ValueError:
             problems.append(f"--set takes key=value, got {setting!r}; write for instance --set rerank.final_k=3")
     if problems:
         raise ConfigError("; ".join(problems))

@@ -6,14 +6,15 @@
 
 A list of rules; `*` and `?` stand for characters of one name, `**` for any number of folders. Each file follows the
 first rule that fits it; a file that none fits is in no namespace and may be seen by everybody. The file stands beside
-the corpus folder. A fault in it is an error, never a warning: what was meant to be restricted must not become public.
+the corpus folder. A fault in it, in its name or its place is an error, never a warning: what was meant to be restricted
+must not become public.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -58,24 +59,41 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
     """Return the attributes of those of `sources` (paths below the corpus folder) that a rule fits.
 
     Raises:
-        DatasetError: if the file cannot be read, is no list of rules, or has a rule that fits no file or says nothing.
+        DatasetError: if the file cannot be read, has another name or place, is no list of rules, or has a rule that
+            decides on no file or says nothing.
     """
     path = corpus_dir.parent / ATTRIBUTES_FILE
+    _refuse_misplaced(path, corpus_dir)
     if not path.exists() and not path.is_symlink():
         return {}
     rules = _rules(path)
-    patterns = [_pattern(rule.files) for rule in rules]
-    fitting = {source: [p.fullmatch(_composed(source)) is not None for p in patterns] for source in sources}
+    decided = _decided(rules, sources)
     for number, rule in enumerate(rules):
-        if not any(fits[number] for fits in fitting.values()):
+        if not any(rule is decider for decider in decided.values()):
             raise DatasetError(
-                f"{path}: rule {number + 1} ({rule.files!r}) fits no file of {corpus_dir}; correct or remove it."
+                f"{path}: rule {number + 1} ({rule.files!r}) decides on no file of {corpus_dir}: it fits none, or none "
+                "that a rule above it does not fit, too; mend or remove it."
             )
     return {
-        source: Attributes(rules[first].namespace or "", tuple(dict.fromkeys(rules[first].permissions or ())))
-        for source, fits in fitting.items()
-        if (first := next((number for number, fit in enumerate(fits) if fit), None)) is not None
+        source: Attributes(rule.namespace or "", tuple(dict.fromkeys(rule.permissions or ())))
+        for source, rule in decided.items()
     }
+
+
+def _refuse_misplaced(path: Path, corpus_dir: Path) -> None:
+    for wrong in (path.with_suffix(".yml"), corpus_dir / path.name, corpus_dir / path.with_suffix(".yml").name):
+        if wrong.exists():
+            raise DatasetError(f"{wrong} is not where rules are read, which is {path}; move it there.")
+
+
+def _decided(rules: Sequence[_Rule], sources: Collection[str]) -> dict[str, _Rule]:
+    """Return the rule that each file follows: the first that fits it."""
+    patterns = [(_pattern(rule.files), rule) for rule in rules]
+    first = {
+        source: next((rule for pattern, rule in patterns if pattern.fullmatch(_composed(source))), None)
+        for source in sources
+    }
+    return {source: rule for source, rule in first.items() if rule}
 
 
 def _rules(path: Path) -> list[_Rule]:

@@ -26,7 +26,7 @@ MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
 VECTORS = "vectors"
 
-_FORMAT = 3  # raised when the files of an index change
+_FORMAT = 4  # raised when the files of an index change
 _LIBRARIES = ("langchain-text-splitters",)
 
 

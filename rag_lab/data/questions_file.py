@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -93,16 +93,20 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 _ACCESS_KEYS = ("may_see", "namespace")
+_NEAR_ACCESS = (*_ACCESS_KEYS, "permissions")  # what attributes.yaml calls it
 
 
 def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Question | None, list[str]]:
     try:
         line = _QuestionLine.model_validate_json(text)
+        json.loads(text, object_pairs_hook=_each_once)
     except ValidationError as error:
         return None, [f"{describe(error)}; the line was left out, mend it."]
+    except ValueError as error:
+        return None, [f"{error}; the line was left out, mend it."]
     if not line.id.strip() or not line.question.strip():
         return None, [f"the {'question' if line.id.strip() else 'id'} is empty; the line was left out, fill it in."]
-    misspelt = [key for key in line.model_extra or {} if get_close_matches(key.lower(), _ACCESS_KEYS, cutoff=0.7)]
+    misspelt = [key for key in line.model_extra or {} if get_close_matches(key.lower(), _NEAR_ACCESS, cutoff=0.7)]
     if misspelt:  # ignored, it would open to this asker what was to be closed
         return None, [f"{unknown_name('key', misspelt[0], _ACCESS_KEYS)} The line was left out, mend it."]
     reasons = _unknown_keys(line)
@@ -150,6 +154,13 @@ def _evidence_fault(item: _EvidenceLine, sources: Collection[str], page_base: in
 
 def _normal(source: str) -> str:
     return PurePosixPath(source).as_posix()
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
+    """Refuse an object that gives a key twice: the last would count, and may open what the first closed."""
+    keys = [key for key, _ in pairs]
+    if repeated := [key for key in keys if keys.count(key) > 1]:
+        raise ValueError(f"the key {repeated[0]!r} stands twice")
 
 
 def _unknown_keys(line: _QuestionLine) -> list[str]:

@@ -29,9 +29,9 @@ class RetrievalConfig(Section):
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
     min_similarity: float = Field(-1.0, ge=-1, le=1, description="cosine below which a dense search leaves results out")
     analyzer: Analyzer = Field("unicode", description="how BM25 and TF-IDF cut words; a language's also stems them")
-    dense_weight: float = Field(1.0, ge=0, description="weight of the dense search where searches are combined")
-    bm25_weight: float = Field(1.0, ge=0, description="weight of BM25 there")
-    tfidf_weight: float = Field(1.0, ge=0, description="weight of TF-IDF there")
+    dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
+    bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
+    tfidf_weight: float = Field(1.0, ge=0, le=1e6, description="weight of TF-IDF there")
     normalization: Normalization = Field(
         "min_max", description="of scores that `hybrid` and `multi` add; `rrf` adds reciprocal ranks"
     )

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from rag_lab.models.base import Vectors
 
+Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
+Cosines = npt.NDArray[np.float64]
 Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rag_lab.models.base import Vectors
+from rag_lab.stores.base import Cosines, Positions
 from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.entries import Numbers
-from rag_lab.stores.rows import Cosines, Positions, Rows, batches, padded
+from rag_lab.stores.rows import Rows, batches, padded
 from rag_lab.stores.server import Server
 
 _COLLECTION = "children"

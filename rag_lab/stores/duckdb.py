@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.models.base import Vectors
+from rag_lab.stores.base import Cosines, Positions
 from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.entries import Numbers
-from rag_lab.stores.rows import Cosines, Positions, batches, padded
+from rag_lab.stores.rows import batches, padded
 
 _FILE = "vectors.duckdb"
 _ROWS_AT_ONCE = 50_000

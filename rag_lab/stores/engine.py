@@ -11,9 +11,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from rag_lab.models.base import Vectors
-from rag_lab.stores.base import Found
+from rag_lab.stores.base import Cosines, Found, Positions
 from rag_lab.stores.entries import Numbers
-from rag_lab.stores.rows import Cosines, Positions, Rows, batches
+from rag_lab.stores.rows import Rows, batches
 from rag_lab.stores.server import Server, answering
 
 _TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut
@@ -31,7 +31,7 @@ class SearchedRows(ABC):
 
     @cached_property
     def rows(self) -> Rows:
-        """Ids, vectors and labels."""
+        """Vectors, labels and ids."""
         return Rows(self.path)
 
     @cached_property
@@ -59,8 +59,9 @@ class SearchedRows(ABC):
         for part in batches(len(vectors), _QUERIES_AT_ONCE):
             with answering(self.server):
                 rows, near = self._search(vectors[part], min(k, n), n, numbers)
-            ids += [[self.rows.ids[row] for row in found] for found in rows.tolist()]
-            cosines += near.tolist()
+            positions, scores = self.rows.copies.expand(rows, near, k)
+            ids += [[self.rows.ids[position] for position in found] for found in positions]
+            cosines += scores
         return ids, cosines
 
     def _search(self, queries: Vectors, k: int, n: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rag_lab.models.base import Vectors
+from rag_lab.stores.base import Cosines, Positions
 from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.entries import Numbers
-from rag_lab.stores.rows import Cosines, Positions
 
 
 class ExactStore(EngineStore):

@@ -20,9 +20,10 @@ from langchain_core.vectorstores import VectorStore as LangChainVectorStore
 
 from rag_lab.errors import StoreError
 from rag_lab.models.base import Vectors
+from rag_lab.stores.base import Cosines, Positions
 from rag_lab.stores.engine import SearchedRows
 from rag_lab.stores.entries import Numbers
-from rag_lab.stores.rows import Cosines, Positions, Rows, batches
+from rag_lab.stores.rows import Rows, batches
 
 LabelFilter = Callable[[frozenset[str]], Mapping[str, Any]]
 

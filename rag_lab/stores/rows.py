@@ -1,4 +1,6 @@
-"""What every store keeps beside its engine, row by row: ids, vectors, access labels; and the one scoring of all stores.
+"""What every store keeps beside its engine: vectors with their labels, row by row; and the one scoring of all stores.
+
+A row is a distinct vector with its access label; the ids that have it are its copies.
 
 Engines add up in different orders, so the cosines of equal vectors differ in the seventh digit from engine to engine.
 What an engine found is therefore scored once more here, in double precision, and rounded to what single precision can
@@ -16,21 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab.models.base import Vectors
+from rag_lab.stores.base import Cosines, Positions
+from rag_lab.stores.copies import Copies, distinct
 from rag_lab.stores.entries import Entries, Numbers, write_entries
-
-Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
-Cosines = npt.NDArray[np.float64]
 
 _DIGITS = 7
 _ROWS_AT_ONCE = 65_536
 
 
 class Rows(Entries):
-    """Ids, vectors and labels in a folder; vectors stay on disk and are mapped into memory."""
+    """Vectors and labels by row, and ids, in a folder; vectors stay on disk and are mapped into memory."""
 
     @classmethod
     def write(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> Rows:
-        """Write the rows into the folder `path`, which is made.
+        """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made.
 
         Raises:
             ValueError: if the three do not have the same length, or it is 0.
@@ -38,8 +39,11 @@ class Rows(Entries):
         if not len(ids) == len(vectors) == len(labels) > 0:
             raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
         path.mkdir(parents=True)
-        np.save(path / "vectors.npy", np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
-        write_entries(path, ids, labels)
+        firsts, rows = distinct(np.ascontiguousarray(vectors, np.float32), labels)
+        kept = vectors if len(firsts) == len(vectors) else vectors[firsts]
+        np.save(path / "vectors.npy", np.ascontiguousarray(kept, np.float32), allow_pickle=False)
+        write_entries(path, ids, [labels[first] for first in firsts])
+        Copies.write(path, rows)
         return cls(path)
 
     def __len__(self) -> int:
@@ -47,9 +51,14 @@ class Rows(Entries):
 
     @cached_property
     def vectors(self) -> Vectors:
-        """(n, dim), in the order of the ids."""
+        """(n, dim), in the order in which the ids first have them."""
         vectors: Vectors = np.load(self.path / "vectors.npy", mmap_mode="r", allow_pickle=False)
         return vectors
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Which ids share a row."""
+        return Copies(self.path)
 
     def count(self, numbers: Numbers | None) -> int:
         """Return how many rows have one of these labels."""

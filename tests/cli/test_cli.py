@@ -56,6 +56,7 @@ def test_every_command_explains_itself(rag_lab, command):
         (["report", "."], "no run folder"),
         (["index", "nowhere"], "nowhere"),
         (["ask", "  "], "question is empty"),
+        (["ask", "sal\udcffary"], r"'sal\udcffary' holds bytes that are no text"),
         (["ask", "Why?", "--dataset", "nowhere"], "nowhere"),
         (["ask", "Why?", "--set", "rerank.nmae=none"], "did you mean 'rerank.name'"),
         (["ask", "Why?", "--set", "rerank.final_k=0"], "greater than or equal to 1"),

@@ -72,4 +72,4 @@ def test_faulty_attributes_stop_everything(run, tmp_path):
     dataset = write_dataset(tmp_path)
     (dataset / "attributes.yaml").write_text("- {files: 'salaries/**', permissions: [hr]}\n")
     status, lines, err = run(dataset)
-    assert (status, lines) == (2, []) and "fits no file" in err
+    assert (status, lines) == (2, []) and "decides on no file" in err

@@ -56,7 +56,7 @@ def test_patterns(corpus: Path, glob: str, fitting: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("- {files: 'salaries/**', permissions: [hr]}", "fits no file"),
+        ("- {files: 'salaries/**', permissions: [hr]}", "decides on no file.*it fits none"),
         ("- {files: '**', permission: [hr]}", "Unknown key 'permission'.*did you mean 'permissions'"),
         ("- {files: '**', permissions: hr}", "must be a valid list"),
         ("- {files: '**', permissions: []}", "has no permissions"),
@@ -68,12 +68,23 @@ def test_patterns(corpus: Path, glob: str, fitting: list[str]) -> None:
         ("", "must be a valid list"),
         ("- {files: [", "is not YAML"),
         ("- {files: '**', namespace: ' hr'}", "without spaces"),
+        ("- files: 'hr/**'\n  permissions: [hr]\n  files: canteen.txt", "line 3: the key 'files' stands twice"),
+        ("- {files: '**', namespace: x}\n- {files: 'hr/**', permissions: [hr]}", "rule 2 .* decides on no file"),
+        ("- {files: '**', permissions: [\"\\ud800\"]}", "surrogates"),
+        ("- {files: '**', namespace: 2024-13-45}", "is not YAML"),
     ],
 )
 def test_a_fault_is_an_error_since_files_would_become_public(corpus: Path, text: str, reason: str) -> None:
     with pytest.raises(DatasetError, match=f"(?i)attributes.yaml.*{reason}"):
         read(corpus, text)
     with pytest.raises(DatasetError):
+        list_files(corpus)
+
+
+@pytest.mark.parametrize("misplaced", ["attributes.yml", "corpus/attributes.yaml", "corpus/attributes.yml"])
+def test_rules_in_a_file_that_is_not_read_are_an_error(corpus: Path, misplaced: str) -> None:
+    (corpus.parent / misplaced).write_text("- {files: 'hr/**', permissions: [hr]}")
+    with pytest.raises(DatasetError, match=f"{misplaced} is not where rules are read.*move it there"):
         list_files(corpus)
 
 

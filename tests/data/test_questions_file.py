@@ -159,7 +159,14 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, writt
     assert read_questions(path, SOURCES, 1) == (written, [])
 
 
-@pytest.mark.parametrize("key", ["may-see", "maysee", "May_See", "may_sea", "namespaces", "name_space"])
+def test_a_right_that_is_given_twice_leaves_the_question_out(tmp_path: Path) -> None:
+    """JSON keeps the last of two keys: here the one that opens everything."""
+    closed = json.dumps({**GOOD, "may_see": ["staff"]})
+    questions, problems = read(tmp_path, closed.removesuffix("}") + ', "may_see": null}')
+    assert questions == [] and "'may_see' stands twice" in problems[0]
+
+
+@pytest.mark.parametrize("key", ["may-see", "maysee", "May_See", "may_sea", "namespaces", "name_space", "permissions"])
 def test_a_misspelt_right_leaves_the_question_out(tmp_path: Path, key: str) -> None:
     questions, problems = read(tmp_path, {**GOOD, key: ["staff"]})
     assert questions == []

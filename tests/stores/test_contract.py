@@ -30,6 +30,11 @@ def random_units(n: int, seed: int) -> Vectors:
     return unit(np.random.default_rng(seed).normal(size=(n, DIM)))
 
 
+def some_of(n: int, size: int) -> st.SearchStrategy[list[int]]:
+    """`size` numbers below n."""
+    return st.lists(st.integers(0, n - 1), min_size=size, max_size=size)
+
+
 @pytest.fixture(params=STORE_NAMES)
 def name(request: pytest.FixtureRequest) -> Any:
     pytest.importorskip(STORES[request.param].module)
@@ -118,13 +123,24 @@ def test_a_filtered_search_is_the_search_of_a_store_of_the_allowed(name: Any, tm
     assert index.search(queries, 10, allowed) == reference(ids, vectors, queries, 10, rows)
 
 
+def test_copies_of_one_text_hide_nothing(name: Any, tmp_path: Path) -> None:
+    """In a graph of near neighbours copies fill each other's lists, and what lies beyond them is lost."""
+    random = np.random.default_rng(2)
+    order = random.permutation(2500)
+    vectors = np.vstack([np.repeat(random_units(3, 12), 700, axis=0), random_units(400, 13)])[order]
+    queries = vectors[np.flatnonzero(order >= 2100)[:40]]
+    ids = [f"c{number}" for number in range(len(vectors))]
+    index = build(name, tmp_path / "store", ids, vectors)
+    assert index.search(queries, 10) == reference(ids, vectors, queries, 10)
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_nothing_is_found_that_is_not_allowed(name: Any, tmp_path_factory: Any, data: st.DataObject) -> None:
     labels = data.draw(st.lists(st.sampled_from(["", "a", '["b"]', "ç / ü"]), min_size=1, max_size=30))
     allowed = data.draw(st.frozensets(st.sampled_from(["", "a", '["b"]', "ç / ü", "none"])))
     k = data.draw(st.integers(1, 40))
-    vectors = random_units(len(labels), data.draw(st.integers(0, 99)))
+    vectors = random_units(5, data.draw(st.integers(0, 99)))[data.draw(some_of(5, len(labels)))]
     ids = [str(number) for number in range(len(labels))]
     index = build(name, tmp_path_factory.mktemp("stores") / "store", ids, vectors, labels)
     rows = [row for row, label in enumerate(labels) if label in allowed]
