@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rag_lab.errors import ConfigError
+
 NAME = ".rag_lab"
 _ROOT_MARKS = (NAME, ".git", "pyproject.toml")
 
@@ -15,9 +17,15 @@ def home() -> Path:
     The project is the nearest folder, from the current one upwards, that has a `.rag_lab`, a `.git` or a
     `pyproject.toml`; so a notebook, which runs in its own folder, shares what the command line remembers. Where there
     is no project it is the current folder. The folder returned may not exist.
+
+    Raises:
+        ConfigError: if there is a file in its place.
     """
     given = os.environ.get("RAG_LAB_HOME")
-    return Path(given).resolve() if given else _project(Path.cwd()) / NAME
+    folder = Path(given).resolve() if given else _project(Path.cwd()) / NAME
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
+    return folder
 
 
 def _project(folder: Path) -> Path:

@@ -1,3 +1,6 @@
+import pytest
+
+from rag_lab.errors import ConfigError
 from rag_lab.home import home
 
 
@@ -19,3 +22,10 @@ def test_without_a_project_it_is_the_current_folder(monkeypatch, tmp_path):
     (tmp_path / ".rag_lab").mkdir()  # the nearest mark, whatever lies above the temporary folder
     monkeypatch.chdir(tmp_path)
     assert home() == tmp_path / ".rag_lab"
+
+
+def test_a_file_in_its_place_is_one_sentence(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="is a file.*set RAG_LAB_HOME to a folder"):
+        home()

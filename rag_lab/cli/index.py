@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,9 +36,8 @@ def index(
       rag-lab index path/to/my_dataset --list
       rag-lab index path/to/my_dataset --remove reports/draft.docx
     """
-    for source in remove or ():
-        _remove(dataset, source)
-    found = open_pipeline(dataset, settings).index
+    with _removing(dataset, remove):
+        found = open_pipeline(dataset, settings).index
     for line in _changes(found.changes):
         typer.echo(line)
     for file in found.files if list_ else ():
@@ -47,13 +47,15 @@ def index(
         typer.echo(f"  {problem}", err=True)
 
 
-def _remove(dataset: str, source: str) -> None:
+def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[None]:
     from rag_lab.corpus.folder import list_files
-    from rag_lab.corpus.removed import remove
+    from rag_lab.corpus.removed import removing
     from rag_lab.data.dataset import CORPUS_FOLDER, find_dataset
 
+    if not names:
+        return nullcontext()
     corpus_dir = find_dataset(dataset) / CORPUS_FOLDER
-    remove(corpus_dir, source, list_files(corpus_dir).files)
+    return removing(corpus_dir, names, list_files(corpus_dir).files)
 
 
 def _changes(changes: Changes) -> list[str]:

@@ -26,7 +26,7 @@ def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[s
     known = _recall(cache) if cache else {}
     digests, fresh = {}, []
     for source, path in files.items():
-        key, status = str(path.resolve()), path.stat()
+        key, status = str(path.resolve()), _status(path)
         stamp = _stamp(status)
         known_stamp, sha256 = known.get(key, ("", ""))
         if known_stamp != stamp:
@@ -43,12 +43,23 @@ def _stamp(status: os.stat_result) -> str:
     return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
 
 
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
 def _sha256(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> DatasetError:
+    return DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.")
 
 
 def _recall(cache: Path) -> dict[str, tuple[str, str]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -12,7 +11,8 @@ from rag_lab.corpus.attributes import Attributes, read_attributes
 from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.loaders import LOADERS, load
-from rag_lab.corpus.removed import REMOVED, read_removed
+from rag_lab.corpus.removed import REMOVED, read_removed, stale_lines
+from rag_lab.corpus.walk import printable, refusal, sources_below
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem
 
@@ -50,15 +50,13 @@ def list_files(folder: Path) -> Listing:
     """
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {_allowed()} files into it.")
-    files, problems, unsupported = {}, [], defaultdict(list)
-    sources, removed = sorted(_sources(folder)), read_removed(folder)
+    (sources, problems), removed = sources_below(folder), read_removed(folder)
+    problems += stale_lines(folder, removed, sources)
+    files, unsupported = {}, defaultdict(list)
     for source in sources:
         path = folder / source
-        refusal = _refusal(path, folder)
-        if source in removed:
-            problems.append(Problem(printable(path), REMOVED))
-        elif refusal:
-            problems.append(Problem(printable(path), refusal))
+        if reason := REMOVED if source in removed else refusal(path, folder):
+            problems.append(Problem(printable(path), reason))
         elif path.suffix.lower() in LOADERS:
             files[source] = path
         else:
@@ -97,42 +95,6 @@ def load_folder(folder: Path) -> LoadedCorpus:
 def named(document: Document) -> Document:
     """Return a document that has a title: its file's name, where the file gives none."""
     return document if document.title else replace(document, title=PurePosixPath(document.source).stem)
-
-
-def printable(path: Path) -> str:
-    """Return the path as text that can be printed and stored, whatever bytes its name is made of."""
-    return str(path).encode("utf-8", "backslashreplace").decode()
-
-
-def _sources(folder: Path) -> Iterator[str]:
-    """Yield the paths below `folder` of its files and of its links to folders, which are not followed."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        links = [name for name in folders if Path(parent, name).is_symlink()]
-        for name in names + links:
-            if not name.startswith("."):
-                yield Path(parent, name).relative_to(folder).as_posix()
-
-
-def _refusal(path: Path, folder: Path) -> str:
-    """Return why a path is passed over, "" where it is not."""
-    if printable(path) != str(path):
-        return "the file's name is not UTF-8: rename it."
-    if path.is_symlink() and _leaves(path, folder):
-        return "the link leaves the corpus folder and was not followed; copy the file into it."
-    if path.is_dir():
-        return "links to folders are not followed; copy the folder's files."
-    if not path.is_file():
-        return "the path is a broken link or no ordinary file; remove it."
-    return ""
-
-
-def _leaves(link: Path, folder: Path) -> bool:
-    """Tell whether a link leads out of the folder; one that leads to itself leads nowhere."""
-    try:
-        return not link.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):
-        return False
 
 
 def _unsupported(suffix: str, paths: list[Path]) -> Problem:

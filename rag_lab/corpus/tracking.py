@@ -46,7 +46,7 @@ class IndexedFile:
 def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:
     """Return how the files differ from those of the last call for this corpus folder, cut in this way; keep them."""
     path = home / "tracked" / f"{digest([str(corpus_dir.resolve()), dict(cut)])}.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    before = _before(path)
     changes = Changes.between(before, digests)
     if changes != Changes():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,3 +54,12 @@ def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping
         new.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
         new.replace(path)
     return changes
+
+
+def _before(path: Path) -> dict[str, str]:
+    """Return the digests of the last call; none where they are not known, also since the file is damaged."""
+    try:
+        before: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return before

@@ -68,6 +68,13 @@ def test_a_file_that_is_not_there_cannot_be_removed(run, tmp_path):
     assert status == 2 and "did you mean 'canteen.txt'" in err
 
 
+@pytest.mark.parametrize("fault", [["--set", "corpus.chunk_size=abc"], ["--remove", "typo.txt"]])
+def test_a_faulty_command_removes_nothing(run, tmp_path, fault):
+    dataset = write_dataset(tmp_path)
+    assert run(dataset, "--remove", "canteen.txt", *fault)[0] == 2
+    assert not (dataset / "removed.txt").exists()
+
+
 def test_faulty_attributes_stop_everything(run, tmp_path):
     dataset = write_dataset(tmp_path)
     (dataset / "attributes.yaml").write_text("- {files: 'salaries/**', permissions: [hr]}\n")

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,26 @@ def test_links_that_leave_the_corpus_are_refused(corpus: Path, tmp_path: Path) -
     assert "leaves the corpus" in reasons["folder"]
     assert "broken link" in reasons["gone.txt"]
     assert "not followed" in reasons["again"]
+
+
+def test_what_may_not_be_read_is_named_and_the_rest_is_used(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rights are taken away by hand: whoever runs the tests may be one who may read everything."""
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if Path(path).name == "press":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listed(path)
+
+    (corpus / "salaries.txt").write_text("secret")
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "salaries.txt")
+    loaded = load_folder(corpus)
+    assert [document.source for document in loaded.documents] == ["canteen.txt"]
+    assert [str(problem) for problem in loaded.problems] == [
+        f"{corpus}/press: the folder cannot be read (Permission denied): change its permissions.",
+        f"{corpus}/salaries.txt: the file cannot be read (Permission denied): change its permissions.",
+    ]
 
 
 def test_a_corpus_that_is_itself_a_link_is_read(corpus: Path, tmp_path: Path) -> None:

@@ -76,6 +76,14 @@ def test_an_unchanged_corpus_has_no_changes_and_asks_nothing_of_a_model(room: Ro
     assert room.read == room.cut == room.embedder.seen == []
 
 
+def test_a_damaged_list_of_what_was_there_before_costs_no_more_than_the_news(room: Room, tmp_path: Path) -> None:
+    first = room.open()
+    (tracked,) = tmp_path.rglob("tracked/*.json")
+    tracked.write_text("{")
+    again = room.open()
+    assert (again.digest, again.changes) == (first.digest, first.changes) and room.read == []
+
+
 def test_another_cut_reads_no_file_again(room: Room) -> None:
     room.open()
     room.open(CorpusConfig(chunk_size=80, chunk_overlap=0))
