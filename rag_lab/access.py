@@ -41,6 +41,11 @@ def may_see(question: Question, namespace: str, permissions: Sequence[str]) -> b
     return _is_allowed(access_label(namespace, permissions), question)
 
 
+def namespaces(labels: Iterable[str]) -> frozenset[str]:
+    """Return the namespaces of documents with these labels; "" is that of documents in none."""
+    return frozenset(json.loads(label)[0] for label in labels)
+
+
 def _is_allowed(label: str, question: Question) -> bool:
     namespace, permissions = json.loads(label)
     if question.namespace is not None and question.namespace != namespace:

@@ -32,9 +32,15 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
+    from rag_lab.access import namespaces
+    from rag_lab.errors import ConfigError, unknown_name
+
     _check(question, *(may_see or ()), namespace or "")
     permissions = None if may_see is None else tuple(name for name in may_see if name)
-    trace = open_pipeline(dataset, settings).ask(question, permissions, namespace)
+    pipeline = open_pipeline(dataset, settings)
+    if namespace is not None and namespace not in (known := namespaces(pipeline.index.labels)):
+        raise ConfigError(unknown_name("namespace", namespace, known))
+    trace = pipeline.ask(question, permissions, namespace)
     for record in trace.stages:
         if record.status != "ok":
             verb = "fell back" if record.status == "fallback" else "failed"

@@ -1,0 +1,47 @@
+"""`rag-lab ask` on a small dataset, with an embedder that costs nothing and no model that answers."""
+
+import sys
+
+import pytest
+from small_dataset import write_dataset
+
+from rag_lab import cli
+from rag_lab.models import registry
+from rag_lab.testing import HashEmbedder
+
+RETRIEVAL_ALONE = ("--set", "answer.name=none", "--set", "query.rewrite=none", "--set", "query.hyde=none")
+
+
+@pytest.fixture
+def ask(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(registry, "embedder", lambda spec: HashEmbedder())
+    dataset = write_dataset(tmp_path)
+    (dataset / "attributes.yaml").write_text("- {files: 'notes/*', namespace: plant, permissions: [staff]}\n")
+
+    def ask(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rag-lab", "ask", *arguments, "--dataset", str(dataset), *RETRIEVAL_ALONE])
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as ended:
+            status = ended.code or 0
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return ask
+
+
+def test_passages_come_with_their_place_and_nothing_that_may_not_be_seen(ask):
+    everything, of_nobody = (ask("What is there?", *rights)[1] for rights in ([], ["--may-see", ""]))
+    assert "notes/" in everything and everything.startswith("[1] ")
+    assert "notes/" not in of_nobody and of_nobody.startswith("[1] ")
+
+
+def test_a_namespace_that_no_file_is_in_is_a_mistake(ask):
+    status, out, err = ask("What is there?", "--namespace", "plan")
+    assert (status, out) == (2, "") and "Unknown namespace 'plan'" in err and "did you mean 'plant'" in err
+
+
+def test_passages_that_do_not_fit_are_told_from_nothing_found(ask):
+    assert "does not fit the budget" in ask("What is there?", "--set", "answer.context_bytes=1")[1]
+    assert "nothing was found" in ask("What is there?", "--set", "retrieval.min_similarity=1")[1]
