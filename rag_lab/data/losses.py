@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rag_lab.corpus.attributes import ATTRIBUTES_FILE
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.places import Documents
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.records import Problem, Question
@@ -24,14 +25,14 @@ class _Key:
 
 
 _KEYS = {
-    "may_see": _Key(lambda asked: asked.may_see is not None, "imported again, it is asked by one who may see all"),
-    "namespace": _Key(lambda asked: asked.namespace is not None, "imported again, it is asked of all documents"),
+    "may_see": _Key(lambda asked: asked.may_see is not None, "who imports the file asks as one who may see everything"),
+    "namespace": _Key(lambda asked: asked.namespace is not None, "who imports the file asks in all namespaces"),
     "history": _Key(lambda asked: bool(asked.history)),
     "class": _Key(lambda asked: asked.query_class is not None),
     "tags": _Key(lambda asked: bool(asked.tags)),
     "evidence.quote": _Key(lambda asked: any(item.quote for item in asked.evidence)),
     "answers": _Key(lambda asked: bool(asked.answers)),
-    "id": _Key(lambda asked: True, "imported again, each is called by its row"),
+    "id": _Key(lambda asked: True, "an import calls each by its row"),
 }
 ANSWERS, IDS = "answers", "id"  # what some formats hold
 
@@ -45,7 +46,7 @@ def losses(dataset: Dataset, documents: Documents, held: Collection[str]) -> lis
         if n_lost:
             reason = f"`{name}` of {counted(n_lost, 'question')} was not written: {key.consequence}."
             problems.append(Problem(path, reason))
-    return problems
+    return problems + _of_metadata(dataset)
 
 
 def _of_files(dataset: Dataset, documents: Documents) -> list[Problem]:
@@ -57,3 +58,10 @@ def _of_files(dataset: Dataset, documents: Documents) -> list[Problem]:
         "see them; write this file anew for the new corpus."
     )
     return [Problem(str(dataset.path / ATTRIBUTES_FILE), reason)]
+
+
+def _of_metadata(dataset: Dataset) -> list[Problem]:
+    given = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
+    lost = [name for name, value in given.items() if value]
+    reason = f"not written: {', '.join(lost)}; pass them on beside the file."
+    return [Problem(str(dataset.path / METADATA_FILE), reason)] if lost else []

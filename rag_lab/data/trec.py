@@ -66,6 +66,8 @@ def write_run(path: Path, run: Mapping[str, Mapping[str, float]], tag: str) -> N
 def read_qrels(path: Path) -> tuple[Qrels, list[Problem]]:
     """Return what `write_qrels` wrote, and a problem for each line that was left out.
 
+    A question whose lines were all left out has no documents there, which is not the same as not being judged.
+
     Raises:
         DatasetError: if the file cannot be read.
     """
@@ -78,6 +80,7 @@ def read_qrels(path: Path) -> tuple[Qrels, list[Problem]]:
         except ValueError:
             reason = "not question, 0, document and grade, a number, by spaces; the line was left out."
             problems.append(Problem(str(path), reason, number))
+            qrels.setdefault(unquote(fields[0]), {})
     return qrels, problems
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -38,20 +38,25 @@ def read_trec(source: Path) -> Draft:
     sources = _add_documents(draft, source / DOCUMENTS)
     topics, faults = read_topics(source / TOPICS)
     qrels, bad_lines = read_qrels(source / QRELS)
-    draft.problems += faults + bad_lines
+    reasons = [f"{asked!r} is no usable topic; left out." for asked in qrels if asked not in topics]
     for topic, text in topics.items():
-        judged = [name for name, grade in qrels.get(topic, {}).items() if grade > 0]
-        missing = [name for name in judged if name not in sources]
-        reasons = [f"{name!r}, relevant to {topic!r}, is no document; left out." for name in missing]
-        evidence = tuple(Evidence(sources[name]) for name in judged if name in sources)
-        if not judged or evidence:
-            draft.questions.append(Question(topic, text, answerable=bool(judged), evidence=evidence))
-        else:
-            reasons.append(f"the question {topic!r} was left out: none of its relevant documents was read.")
-        draft.problems += [Problem(str(source / QRELS), reason) for reason in reasons]
-    unasked = [asked for asked in qrels if asked not in topics]
-    draft.problems += [Problem(str(source / QRELS), f"{asked!r} is no usable topic; left out.") for asked in unasked]
+        question, wrong = _question(topic, text, qrels.get(topic), sources)
+        draft.questions += [question] if question else []
+        reasons += wrong
+    draft.problems += [*faults, *bad_lines, *(Problem(str(source / QRELS), reason) for reason in reasons)]
     return draft
+
+
+def _question(
+    topic: str, text: str, grades: Mapping[str, float] | None, sources: Mapping[str, str]
+) -> tuple[Question | None, list[str]]:
+    """Return a topic as a question, None where its judgements cannot be used, and what is wrong with them."""
+    judged = [name for name, grade in (grades or {}).items() if grade > 0]
+    reasons = [f"{name!r}, relevant to {topic!r}, is no document; left out." for name in judged if name not in sources]
+    evidence = tuple(Evidence(sources[name]) for name in judged if name in sources)
+    if (judged and not evidence) or grades == {}:
+        return None, [*reasons, f"the question {topic!r} was left out: its judgements name no document that was read."]
+    return Question(topic, text, answerable=bool(judged), evidence=evidence), reasons
 
 
 def write_judged(folder: Path, questions: Iterable[Question], qrels: Qrels) -> None:

@@ -65,7 +65,7 @@ def test_table_and_back(dataset: Dataset, tmp_path: Path) -> None:
     assert [texts(again, q) for q in again.questions] == [texts(dataset, q) for q in answerable]
     assert "question 'q4' was left out: it is unanswerable, which the format cannot say." in problems
     assert "1 document of 4 left out: no question that is written needs them." in problems
-    assert "`id` of 4 questions was not written: imported again, each is called by its row." in problems
+    assert "`id` of 4 questions was not written: an import calls each by its row." in problems
 
 
 def test_trec(dataset: Dataset, tmp_path: Path) -> None:
@@ -78,7 +78,8 @@ def test_trec(dataset: Dataset, tmp_path: Path) -> None:
 
 def test_trec_and_back(dataset: Dataset, tmp_path: Path) -> None:
     again, problems = back(dataset, "trec", tmp_path)
-    assert [reason.split(" of ")[0] for reason in problems] == ["`class`", "`evidence.quote`", "`answers`"]
+    assert [reason.split(" of ")[0] for reason in problems[:3]] == ["`class`", "`evidence.quote`", "`answers`"]
+    assert problems[3:] == ["not written: description, licence, language; pass them on beside the file."]
     assert [(q.question_id, q.text, q.answerable, len(q.evidence)) for q in again.questions] == [
         (q.question_id, q.text, q.answerable, len(q.evidence)) for q in dataset.questions
     ]
@@ -183,9 +184,21 @@ def test_bad_documents_and_judgements_of_trec_are_named(dataset: Dataset, tmp_pa
     assert len(again.questions) == 4
     said = [
         *("'press.md' was used before", "'blank' has no text", "not JSON", "topic 'q5' has no text", "grade, a number"),
-        *("'gone.txt', relevant to 'q1'", "'q9' is no usable topic"),
+        *("'q9' is no usable topic", "'gone.txt', relevant to 'q1'"),
     ]
     assert all(words in str(problem) for words, problem in zip(said, problems, strict=True))
+
+
+def test_a_topic_whose_judgements_are_bad_is_not_called_unanswerable(dataset: Dataset, tmp_path: Path) -> None:
+    folder = tmp_path / "trec"
+    export_dataset(dataset, "trec", folder)
+    (folder / "qrels.txt").write_text("q1 0 press.md nan\nq2 0 canteen.txt 1\n")
+    again, problems = import_dataset(None, folder, tmp_path / "back")
+    assert [(question.question_id, question.answerable) for question in again.questions] == [
+        *(("q2", True), ("q3", False), ("q4", False))
+    ]
+    assert ["line was left out" in str(problem) for problem in problems] == [True, False]
+    assert "the question 'q1' was left out: its judgements name no document" in problems[1].reason
 
 
 def test_nothing_is_overwritten_and_the_format_must_be_known(dataset: Dataset, tmp_path: Path) -> None:
