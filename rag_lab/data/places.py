@@ -46,8 +46,10 @@ def question_problem(dataset: Dataset, question: Question, reason: str) -> Probl
 
 def _place(item: Evidence, documents: Documents) -> Place | None:
     """Return the page that is named; of a file whose page is not named its only document, or the one with the quote."""
+    if (item.source, item.page) in documents:
+        return item.source, item.page
     if item.page is not None:
-        return (item.source, item.page) if (item.source, item.page) in documents else None
+        return None
     own = [place for place in documents if place[0] == item.source]
     quoting = (place for place in own if find_quote(documents[place].text, item.quote or ""))
     return own[0] if len(own) == 1 else next(quoting, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rag_lab.access import may_see
@@ -32,21 +32,19 @@ def unfound_evidence(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
 
 def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
     """Return a problem for each question whose namespace or permissions no file has, and for evidence they hide."""
-    return [
-        question_problem(dataset, question, reason)
-        for question in dataset.questions
-        for reason in _reasons(question, corpus)
-    ]
+    files = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
+    asked = [q for q in dataset.questions if q.may_see is not None or q.namespace is not None]
+    return [question_problem(dataset, question, reason) for question in asked for reason in _reasons(question, files)]
 
 
-def _reasons(question: Question, corpus: LoadedCorpus) -> Iterator[str]:
-    if question.namespace is not None and all(item.namespace != question.namespace for item in corpus.documents):
+def _reasons(question: Question, files: Mapping[str, tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    attributes = set(files.values())
+    if question.namespace is not None and all(namespace != question.namespace for namespace, _ in attributes):
         yield f"names the namespace {question.namespace!r}, which no file is in; correct it or attributes.yaml"
-    asked_for = {permission for item in corpus.documents for permission in item.permissions}
-    if question.may_see and asked_for.isdisjoint(question.may_see):
+    if question.may_see and all(set(permissions).isdisjoint(question.may_see) for _, permissions in attributes):
         yield f"has may_see {list(question.may_see)}, none of which a file asks for; correct it or attributes.yaml"
-    hidden = {item.source for item in corpus.documents if not may_see(question, item.namespace, item.permissions)}
-    for source in dict.fromkeys(item.source for item in question.evidence if item.source in hidden):
+    sources = dict.fromkeys(item.source for item in question.evidence if item.source in files)
+    for source in (source for source in sources if not may_see(question, *files[source])):
         yield f"has evidence in {source!r}, which its asker may not see; give may_see or namespace as the file asks for"
 
 
