@@ -31,6 +31,10 @@ _KEYS = {
     "class": _Key(lambda asked: asked.query_class is not None),
     "tags": _Key(lambda asked: bool(asked.tags)),
     "evidence.quote": _Key(lambda asked: any(item.quote for item in asked.evidence)),
+    "evidence or answers": _Key(
+        lambda asked: not asked.answerable and bool(asked.evidence or asked.answers),
+        "unanswerable ones have none there",
+    ),
     "answers": _Key(lambda asked: bool(asked.answers)),
     "id": _Key(lambda asked: True, "an import calls each by its row"),
 }

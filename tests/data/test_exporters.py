@@ -141,6 +141,14 @@ def test_any_id_comes_back(format: str, tmp_path: Path) -> None:
     assert set(ids) <= {question.question_id for question in again.questions}
 
 
+@pytest.mark.parametrize("format", ["squad", "trec"])
+def test_evidence_of_an_unanswerable_question_is_lost_and_told(format: str, tmp_path: Path) -> None:
+    asked = {"id": "none", "question": "Why?", "answerable": False, "evidence": [{"source": "press.md"}]}
+    again, problems = back(Dataset.load(write_dataset(tmp_path, extra_questions=[asked])), format, tmp_path)
+    assert Question("none", "Why?", answerable=False) in again.questions
+    assert "`evidence or answers` of 1 question was not written: unanswerable ones have none there." in problems
+
+
 @pytest.mark.parametrize("format", EXPORTERS)
 def test_what_a_format_cannot_hold_is_told_and_access_first(format: str, tmp_path: Path) -> None:
     evidence = [{"source": "press.md", "quote": "290 bar"}, {"source": "oven.txt"}]
