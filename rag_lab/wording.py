@@ -16,6 +16,12 @@ def listing(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def some_of(names: Sequence[str], most: int = 10) -> str:
+    """Write the first of many names as a list: `a, b and 12 more`; "" where there are none."""
+    rest = [f"{len(names) - most:,} more"] if len(names) > most else []
+    return listing([*names[:most], *rest]) if names else ""
+
+
 def short_verdict(verdict: str) -> str:
     """Write a verdict for a table, beside the difference that it is about: `about 220 questions would settle it`."""
     text = re.sub(r"^the data cannot tell: ", "", verdict)

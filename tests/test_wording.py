@@ -15,6 +15,11 @@ def test_lists_end_with_and(names: list[str], written: str) -> None:
     assert wording.listing(names) == written
 
 
+@pytest.mark.parametrize(("n", "written"), [(0, ""), (1, "0"), (3, "0, 1 and 2"), (5, "0, 1, 2 and 2 more")])
+def test_of_many_names_some_are_written(n: int, written: str) -> None:
+    assert wording.some_of([str(name) for name in range(n)], most=3) == written
+
+
 @pytest.mark.parametrize(
     ("said", "written"),
     [

@@ -104,6 +104,6 @@ def export(
     from rag_lab.data.exporters import export_dataset
 
     problems = export_dataset(Dataset.load(dataset), format, target)
-    typer.echo(f"{target}: written, {len(problems)} questions left out or in part")
+    typer.echo(f"{target}: written{', without what follows:' if problems else ''}")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)

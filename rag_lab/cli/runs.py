@@ -98,7 +98,8 @@ def export(
     """Write what each variant found as TREC's files.
 
     topics.txt, qrels.txt and a ranking of documents a variant, for ranx, ir_measures, PyTerrier or trec_eval. A
-    document is a page of a paged file, and the file otherwise.
+    document is a page of a paged file, and the file otherwise, also where a question's evidence names no page.
+    Questions that these files score otherwise than the report are named.
 
     \b
     Example:
@@ -108,8 +109,10 @@ def export(
     from rag_lab.experiment.run_folder import RunFolder
 
     opened = RunFolder.open(run)
-    written = export_run(opened, target)
+    written, problems = export_run(opened, target)
     typer.echo(f"{target}: topics, qrels and {len(written)} rankings")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)
     for plan in opened.variants:
         if not opened.has_traces(plan.variant_id):
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)

@@ -1,8 +1,8 @@
 """BEIR folders: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; a text file a document.
 
 Thakur et al. (2021), "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models". Only
-judged queries become questions. Their evidence is every document judged above 0 (grades are not kept); their answers
-are `metadata.answers`, where there are any.
+judged queries become questions. Their evidence is every document judged above 0, be it 0.5 (grades are not kept); their
+answers are `metadata.answers`, where there are any. A query's id may be percent-encoded, as the exporter writes it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab.data.draft import Draft, as_loaded
 from rag_lab.data.file_names import FileNames
-from rag_lab.data.validation import describe
+from rag_lab.data.validation import describe, finite
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Evidence, Problem, Question
 
@@ -26,20 +27,20 @@ _Relevant = dict[str, dict[str, int]]  # query -> document -> line of its judgem
 class _Record(BaseModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
-    record_id: str = Field(alias="_id", min_length=1)
+    record_id: str = Field(alias="_id")
     text: str
 
 
 class _Document(_Record):
-    title: str = ""
+    title: str | None = None
 
 
 class _Facts(BaseModel):
-    answers: list[str] = []
+    answers: list[str] | None = None
 
 
 class _Query(_Record):
-    metadata: _Facts = _Facts()
+    metadata: _Facts | None = None
 
 
 _AnyRecord = TypeVar("_AnyRecord", bound=_Record)
@@ -79,8 +80,9 @@ def _fault(query: _Query | None, judged: dict[str, int], found: list[str]) -> st
 
 
 def _question(query: _Query, sources: list[str]) -> Question:
-    answers = tuple(answer for answer in query.metadata.answers if answer.strip())
-    return Question(query.record_id, query.text.strip(), answers, evidence=tuple(map(Evidence, sources)))
+    given = query.metadata.answers if query.metadata else None
+    answers = tuple(answer for answer in given or () if answer.strip())
+    return Question(unquote(query.record_id), query.text.strip(), answers, evidence=tuple(map(Evidence, sources)))
 
 
 def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
@@ -88,8 +90,8 @@ def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
     names = FileNames()
     sources = {}
     for doc_id, record in _records(path, _Document, draft.problems):
-        text = as_loaded("\n".join(part for part in (record.title.strip(), record.text.strip()) if part))
-        if not text:
+        text = as_loaded("\n".join(part for part in ((record.title or "").strip(), record.text) if part.strip()))
+        if not text.strip():
             draft.problems.append(Problem(str(path), f"document {doc_id!r} is empty and was left out."))
             continue
         sources[doc_id] = f"{names.name(doc_id, default='document')}.txt"
@@ -114,13 +116,15 @@ def _judgements(path: Path, problems: list[Problem]) -> _Relevant:
         fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
         try:
             query_id, doc_id, grade = fields
-            is_relevant = float(grade) > 0
+            score = finite(grade)
         except ValueError:
             if number > 1:  # the first line is the header
-                problems.append(Problem(str(path), "not query-id, corpus-id and score by tabs; left out.", number))
+                problems.append(
+                    Problem(str(path), "not query-id, corpus-id and score, a number, by tabs; left out.", number)
+                )
             continue
         judged = relevant[query_id]
-        if is_relevant:
+        if score > 0:
             judged.setdefault(doc_id, number)
     return dict(relevant)
 
@@ -134,8 +138,9 @@ def _records(path: Path, kind: type[_AnyRecord], problems: list[Problem]) -> Ite
         except ValidationError as error:
             problems.append(Problem(str(path), f"{describe(error)}; the line was left out.", number))
             continue
-        if record.record_id in seen:
-            problems.append(Problem(str(path), f"the id {record.record_id!r} was used before; left out.", number))
+        if record.record_id in seen or not record.record_id.strip():
+            reason = "was used before" if record.record_id in seen else "is empty"
+            problems.append(Problem(str(path), f"the id {record.record_id!r} {reason}; left out.", number))
             continue
         seen.add(record.record_id)
         yield record.record_id, record

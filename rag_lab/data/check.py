@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag_lab.corpus.folder import LoadedCorpus, load_folder
-from rag_lab.corpus.locate import find_quote
+from rag_lab.corpus.folder import load_folder
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.lengths import Lengths, lengths_of
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
-from rag_lab.records import QUERY_CLASSES, Evidence, Problem, Question
+from rag_lab.data.unmet import unfound_evidence, unmet_access
+from rag_lab.records import QUERY_CLASSES, Problem, Question
 
 UNLABELLED = "unlabelled"
 _SHOWN = 20  # pairs in the text; the page and the JSON have all
@@ -34,7 +34,7 @@ class DatasetCheck:
     n_found: int  # evidence items whose file and page were read, and whose quote, where there is one, stands there
     n_without_evidence: int  # answerable questions
     duplicates: tuple[tuple[str, ...], ...]  # ids of questions whose text is the same but for case and spaces
-    near_duplicates: tuple[NearDuplicate, ...]  # pairs of questions that differ by a few words, most alike first
+    near_duplicates: tuple[NearDuplicate, ...]  # pairs that differ by a few words or their order, most alike first
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
 
@@ -69,10 +69,11 @@ class DatasetCheck:
 
 
 def check(dataset: Dataset) -> DatasetCheck:
-    """Count what `dataset` holds and collect its problems, those of reading the corpus included."""
+    """Count what `dataset` holds and collect its problems: of reading it, and of what its questions name in vain."""
     corpus = load_folder(dataset.corpus_dir)
     questions = dataset.questions
     evidence = [item for question in questions for item in question.evidence]
+    unfound = unfound_evidence(dataset, corpus)
     classes = Counter(question.query_class or UNLABELLED for question in questions)
     return DatasetCheck(
         name=dataset.name,
@@ -84,20 +85,13 @@ def check(dataset: Dataset) -> DatasetCheck:
         n_evidence=len(evidence),
         n_with_page=sum(item.page is not None for item in evidence),
         n_with_quote=sum(item.quote is not None for item in evidence),
-        n_found=sum(_is_found(item, corpus) for item in evidence),
+        n_found=len(evidence) - len(unfound),
         n_without_evidence=sum(question.answerable and not question.evidence for question in questions),
         duplicates=_duplicates(questions),
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
-        problems=dataset.problems + corpus.problems,
+        problems=(*dataset.problems, *corpus.problems, *unfound, *unmet_access(dataset, corpus)),
     )
-
-
-def _is_found(evidence: Evidence, corpus: LoadedCorpus) -> bool:
-    places = [item for item in corpus.documents if item.source == evidence.source]
-    if evidence.page is not None:
-        places = [item for item in places if item.page == evidence.page]
-    return any(not evidence.quote or find_quote(item.text, evidence.quote) for item in places)
 
 
 def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_lab.corpus.normalize import normalize
-from rag_lab.data.dataset import CORPUS_FOLDER, is_dataset
+from rag_lab.data.dataset import CORPUS_FOLDER, Dataset, is_dataset
 from rag_lab.data.metadata import Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError
@@ -29,8 +30,8 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
     """Write `draft` to the folder `target`.
 
     Raises:
-        DatasetError: if the draft holds no question or no document, `target` exists and `force` is not set, `target` is
-            something else than a dataset, or it cannot be written.
+        DatasetError: if the draft holds no question or no document or cannot be loaded, `target` exists and `force` is
+            not set, `target` is something else than a dataset, or it cannot be written.
     """
     if not draft.questions or not draft.documents:
         missing = "question" if draft.documents else "document"
@@ -43,11 +44,20 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
             path.write_text(text, encoding="utf-8", newline="\n")
         write_questions(folder / QUESTIONS_FILE, draft.questions)
         metadata.save(folder)
+        _refuse_unusable(folder)
 
 
 def as_loaded(text: str) -> str:
     """Return `text` as the corpus reads it from a file."""
     return normalize(text)
+
+
+def _refuse_unusable(folder: Path) -> None:
+    """Load the dataset before it is put in place: one that cannot be loaded replaces nothing."""
+    try:
+        Dataset.load(folder)
+    except DatasetError as error:
+        raise DatasetError(f"Nothing was imported: {str(error).replace(f'{folder}{os.sep}', 'the new ')}") from None
 
 
 @contextmanager

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.locate import find_quote
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.questions_file import QUESTIONS_FILE
-from rag_lab.data.trec import docno
+from rag_lab.data.losses import ANSWERS, IDS, losses
+from rag_lab.data.places import Documents, Place, Placed, judged, place_all, question_problem
+from rag_lab.data.squad_export import write_squad
+from rag_lab.data.trec import Qrels, docno, word
 from rag_lab.data.trec_folder import DOCUMENTS, write_judged
 from rag_lab.errors import DatasetError, unknown_name
-from rag_lab.records import Document, Problem, Question
+from rag_lab.records import Document, Problem
+from rag_lab.wording import counted
 
-_Documents = dict[tuple[str, int | None], Document]
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """A format: how it is written, and which of ANSWERS and IDS it holds."""
+
+    write: Callable[[Dataset, Documents, Path], list[Problem]]
+    holds: tuple[str, ...]
 
 
 def export_dataset(dataset: Dataset, format: str, target: Path) -> list[Problem]:
-    """Write `dataset` to `target`, and return what the format cannot hold.
+    """Write `dataset` to `target`, and return what the format cannot hold, then what of the dataset cannot be read.
 
     Args:
         dataset: whose corpus and questions are written.
@@ -35,91 +43,73 @@ def export_dataset(dataset: Dataset, format: str, target: Path) -> list[Problem]
         raise DatasetError(unknown_name("format", format, EXPORTERS))
     if target.exists():
         raise DatasetError(f"{target} exists and is never overwritten; choose another name or remove it.")
-    documents = {(item.source, item.page): item for item in load_folder(dataset.corpus_dir).documents}
+    exporter, corpus = EXPORTERS[format], load_folder(dataset.corpus_dir)
+    documents = {(item.source, item.page): item for item in corpus.documents}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return EXPORTERS[format](dataset, documents, target)
+        problems = exporter.write(dataset, documents, target)
     except OSError as error:
         raise DatasetError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
+    return [*losses(dataset, documents, exporter.holds), *problems, *dataset.problems, *corpus.problems]
 
 
-def _write_beir(dataset: Dataset, documents: _Documents, target: Path) -> list[Problem]:
+def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
     (target / "qrels").mkdir(parents=True)
-    rows = [{"_id": docno(*place), "title": item.title, "text": item.text} for place, item in documents.items()]
-    _write_lines(target / "corpus.jsonl", rows)
-    asked = [(question, _places(question, documents)) for question in dataset.questions]
-    found = [(question, places) for question, places in asked if places]
-    queries = [{"_id": q.question_id, "text": q.text, "metadata": {"answers": list(q.answers)}} for q, _ in found]
+    _write_lines(target / "corpus.jsonl", [_beir_document(*item) for item in documents.items()])
+    found, problems = judged(dataset, documents)
+    queries = [{"_id": word(q.question_id), "text": q.text, "metadata": {"answers": q.answers}} for q, _ in found]
     _write_lines(target / "queries.jsonl", queries)
-    lines = [f"{q.question_id}\t{docno(*place)}\t1\n" for q, places in found for place in places]
+    lines = [f"{word(q.question_id)}\t{docno(*place)}\t1\n" for q, places in found for place in places]
     (target / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines), encoding="utf-8")
-    return [_problem(dataset, question, "was left out: it has no evidence") for question, places in asked if not places]
+    return problems + _unanswerable(dataset)
 
 
-def _write_trec(dataset: Dataset, documents: _Documents, target: Path) -> list[Problem]:
-    target.mkdir()
-    write_judged(target, dataset.questions)
-    _write_lines(target / DOCUMENTS, [{"docno": docno(*p), "text": d.text} for p, d in documents.items()])
-    return []
+def _beir_document(place: Place, item: Document) -> dict[str, str]:
+    """Return the line of a document. Readers put the title before the text, so it is cut off where it stands there."""
+    first, _, rest = item.text.partition("\n")
+    has_title = first == item.title and bool(rest.strip())
+    return {"_id": docno(*place), "title": first if has_title else "", "text": rest if has_title else item.text}
 
 
-def _write_table(dataset: Dataset, documents: _Documents, target: Path) -> list[Problem]:
+def _write_table(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
+    placed, problems = place_all(dataset, documents)
     rows = [
         {
             "user_input": question.text,
             "reference": question.answers[0] if question.answers else "",
-            "reference_contexts": [documents[place].text for place in _places(question, documents)],
+            "reference_contexts": [documents[place].text for place in places],
         }
-        for question in dataset.questions
+        for question, places in placed
     ]
     _write_lines(target, rows)
-    several = (question for question in dataset.questions if len(question.answers) > 1)
-    return [_problem(dataset, question, "has several answers, of which the first was written") for question in several]
+    several = [question for question, _ in placed if len(question.answers) > 1]
+    problems += [question_problem(dataset, q, "has several answers, of which the first was written") for q in several]
+    return problems + _unanswerable(dataset) + _unused(dataset, documents, placed)
 
 
-def _write_squad(dataset: Dataset, documents: _Documents, target: Path) -> list[Problem]:
-    """Write version 2's JSON. A question belongs to the first document of its evidence that holds an answer."""
-    asked: dict[tuple[str, int | None], list[dict[str, Any]]] = defaultdict(list)
-    problems = []
-    for question in dataset.questions:
-        place, answers = _spans(question, documents)
-        if place is None:
-            problems.append(_problem(dataset, question, "was left out: no answer stands in its evidence"))
-        else:
-            asked[place].append({"id": question.question_id, "question": question.text, "answers": answers})
-    articles: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for place, item in documents.items():
-        articles[item.source].append({"context": item.text, "qas": asked[place]})
-    data = [{"title": source, "paragraphs": paragraphs} for source, paragraphs in articles.items()]
-    text = json.dumps({"version": "v2.0", "data": data}, ensure_ascii=False)
-    target.write_text(text, encoding="utf-8")
-    return problems
+def _write_trec(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
+    target.mkdir()
+    found, problems = judged(dataset, documents)
+    qrels: Qrels = {question.question_id: {docno(*place): 1 for place in places} for question, places in found}
+    asked = [question for question in dataset.questions if question.question_id in qrels or not question.answerable]
+    write_judged(target, asked, qrels)
+    _write_lines(target / DOCUMENTS, [{"docno": docno(*p), "text": d.text} for p, d in documents.items()])
+    return problems + [
+        question_problem(dataset, q, "was written with a space for each `<`") for q in asked if "<" in q.text
+    ]
 
 
-def _spans(question: Question, documents: _Documents) -> tuple[tuple[str, int | None] | None, list[dict[str, Any]]]:
-    for place in _places(question, documents):
-        text = documents[place].text
-        spans = [span for answer in question.answers if (span := find_quote(text, answer))]
-        if spans:
-            return place, [{"text": text[start:end], "answer_start": start} for start, end in spans]
-    return None, []
+def _unanswerable(dataset: Dataset) -> list[Problem]:
+    """Return the problems of a format that cannot say of a question that it has no answer."""
+    reason = "was left out: it is unanswerable, which the format cannot say"
+    return [question_problem(dataset, question, reason) for question in dataset.questions if not question.answerable]
 
 
-def _places(question: Question, documents: _Documents) -> list[tuple[str, int | None]]:
-    """Return the documents of a question's evidence; of a file whose page is not named, the one with the quote."""
-    places: dict[tuple[str, int | None], None] = {}
-    for item in question.evidence:
-        if (item.source, item.page) in documents:
-            places[item.source, item.page] = None
-            continue
-        quoted = (p for p, d in documents.items() if p[0] == item.source and find_quote(d.text, item.quote or ""))
-        if place := next(quoted, None):
-            places[place] = None
-    return list(places)
-
-
-def _problem(dataset: Dataset, question: Question, reason: str) -> Problem:
-    return Problem(str(dataset.path / QUESTIONS_FILE), f"question {question.question_id!r} {reason}.")
+def _unused(dataset: Dataset, documents: Documents, placed: Placed) -> list[Problem]:
+    """Return a problem where documents are nobody's evidence, for a table holds no others."""
+    n_unused = len(documents.keys() - {place for _, places in placed for place in places})
+    reason = f"{counted(n_unused, 'document')} of {len(documents):,} left out: no question that is written needs them."
+    return [Problem(str(dataset.corpus_dir), reason)] if n_unused else []
 
 
 def _write_lines(path: Path, rows: Iterable[Any]) -> None:
@@ -127,9 +117,9 @@ def _write_lines(path: Path, rows: Iterable[Any]) -> None:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-EXPORTERS: dict[str, Callable[[Dataset, _Documents, Path], list[Problem]]] = {
-    "beir": _write_beir,
-    "squad": _write_squad,
-    "table": _write_table,
-    "trec": _write_trec,
+EXPORTERS = {
+    "beir": Exporter(_write_beir, (ANSWERS, IDS)),
+    "squad": Exporter(write_squad, (ANSWERS, IDS)),
+    "table": Exporter(_write_table, (ANSWERS,)),
+    "trec": Exporter(_write_trec, (IDS,)),
 }

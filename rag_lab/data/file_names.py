@@ -12,14 +12,17 @@ class FileNames:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # of each stem the last number that was tried: the lower ones are taken
 
     def name(self, text: str, default: str) -> str:
         """Return a name for `text` that no earlier call returned; letters and digits of every script are kept."""
         stem = safe_name(text) or default
-        name, number = stem, 1
-        while name.casefold() in self._taken:
+        number = self._numbers.get(stem.casefold(), 0)
+        name = ""
+        while not name or name.casefold() in self._taken:
             number += 1
-            name = f"{stem}_{number}"
+            name = stem if number == 1 else f"{stem}_{number}"
+        self._numbers[stem.casefold()] = number
         self._taken.add(name.casefold())
         return name
 

@@ -86,7 +86,8 @@ def import_dataset(
     draft = importer.read(source, **options)
     metadata = Metadata(name=name or target.resolve().name, description=description, licence=licence, language=language)
     write_draft(draft, metadata, target, force)
-    return Dataset.load(target.resolve()), draft.problems
+    dataset = Dataset.load(target.resolve())
+    return dataset, [*draft.problems, *dataset.problems]
 
 
 def _check_options(importer: Importer, options: Mapping[str, Any]) -> None:

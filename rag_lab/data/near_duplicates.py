@@ -1,4 +1,4 @@
-"""Questions that differ by a few words: they are counted twice, and their scores are not independent."""
+"""Questions that differ by a few words or their order: they count twice, and their scores are not independent."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ class NearDuplicate:
 
 
 def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
-    """Return the pairs that are nearly the same in their words, in any order, and not quite, most alike first."""
-    found = sorted(_pairs(questions), key=lambda pair: (-pair.similarity, pair.first, pair.second))
-    return [pair for pair in found if pair.similarity < 1]
+    """Return the pairs that are nearly the same in their words, in any order, most alike first.
+
+    Pairs whose text is the same but for case and spaces are left out: those are duplicates.
+    """
+    return sorted(_pairs(questions), key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
 def _pairs(questions: Sequence[Question]) -> Iterator[NearDuplicate]:
@@ -38,6 +40,6 @@ def _pairs(questions: Sequence[Question]) -> Iterator[NearDuplicate]:
             texts[start : start + _ROWS_AT_ONCE], texts[start:], scorer=fuzz.token_sort_ratio, score_cutoff=_LEAST
         )
         for row, column in zip(*rows.nonzero(), strict=True):
-            if row < column:
+            if row < column and texts[start + row] != texts[start + column]:
                 ids = questions[start + row].question_id, questions[start + column].question_id
                 yield NearDuplicate(*ids, float(rows[row, column]) / 100)

@@ -21,6 +21,7 @@ from rag_lab.data.sentences import quote_around
 from rag_lab.data.validation import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
+from rag_lab.wording import counted
 
 
 class _Answer(BaseModel):
@@ -64,7 +65,12 @@ def read_squad(source: Path) -> Draft:
         except ValidationError as error:
             draft.problems.append(Problem(str(source), f"{place.label}: {describe(error)}; it was left out."))
             continue
-        draft.documents[place.source] = as_loaded(paragraph.context)
+        text = as_loaded(paragraph.context)
+        if not text.strip():
+            lost = counted(len(paragraph.qas), "question")
+            draft.problems.append(Problem(str(source), f"{place.label} has no text; it was left out with {lost}."))
+            continue
+        draft.documents[place.source] = text
         for item in paragraph.qas:
             reason = _add(draft, place.source, paragraph.context, item, seen)
             if reason:

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -51,7 +51,7 @@ def read_table(source: Path) -> Draft:
     """Read the file `source`; a bad row is a problem and the rest is used.
 
     Raises:
-        DatasetError: if the file cannot be read, or has no column user_input or reference_contexts.
+        DatasetError: if the file cannot be read, or has no row, or no column user_input or reference_contexts.
     """
     draft = Draft()
     names: dict[str, str] = {}  # context -> source
@@ -61,16 +61,22 @@ def read_table(source: Path) -> Draft:
         row = _parse_row(data)
         if isinstance(row, _Row):
             draft.questions.append(_question(row, number, names))
-        else:
-            draft.problems.append(Problem(str(source), f"{row}; the row was left out.", number))
+        if fault := _fault(row):
+            draft.problems.append(Problem(str(source), fault, number))
+    if not draft.questions and not draft.problems:
+        raise DatasetError(f"{source} holds no row: give a table with a row for each question.")
+    _check_columns(source, columns)
+    draft.documents = {name: context for context, name in names.items()}
+    return draft
+
+
+def _check_columns(source: Path, columns: Collection[str]) -> None:
     missing = [column for column in _REQUIRED if column not in columns]
     if missing:
         found = ", ".join(sorted(columns)) or "none"
         raise DatasetError(
             f"{source} has no column {' and '.join(missing)}; found: {found}. Rename the columns as RAGAs names them."
         )
-    draft.documents = {name: context for context, name in names.items()}
-    return draft
 
 
 def _rows(source: Path) -> _Rows:
@@ -94,8 +100,17 @@ def _parse_row(data: dict[str, Any] | str) -> _Row | str:
     return row if row.user_input.strip() else "user_input is empty"
 
 
+def _fault(row: _Row | str) -> str:
+    """Return what is wrong with a row, or with a part of it that is left out; "" where nothing is."""
+    if isinstance(row, str):
+        return f"{row}; the row was left out."
+    is_blank = any(not as_loaded(context).strip() for context in row.reference_contexts or ())
+    return "a reference context holds no text and was left out." if is_blank else ""
+
+
 def _question(row: _Row, number: int, names: dict[str, str]) -> Question:
-    contexts = dict.fromkeys(as_loaded(context) for context in row.reference_contexts or () if context.strip())
+    loaded = (as_loaded(context) for context in row.reference_contexts or ())
+    contexts = dict.fromkeys(context for context in loaded if context.strip())
     for context in contexts:
         names.setdefault(context, f"context_{len(names) + 1:05}.txt")
     answers = (row.reference,) if row.reference and row.reference.strip() else ()

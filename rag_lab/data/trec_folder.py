@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab.data.draft import Draft, as_loaded
 from rag_lab.data.file_names import FileNames
-from rag_lab.data.trec import qrels_of, read_qrels, read_topics, write_qrels, write_topics
+from rag_lab.data.trec import Qrels, read_qrels, write_qrels
+from rag_lab.data.trec_topics import read_topics, write_topics
 from rag_lab.data.validation import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
@@ -25,33 +26,43 @@ class _Document(BaseModel):
 
 
 def read_trec(source: Path) -> Draft:
-    """Read the folder `source`; a bad document is a problem and the rest is used.
+    """Read the folder `source`; a bad document, topic or judgement is a problem and the rest is used.
 
-    Topics that no document is relevant to become unanswerable questions.
+    A document is relevant where its grade is above 0, be it 0.5. Topics that no document is relevant to become
+    unanswerable questions.
 
     Raises:
         DatasetError: if one of the three files cannot be read.
     """
     draft = Draft()
     sources = _add_documents(draft, source / DOCUMENTS)
-    qrels = read_qrels(source / QRELS)
-    for topic, text in read_topics(source / TOPICS).items():
-        judged = [name for name, grade in qrels.get(topic, {}).items() if grade > 0]
-        missing = [name for name in judged if name not in sources]
-        draft.problems += [
-            Problem(str(source / QRELS), f"{name!r}, relevant to {topic!r}, is no document; left out.")
-            for name in missing
-        ]
-        evidence = tuple(Evidence(sources[name]) for name in judged if name in sources)
-        if not judged or evidence:
-            draft.questions.append(Question(topic, text, answerable=bool(judged), evidence=evidence))
+    topics, faults = read_topics(source / TOPICS)
+    qrels, bad_lines = read_qrels(source / QRELS)
+    reasons = [f"{asked!r} is no usable topic; left out." for asked in qrels if asked not in topics]
+    for topic, text in topics.items():
+        question, wrong = _question(topic, text, qrels.get(topic), sources)
+        draft.questions += [question] if question else []
+        reasons += wrong
+    draft.problems += [*faults, *bad_lines, *(Problem(str(source / QRELS), reason) for reason in reasons)]
     return draft
 
 
-def write_judged(folder: Path, questions: Sequence[Question]) -> None:
+def _question(
+    topic: str, text: str, grades: Mapping[str, float] | None, sources: Mapping[str, str]
+) -> tuple[Question | None, list[str]]:
+    """Return a topic as a question, None where its judgements cannot be used, and what is wrong with them."""
+    judged = [name for name, grade in (grades or {}).items() if grade > 0]
+    reasons = [f"{name!r}, relevant to {topic!r}, is no document; left out." for name in judged if name not in sources]
+    evidence = tuple(Evidence(sources[name]) for name in judged if name in sources)
+    if (judged and not evidence) or grades == {}:
+        return None, [*reasons, f"the question {topic!r} was left out: its judgements name no document that was read."]
+    return Question(topic, text, answerable=bool(judged), evidence=evidence), reasons
+
+
+def write_judged(folder: Path, questions: Iterable[Question], qrels: Qrels) -> None:
     """Write what was asked and what is relevant to it: the folder's topics and qrels."""
     write_topics(folder / TOPICS, questions)
-    write_qrels(folder / QRELS, qrels_of(questions))
+    write_qrels(folder / QRELS, qrels)
 
 
 def _add_documents(draft: Draft, path: Path) -> dict[str, str]:

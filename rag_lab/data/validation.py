@@ -1,7 +1,8 @@
-"""What pydantic finds, as parts of a sentence, and the strings that can be written to a file."""
+"""What pydantic finds, as parts of a sentence, and the strings and numbers that can be used."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationError
@@ -19,6 +20,18 @@ def _encodable(text: str) -> str:
 
 # A string that can be written: an escape in JSON can spell half of a surrogate pair.
 Text = Annotated[str, AfterValidator(_encodable)]
+
+
+def finite(text: str) -> float:
+    """Return the number that `text` spells.
+
+    Raises:
+        ValueError: if it spells none, or nan or an infinity.
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not finite")
+    return number
 
 
 def describe(error: ValidationError) -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rag_lab.data.trec import run_of, write_run
+from rag_lab.data.trec import Qrels, qrels_of, run_of, write_run
 from rag_lab.data.trec_folder import write_judged
 from rag_lab.errors import RagLabError
+from rag_lab.evaluation.metric import find_gap
+from rag_lab.evaluation.retrieval import first_ranks
 from rag_lab.experiment.run_folder import RunFolder
+from rag_lab.records import Problem, Trace
+from rag_lab.wording import counted, some_of
 
 
-def export_run(run: RunFolder, target: Path) -> list[Path]:
+def export_run(run: RunFolder, target: Path) -> tuple[list[Path], list[Problem]]:
     """Write the run's `topics.txt` and `qrels.txt`, and a ranking a variant; return the rankings' paths, as planned.
 
     A ranking is called `<variant>.run`, with repeats `<variant>.1.run` and so on. A variant without traces has none.
+    The problems name, for each ranking, the questions that it scores otherwise than the report does.
 
     Args:
         run: of which at least one variant has traces.
@@ -26,20 +31,48 @@ def export_run(run: RunFolder, target: Path) -> list[Path]:
     finished = [plan.variant_id for plan in run.variants if run.has_traces(plan.variant_id)]
     if not finished:
         raise RagLabError(f"{run.path} has no traces yet: run its sweep first.")
+    questions = [trace.question for trace in run.traces(finished[0]) if trace.repeat == 0]
+    qrels = qrels_of(questions)
     try:
         target.mkdir(parents=True)
-        write_judged(target, [trace.question for trace in run.traces(finished[0]) if trace.repeat == 0])
-        return [path for variant_id in finished for path in _write_rankings(run, variant_id, target)]
+        write_judged(target, questions, qrels)
+        written = [item for variant_id in finished for item in _write_rankings(run, variant_id, qrels, target)]
     except FileExistsError:
         raise RagLabError(f"{target} exists and is never overwritten; choose another name or remove it.") from None
     except OSError as error:
         raise RagLabError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
+    return [path for path, _ in written], [problem for _, problems in written for problem in problems]
 
 
-def _write_rankings(run: RunFolder, variant_id: str, target: Path) -> Iterator[Path]:
+def _write_rankings(
+    run: RunFolder, variant_id: str, qrels: Qrels, target: Path
+) -> Iterator[tuple[Path, list[Problem]]]:
     traces = run.traces(variant_id)
     for repeat in range(run.repeats):
         name = variant_id if run.repeats == 1 else f"{variant_id}.{repeat + 1}"
-        path = target / f"{name}.run"
-        write_run(path, run_of(trace for trace in traces if trace.repeat == repeat), name)
-        yield path
+        path, of_repeat = target / f"{name}.run", [trace for trace in traces if trace.repeat == repeat]
+        write_run(path, run_of(of_repeat), name)
+        yield path, _differences(path, of_repeat, qrels)
+
+
+def _differences(path: Path, traces: Sequence[Trace], qrels: Qrels) -> list[Problem]:
+    found = run_of(traces)
+    asked = {trace.question.question_id: trace for trace in traces}
+    other = [
+        name for name, trace in asked.items() if not _is_scored_alike(trace, qrels.get(name, {}), list(found[name]))
+    ]
+    reason = (
+        f"{len(other):,} of {counted(len(asked), 'question')} can have other values than in the report, which scores "
+        f"passages, not pages and files, and leaves out what failed: {some_of(other)}."
+    )
+    return [Problem(str(path), reason)] if other else []
+
+
+def _is_scored_alike(trace: Trace, relevant: Mapping[str, float], found: Sequence[str]) -> bool:
+    """Tell whether the relevant units stand at the same ranks in the report's reckoning and in the files."""
+    gap = find_gap(trace, frozenset({"ranking", "evidence"}))
+    if gap:
+        return gap.status == "not_applicable"
+    ours = first_ranks(trace.ranked, trace.question.evidence)
+    theirs = [found.index(name) + 1 if name in found else None for name in relevant]
+    return (ours.count(None), set(ours)) == (theirs.count(None), set(theirs))

@@ -125,6 +125,14 @@ def test_the_demo_is_ready_to_run(rag_lab):
     assert int(out.split(" variants (one_factor)")[0].split()[-1]) >= 8
 
 
+def test_an_export_tells_what_it_loses(rag_lab, tmp_path):
+    asked = {"id": "own", "question": "Why?", "may_see": ["staff"], "evidence": [{"source": "oven.txt"}]}
+    path = write_dataset(tmp_path, extra_questions=[asked])
+    status, out, err = rag_lab("datasets", "export", path, tmp_path / "out", "--format", "trec")
+    assert status == 0 and out == f"{tmp_path / 'out'}: written, without what follows:\n"
+    assert "`may_see` of 1 question was not written" in err.splitlines()[0]
+
+
 def test_datasets_are_listed_and_checked_with_their_documents(rag_lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     broken = {"id": "q5", "question": "Where?", "answers": ["x"], "evidence": [{"source": "gone.pdf"}]}

@@ -38,6 +38,8 @@ def test_judged_queries_become_questions(tmp_path: Path) -> None:
     [
         ("q1\td1\t1\nq1 d2 1\n", "test.tsv:3: not query-id, corpus-id and score"),
         ("q1\td1\t1\nq1\td2\tyes\n", "test.tsv:3: not query-id, corpus-id and score"),
+        ("q1\td1\t1\nq1\td2\tnan\n", "test.tsv:3: not query-id, corpus-id and score, a number"),
+        ("q1\td1\t1\nq1\td2\tinf\n", "test.tsv:3: not query-id, corpus-id and score, a number"),
         ("q1\td1\t1\nq1\td9\t1\n", "test.tsv:3: the document is not in corpus.jsonl"),
         ("q1\td1\t1\nq9\td1\t1\n", "query 'q9' was left out: it is not in queries.jsonl"),
         ("q1\td1\t1\nq2\td1\t0\n", "query 'q2' was left out: no document is judged relevant"),
@@ -57,6 +59,8 @@ def test_a_bad_judgement_is_reported(tmp_path: Path, qrels: str, reason: str) ->
         ({"_id": "d3"}, "corpus.jsonl:3: text: field required"),
         (DOCUMENTS[0], "corpus.jsonl:3: the id 'd1' was used before"),
         ({"_id": "d3", "text": " "}, "document 'd3' is empty"),
+        ({"_id": "d3", "text": "\u200b", "title": None}, "document 'd3' is empty"),
+        ({"_id": " ", "text": "Third."}, "corpus.jsonl:3: the id ' ' is empty"),
     ],
 )
 def test_a_bad_document_is_reported(tmp_path: Path, document: Any, reason: str) -> None:
@@ -64,6 +68,24 @@ def test_a_bad_document_is_reported(tmp_path: Path, document: Any, reason: str) 
     assert len(draft.documents) == 2
     assert len(draft.problems) == 1
     assert reason in str(draft.problems[0])
+
+
+def test_a_blank_id_of_a_query_is_reported(tmp_path: Path) -> None:
+    draft = read_beir(write(tmp_path, "q1\td1\t1\n \td1\t1\n", queries=[*QUERIES, {"_id": " ", "text": "Lost?"}]))
+    assert [question.question_id for question in draft.questions] == ["q1"]
+    assert ["the id ' ' is empty" in str(problem) for problem in draft.problems] == [True, False]
+    assert "query ' ' was left out: it is not in queries.jsonl" in str(draft.problems[1])
+
+
+def test_what_is_null_is_absent_and_a_half_counts(tmp_path: Path) -> None:
+    queries = [
+        {"_id": "q1", "text": "Which?", "metadata": None},
+        {"_id": "q2", "text": "Who?", "metadata": {"answers": None}},
+    ]
+    documents = [{"_id": "d1", "title": None, "text": "First."}, {"_id": "d2", "title": "Two", "text": "  indented"}]
+    draft = read_beir(write(tmp_path, "q1\td1\t0.5\nq2\td2\t1\n", documents=documents, queries=queries))
+    assert draft.documents == {"d1.txt": "First.", "d2.txt": "Two\n  indented"} and draft.problems == []
+    assert [(question.answers, len(question.evidence)) for question in draft.questions] == [((), 1), ((), 1)]
 
 
 def test_ids_that_share_a_file_name_stay_apart(tmp_path: Path) -> None:

@@ -32,8 +32,9 @@ def test_counts_and_text(tmp_path: Path) -> None:
     assert found.by_tag == {"x": 2, "y": 1}
     assert (found.n_evidence, found.n_with_page, found.n_with_quote, found.n_without_evidence) == (2, 1, 1, 2)
     assert found.duplicates == (("q1", "q2"),)
-    assert len(found.problems) == 2  # the class and the file that no loader reads
-    assert found.n_found == 1  # the other item names a page of a file that has none
+    assert len(found.problems) == 3  # the class, the file that no loader reads, and the item that is not found
+    assert found.n_found == 1
+    assert "a.txt: evidence of question 'q1': page 1 is named, but the file has no pages" in str(found)
     assert found.unanswerable_share == 0.25
     text = str(found)
     assert "tiny: 4 questions over 1 files" in text
@@ -59,6 +60,45 @@ def test_questions_that_differ_by_a_word_are_near_duplicates() -> None:
     found = near_duplicates([Question(f"q{n}", text) for n, text in enumerate(texts)])
     assert [(pair.first, pair.second) for pair in found] == [("q0", "q1"), ("q1", "q2")]
     assert all(0.9 <= pair.similarity < 1 for pair in found)
+
+
+def test_the_same_words_in_another_order_are_near_duplicates() -> None:
+    texts = [
+        "Does valve A close before valve B",
+        "does valve B close  before valve A",
+        "Does valve A close before valve B",
+    ]
+    (first, second) = near_duplicates([Question(f"q{n}", text) for n, text in enumerate(texts)])
+    assert (first.first, first.second, second.first, second.second) == ("q0", "q1", "q1", "q2")
+    assert str(first) == "q0, q1: 1.00"
+
+
+def test_what_questions_name_in_vain_is_a_problem(tmp_path: Path) -> None:
+    rules = "- files: press.md\n  namespace: plant\n  permissions: [staff]\n"
+    asked = [
+        {"id": "quote", "question": "a", "evidence": [{"source": "oven.txt", "quote": "not there"}]},
+        {"id": "nowhere", "question": "b", "namespace": "hr"},
+        {"id": "stranger", "question": "c", "may_see": ["stafff"]},
+        {"id": "closed", "question": "d", "may_see": [], "evidence": [{"source": "press.md", "quote": "290 bar"}]},
+        {
+            "id": "fine",
+            "question": "e",
+            "may_see": ["staff", "x"],
+            "namespace": "plant",
+            "evidence": [{"source": "press.md"}],
+        },
+    ]
+    folder = write_dataset(tmp_path, extra_questions=asked)
+    (folder / "attributes.yaml").write_text(rules)
+    found = check(Dataset.load(folder))
+    said = [
+        "oven.txt: evidence of question 'quote': the quote 'not there' does not stand on the file",
+        "question 'nowhere' names the namespace 'hr', which no file is in",
+        "question 'stranger' has may_see ['stafff'], none of which a file asks for",
+        "question 'closed' has evidence in 'press.md', which its asker may not see",
+    ]
+    assert all(words in str(problem) for words, problem in zip(said, found.problems, strict=True))
+    assert (found.n_evidence, found.n_found) == (6, 5)
 
 
 def test_all_of_it_is_json_and_an_escaped_page(tmp_path: Path) -> None:

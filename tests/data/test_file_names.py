@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,14 @@ def test_names_are_distinct_whatever_the_case() -> None:
     assert [names.name(text, "document") for text in ("a/b", "A.B", "a_b", "", "?")] == [
         *("a_b", "A_B_2", "a_b_3", "document", "document_2")
     ]
+
+
+def test_many_long_ids_that_begin_alike_are_named_at_once() -> None:
+    names = FileNames()
+    start = time.process_time()
+    found = [names.name(f"{'a' * 60}/{n}", "document") for n in range(20_000)]
+    assert found[-1] == f"{'a' * 60}_20000"
+    assert time.process_time() - start < 5  # each name from the first number on would take minutes
 
 
 @given(st.lists(st.text(max_size=80), max_size=8))

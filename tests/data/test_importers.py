@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.importers import import_dataset
+from rag_lab.data.draft import Draft, write_draft
+from rag_lab.data.importers import IMPORTERS, import_dataset
+from rag_lab.data.metadata import Metadata
 from rag_lab.errors import ConfigError, DatasetError
+from rag_lab.records import Evidence, Question
 
 
 @pytest.fixture
@@ -42,6 +46,26 @@ def test_a_dataset_is_replaced_only_by_force(source: Path, tmp_path: Path) -> No
     import_dataset(None, source, target, force=True)
     assert [path.name for path in (target / "corpus").iterdir()] == ["context_00001.txt"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set.jsonl", "target"]
+
+
+def test_what_cannot_be_loaded_replaces_nothing(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    before, _ = import_dataset(None, source, target)
+    unusable = Draft({"a.txt": "Text."}, [Question("1", " ")])
+    with pytest.raises(DatasetError, match="Nothing was imported: the new questions.jsonl holds no usable question"):
+        write_draft(unusable, Metadata(name="target"), target, force=True)
+    assert Dataset.load(target) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["set.jsonl", "target"]
+
+
+def test_what_is_lost_at_loading_is_among_the_problems(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = Draft({"a.txt": "Text."}, [Question("1", "Why?"), Question("2", "Who?", evidence=(Evidence("gone.txt"),))])
+    monkeypatch.setitem(IMPORTERS, "table", replace(IMPORTERS["table"], read=lambda _: draft))
+    dataset, problems = import_dataset("table", source, tmp_path / "target")
+    assert len(dataset.questions) == 2
+    assert [problem.line for problem in problems] == [2] and "'gone.txt'" in problems[0].reason
 
 
 def test_what_is_no_dataset_is_never_replaced(source: Path, tmp_path: Path) -> None:

@@ -38,6 +38,16 @@ def test_a_question(tmp_path: Path) -> None:
     assert draft.problems == []
 
 
+@pytest.mark.parametrize("context", ["", " \n", "\u200b"])
+def test_a_paragraph_without_text_is_left_out_and_named(tmp_path: Path, context: str) -> None:
+    path = tmp_path / "squad.json"
+    paragraphs = [{"context": context, "qas": [item("q1", "1911")]}, {"context": CONTEXT, "qas": [item("q2", "1911")]}]
+    path.write_text(json.dumps({"data": [{"title": "Mill", "paragraphs": paragraphs}]}), encoding="utf-8")
+    draft = read_squad(path)
+    assert list(draft.documents) == ["Mill/02.txt"] and [question.question_id for question in draft.questions] == ["q2"]
+    assert "paragraph 1 of article 'Mill' has no text; it was left out with 1 question" in str(draft.problems[0])
+
+
 def test_the_same_answer_several_times_is_one(tmp_path: Path) -> None:
     answers = [{"text": text, "answer_start": CONTEXT.index(text)} for text in ("1902", "1902", "in 1902")]
     draft = read_squad(write(tmp_path, item("q1", "1902", answers=answers)))

@@ -94,6 +94,16 @@ def test_bad_rows_of_jsonl(tmp_path: Path) -> None:
     )
 
 
+def test_a_context_without_text_is_left_out_and_named(tmp_path: Path) -> None:
+    path = save(tmp_path / "set.jsonl", [{"user_input": "?", "reference_contexts": ["\u200b", " ", "Text."]}])
+    draft = read_table(path)
+    assert draft.documents == {"context_00001.txt": "Text."}
+    assert draft.questions[0].evidence == (Evidence("context_00001.txt"),)
+    assert [str(problem) for problem in draft.problems] == [
+        f"{path}:1: a reference context holds no text and was left out."
+    ]
+
+
 def test_a_csv_row_with_too_many_cells_and_a_very_long_cell(tmp_path: Path) -> None:
     path = tmp_path / "set.csv"
     path.write_text(f"user_input,reference_contexts\na,b,c\nlong,{'x' * 200_000}\n", encoding="utf-8")
@@ -109,7 +119,8 @@ def test_a_csv_row_with_too_many_cells_and_a_very_long_cell(tmp_path: Path) -> N
     [
         ("a.csv", b"question,contexts\na,b\n", "has no column user_input and reference_contexts; found: contexts"),
         ("a.csv", b"user_input,reference_contexts\n\xff\xfe,b\n", "is not UTF-8"),
-        ("a.jsonl", b"", "has no column .*; found: none"),
+        ("a.csv", b"user_input,reference_contexts\n", "holds no row"),
+        ("a.jsonl", b"", "holds no row"),
         ("a.parquet", b"PAR1 not", "is not Parquet"),
         ("a.xlsx", b"", "allowed are .csv, .jsonl, .parquet"),
     ],

@@ -6,12 +6,12 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from rag_lab.data.trec import read_topics
+from rag_lab.data.trec_topics import read_topics
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.export import export_run
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan
-from rag_lab.records import Evidence, Hit, Question, Trace
+from rag_lab.records import Evidence, Hit, Question, StageRecord, Trace
 from rag_lab.trace_file import write_traces
 
 ASKED = [
@@ -19,6 +19,8 @@ ASKED = [
         "q 1", "Which torque?", evidence=(Evidence("a b.pdf", 3, "85 Nm", 0, 9), Evidence("n.txt", None, "", 0, 9))
     ),
     Question("q2", "Which oil?", evidence=(Evidence("n.txt", None, "oil", 0, 9),)),
+    Question("file", "Which press?", evidence=(Evidence("a b.pdf"),)),
+    Question("none", "Which moon?", answerable=False, evidence=(Evidence("n.txt"),)),
 ]
 PLACES = [("a b.pdf", 3), ("a b.pdf", 4), ("n.txt", None)]
 
@@ -40,19 +42,35 @@ def run_of(path: Path, found: dict[str, list[Trace]], repeats: int = 1) -> RunFo
 
 def test_ir_measures_scores_the_files_as_the_run_was_scored(tmp_path: Path) -> None:
     found = {"base": traces((0, 1, 2)), "mode-bm25": traces((1, 2, 0)), "failed": []}
-    written = export_run(run_of(tmp_path / "run", found), tmp_path / "out")
-    assert [path.name for path in written] == ["base.run", "mode-bm25.run"]
-    assert read_topics(tmp_path / "out/topics.txt") == {"q 1": "Which torque?", "q2": "Which oil?"}
-    qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "out/qrels.txt")))
+    written, problems = export_run(run_of(tmp_path / "run", found), tmp_path / "out")
+    assert [path.name for path in written] == ["base.run", "mode-bm25.run"] and problems == []
+    assert read_topics(tmp_path / "out/topics.txt")[0] == {q.question_id: q.text for q in ASKED}
     for path in written:
-        theirs = ir_measures.calc_aggregate([ir_measures.nDCG @ 5], qrels, ir_measures.read_trec_run(str(path)))
-        ours = [score.value for score in evaluate(found[path.stem], ["retrieval.ndcg@5"])]
-        assert theirs[ir_measures.nDCG @ 5] == pytest.approx(sum(ours) / len(ours))
+        ours = [score.value for score in evaluate(found[path.stem], ["retrieval.ndcg@5"]) if score.value is not None]
+        assert len(ours) == 3 and theirs(path) == pytest.approx(sum(ours) / len(ours))
+
+
+def theirs(path: Path) -> float:
+    """Return what ir_measures makes of a ranking and the judgements beside it."""
+    qrels = ir_measures.read_trec_qrels(str(path.parent / "qrels.txt"))
+    measure = ir_measures.nDCG @ 5
+    return float(ir_measures.calc_aggregate([measure], qrels, ir_measures.read_trec_run(str(path)))[measure])
+
+
+def test_questions_that_the_files_score_otherwise_are_named(tmp_path: Path) -> None:
+    hits = (Hit("p0", "c0", "a b.pdf", 3, 0, 9, 2.0), Hit("p1", "c1", "a b.pdf", 3, 9, 20, 1.0))
+    late = Question("late", "?", evidence=(Evidence("a b.pdf", 3, "quote", 10, 15),))  # in the page's second passage
+    lost = Question("lost", "?", evidence=(Evidence("a b.pdf", 3),))
+    failed = Trace(lost, stages=(StageRecord("retrieve", "failed", "out of memory"),))
+    found = {"base": [*traces((0, 1, 2)), Trace(late, ranked=hits), failed]}
+    (path,), (problem,) = export_run(run_of(tmp_path / "run", found), tmp_path / "out")
+    assert problem.path == str(path)
+    assert "2 of 6 questions can have other values" in problem.reason and problem.reason.endswith(": late and lost.")
 
 
 def test_each_repeat_has_its_ranking(tmp_path: Path) -> None:
     repeats = [*traces((0, 1)), *[replace(trace, repeat=1) for trace in traces((2,))]]
-    written = export_run(run_of(tmp_path / "run", {"base": repeats}, repeats=2), tmp_path / "out")
+    written, _ = export_run(run_of(tmp_path / "run", {"base": repeats}, repeats=2), tmp_path / "out")
     assert [path.name for path in written] == ["base.1.run", "base.2.run"]
     assert written[1].read_text().split()[2] == "n.txt"
 
