@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_lab.corpus.base import Loaded, LoadError
-from rag_lab.corpus.tables import markdown_table, too_long
+from rag_lab.corpus.tables import CellBudget, markdown_table, too_long
 from rag_lab.records import Document
 
 
@@ -33,9 +33,9 @@ def documents_of(sheets: Sequence[Sheet], source: str, title: str, formulas: Col
     Raises:
         LoadError: if no sheet holds anything.
     """
-    documents, warnings = [], []
+    documents, warnings, budget = [], [], CellBudget()
     for sheet in sheets:
-        lines, n_too_long = markdown_table(sheet.rows)
+        lines, n_too_long = markdown_table(sheet.rows, budget)
         name = " ".join(sheet.name.split())
         if lines:
             text = "\n".join([f"# {name}", "", *lines])
