@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab.corpus.base import Loaded, LoadError
+from rag_lab.corpus.base import MAX_FILE_CHARS, Loaded, LoadError
 from rag_lab.corpus.tables import CellBudget, markdown_table, too_long
 from rag_lab.records import Document
+
+_MAX_CELLS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,33 @@ class Sheet:
     number: int
     name: str
     rows: Sequence[Sequence[str]]
+
+
+class SheetBudget:
+    """What a workbook may hold, empty cells that the file spells out included."""
+
+    def __init__(self) -> None:
+        self._cells = self._chars = 0
+
+    def spend_cells(self, n_cells: int) -> None:
+        """Count cells, before they are read.
+
+        Raises:
+            LoadError: if there are too many.
+        """
+        self._cells += n_cells
+        if self._cells > _MAX_CELLS:
+            raise LoadError(f"the workbook has more than {_MAX_CELLS:,} cells; split it or remove what is empty.")
+
+    def spend_text(self, row: Sequence[str]) -> None:
+        """Count the characters of a row.
+
+        Raises:
+            LoadError: if there are too many.
+        """
+        self._chars += sum(map(len, row))
+        if self._chars > MAX_FILE_CHARS:
+            raise LoadError(f"the workbook has more than {MAX_FILE_CHARS:,} characters; split it.")
 
 
 def documents_of(sheets: Sequence[Sheet], source: str, title: str, formulas: Collection[int]) -> Loaded:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.archive import opened_archive
-from rag_lab.corpus.base import MAX_FILE_CHARS, Loaded, LoadError, parsing
-from rag_lab.corpus.sheets import Sheet, documents_of, shown
+from rag_lab.corpus.base import Loaded, parsing
+from rag_lab.corpus.sheets import Sheet, SheetBudget, documents_of, shown
 
 _KIND = "Excel workbook"
-_MAX_CELLS = 5_000_000  # of a workbook; empty ones that the file spells out count
 
 
 def load_xlsx(path: Path, source: str) -> Loaded:
@@ -32,7 +31,7 @@ def _read(path: Path, stored_values: bool) -> tuple[str, list[Sheet]]:
 
     book = openpyxl.load_workbook(path, read_only=True, data_only=stored_values, keep_links=False)
     try:
-        budget = _Budget()
+        budget = SheetBudget()
         sheets = [
             Sheet(number, sheet.title, list(_rows(sheet, budget)))
             for number, sheet in enumerate(book.worksheets, start=1)
@@ -42,27 +41,13 @@ def _read(path: Path, stored_values: bool) -> tuple[str, list[Sheet]]:
         book.close()
 
 
-class _Budget:
-    """What a workbook may hold."""
-
-    def __init__(self) -> None:
-        self.cells = self.chars = 0
-
-    def spend(self, row: list[str], n_cells: int) -> None:
-        self.cells += n_cells + 1
-        self.chars += sum(map(len, row))
-        if self.cells > _MAX_CELLS:
-            raise LoadError(f"the workbook has more than {_MAX_CELLS:,} cells; split it or remove what is empty.")
-        if self.chars > MAX_FILE_CHARS:
-            raise LoadError(f"the workbook has more than {MAX_FILE_CHARS:,} characters; split it.")
-
-
-def _rows(sheet: Any, budget: _Budget) -> Iterator[list[str]]:
+def _rows(sheet: Any, budget: SheetBudget) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # what the file says of its own size may be wrong
     for cells in sheet.iter_rows(values_only=True):
+        budget.spend_cells(len(cells) + 1)
         row = [shown(value) for value in cells]
         while row and not row[-1]:
             row.pop()
-        budget.spend(row, len(cells))
+        budget.spend_text(row)
         if row:
             yield row

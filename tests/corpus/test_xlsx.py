@@ -8,15 +8,16 @@ import openpyxl
 import pytest
 import xlwt
 
+from rag_lab.corpus import sheets
 from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.xls import load_xls
 from rag_lab.corpus.xlsx import load_xlsx
 
 
-def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
+def workbook(path: Path, **contents: list[list[Any]]) -> Path:
     book = openpyxl.Workbook()
     book.remove(book.active)
-    for name, rows in sheets.items():
+    for name, rows in contents.items():
         sheet = book.create_sheet(name)
         for row in rows:
             sheet.append(row)
@@ -78,3 +79,27 @@ def test_the_format_before_2007_is_read(tmp_path: Path) -> None:
     assert [(d.page, d.section) for d in documents] == [(1, "Erste"), (2, "Zweite")]
     assert documents[0].text.endswith("| Maß | mm |\n| --- | --- |\n| Länge | 12 |")
     assert documents[1].text.endswith("| 2025-03-04 |")
+
+
+def test_rows_of_the_old_format_are_not_filled_up_before_they_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Far")
+    sheet.write(0, 0, "near")
+    sheet.write(5_000, 255, "far")
+    book.save(str(tmp_path / "a.xls"))
+    monkeypatch.setattr(sheets, "_MAX_CELLS", 1_000)
+    assert load_xls(tmp_path / "a.xls", "a.xls").documents[0].text.endswith("| near |  |\n| --- | --- |\n|  | far |")
+    monkeypatch.setattr(sheets, "_MAX_CELLS", 256)
+    with pytest.raises(LoadError, match="more than 256 cells"):
+        load_xls(tmp_path / "a.xls", "a.xls")
+
+
+def test_a_time_of_day_in_the_old_format_has_no_date(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Shifts")
+    sheet.write(0, 0, "Begin")
+    sheet.write(1, 0, datetime.time(6, 30), xlwt.easyxf(num_format_str="hh:mm"))
+    book.save(str(tmp_path / "a.xls"))
+    assert load_xls(tmp_path / "a.xls", "a.xls").documents[0].text.endswith("| 06:30:00 |")
