@@ -28,8 +28,8 @@ class CellBudget:
         self._left -= n_rows * n_columns
         if self._left < 0:
             raise LoadError(
-                f"the tables take more than {MAX_CELLS:,} cells, the empty ones that fill up short rows included (the "
-                f"last of them has {n_rows:,} rows and {n_columns:,} columns); split them or shorten the widest rows."
+                f"the tables take more than {MAX_CELLS:,} cells, the empty ones that fill up short rows and stand for "
+                "merged cells included; split the file or shorten the widest rows."
             )
 
 
@@ -44,7 +44,7 @@ def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = No
     """
     cleaned = [[_cell(cell) for cell in row] for row in rows]
     filled = [row for row in cleaned if any(row)]
-    kept = [row for row in filled if not is_too_long(row)]
+    kept = [row for row in filled if not _is_too_long(row)]
     columns = sorted({number for row in kept for number, cell in enumerate(row) if cell})
     (budget or CellBudget()).spend(len(kept), len(columns))
     lines = [_line(_at(row, number) for number in columns) for row in kept]
@@ -53,9 +53,9 @@ def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = No
     return lines, len(filled) - len(kept)
 
 
-def is_too_long(row: Sequence[str]) -> bool:
-    """Return whether a row is more than a line of a table can be; the bars between its cells count."""
-    return sum(len(cell) + _BAR_CHARS for cell in row if cell) > MAX_ROW_CHARS
+def is_too_long(row: Iterable[str]) -> bool:
+    """Return whether a row, as it is given to `markdown_table`, is left out of a table for its length."""
+    return _is_too_long([_cell(cell) for cell in row])
 
 
 def too_long(n_rows: int, where: str = "") -> str:
@@ -67,6 +67,10 @@ def too_long(n_rows: int, where: str = "") -> str:
 def row_spans(text: str) -> list[Span]:
     """Return the half-open span of each table row in `text`, from its first bar to its last, in order."""
     return list(_rows(text)) if "|" in text else []
+
+
+def _is_too_long(cells: Sequence[str]) -> bool:
+    return sum(len(cell) + _BAR_CHARS for cell in cells if cell) > MAX_ROW_CHARS
 
 
 def _rows(text: str) -> Iterator[Span]:

@@ -28,7 +28,7 @@ def test_the_bars_between_cells_count_for_the_length_of_a_row() -> None:
 def test_a_table_that_one_wide_row_would_blow_up_is_refused_before_it_is_filled_up() -> None:
     wide = ["b"] * 4_000
     markdown_table([*[["a"]] * 800, wide])
-    with pytest.raises(LoadError, match="more than 3,333,333 cells.*has 1,001 rows and 4,000 columns"):
+    with pytest.raises(LoadError, match="more than 3,333,333 cells"):
         markdown_table([*[["a"]] * 1_000, wide])
 
 
