@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ _MAX_PART_BYTES = 100 * 2**20  # of a part, unpacked
 _MAX_LIST_BYTES = 10 * 2**20  # of one that lists other parts: each entry of it becomes an object
 _LISTS = (".rels", "[Content_Types].xml")
 _MEDIA_SHRINK = 5  # pictures and films are packed already and shrink less than this; text shrinks more
+_STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40})\1")
+_USUAL = rb"\1http://schemas.openxmlformats.org/\2/2006/\3\1"
 _ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
 
 
@@ -70,7 +73,8 @@ def check_kind(path: Path, kind: str, mark: bytes) -> None:
 def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
     """Return the root element of an XML part, None where the archive has no such part.
 
-    Entities are not expanded and nothing is fetched.
+    Entities are not expanded and nothing is fetched. The strict form of the format is read as the usual one, which has
+    other names for the same.
     """
     from lxml import etree
 
@@ -78,4 +82,4 @@ def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
         return None
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     with parsing(kind):
-        return etree.fromstring(archive.read(name), parser)
+        return etree.fromstring(_STRICT.sub(_USUAL, archive.read(name)), parser)

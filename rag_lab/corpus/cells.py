@@ -68,6 +68,7 @@ def _spread(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> Iterator[list
             placed += [_EMPTY] * (column - len(placed)) + [cell]
             end = max(column + 1, min(column + cell.columns, _MAX_COLUMNS))
             if cell.rows > 1:
+                budget.spend(1, end - column)
                 taken.update(dict.fromkeys(range(column, end), number + cell.rows))
             column = end
         yield placed
