@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,15 @@ _MAX_CELLS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows of a sheet that are not empty, as text. Sheets count from 1, in the order of the workbook."""
+    """The rows of a sheet that are not empty, as text, and how many formulas are blank for want of a stored value.
+
+    Sheets count from 1, in the order of the workbook.
+    """
 
     number: int
     name: str
     rows: Sequence[Sequence[str]]
+    n_unstored: int = 0
 
 
 class SheetBudget:
@@ -50,14 +54,13 @@ class SheetBudget:
             raise LoadError(f"the workbook has more than {MAX_FILE_CHARS:,} characters; split it.")
 
 
-def documents_of(sheets: Sequence[Sheet], source: str, title: str, formulas: Collection[int]) -> Loaded:
+def documents_of(sheets: Sequence[Sheet], source: str, title: str) -> Loaded:
     """Return a document for each sheet that holds something: its name as a heading, then its table.
 
     Args:
         sheets: of one workbook.
         source: the workbook.
         title: the workbook's own, "" where it has none.
-        formulas: the numbers of sheets that hold formulas without stored values, and nothing else.
 
     Raises:
         LoadError: if no sheet holds anything.
@@ -71,13 +74,16 @@ def documents_of(sheets: Sequence[Sheet], source: str, title: str, formulas: Col
             documents.append(Document(source, sheet.number, text, title, section=name))
         if n_too_long:
             warnings.append(too_long(n_too_long, f"sheet {name!r}: "))
-        if sheet.number in formulas:
-            warnings.append(
-                f"sheet {name!r} holds formulas without values: left out; save it in a spreadsheet program."
-            )
+        if sheet.n_unstored:
+            warnings.append(_unstored(sheet.n_unstored, f"sheet {name!r}: "))
     if not documents:
         raise LoadError(warnings[0] if warnings else "the workbook holds no value; fill it or remove the file.")
     return Loaded(tuple(documents), tuple(warnings))
+
+
+def _unstored(n_formulas: int, where: str) -> str:
+    formulas = "1 formula without a value" if n_formulas == 1 else f"{n_formulas:,} formulas without values"
+    return f"{where}{formulas} left blank; save the workbook in a spreadsheet program, which computes them."
 
 
 def shown(value: Any) -> str:

@@ -30,7 +30,7 @@ def load_xls(path: Path, source: str) -> Loaded:
     with parsing(_KIND), _Quiet() as log, xlrd.open_workbook(str(path), logfile=log, **options) as book:
         budget = SheetBudget()
         sheets = [Sheet(n + 1, book.sheet_by_index(n).name, list(_rows(book, n, budget))) for n in range(book.nsheets)]
-    return documents_of(sheets, source, "", ())
+    return documents_of(sheets, source, "")
 
 
 class _Quiet:

@@ -1,7 +1,8 @@
-"""Excel workbooks (XLSX, XLSM): a document a sheet, its number as the page, its name as the section."""
+"""Excel workbooks (XLSX, XLSM): a document a sheet, the number of its tab as the page, its name as the section."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from rag_lab.corpus.archive import opened_archive
 from rag_lab.corpus.base import Loaded, parsing
 from rag_lab.corpus.sheets import Sheet, SheetBudget, documents_of, shown
+from rag_lab.corpus.xlsx_tabs import n_unstored, tabs
 
 _KIND = "Excel workbook"
 
@@ -19,23 +21,21 @@ def load_xlsx(path: Path, source: str) -> Loaded:
     Raises:
         LoadError: if the file is empty, encrypted, damaged, too large, or holds no value.
     """
-    with opened_archive(path, _KIND), parsing(_KIND):
-        title, sheets = _read(path, stored_values=True)
-        empty = {sheet.number for sheet in sheets if not sheet.rows}
-        formulas = {s.number for s in _read(path, stored_values=False)[1] if s.number in empty and s.rows}
-    return documents_of(sheets, source, title, formulas)
+    with opened_archive(path, _KIND) as archive, parsing(_KIND):
+        title, sheets = _read(path, archive)
+    return documents_of(sheets, source, title)
 
 
-def _read(path: Path, stored_values: bool) -> tuple[str, list[Sheet]]:
+def _read(path: Path, archive: zipfile.ZipFile) -> tuple[str, list[Sheet]]:
     import openpyxl
 
-    book = openpyxl.load_workbook(path, read_only=True, data_only=stored_values, keep_links=False)
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     try:
-        budget = SheetBudget()
-        sheets = [
-            Sheet(number, sheet.title, list(_rows(sheet, budget)))
-            for number, sheet in enumerate(book.worksheets, start=1)
-        ]
+        budget, places = SheetBudget(), tabs(archive, _KIND)
+        sheets = []
+        for sheet in book.worksheets:
+            tab, rows = places[sheet.title], list(_rows(sheet, budget))
+            sheets.append(Sheet(tab.number, sheet.title, rows, n_unstored(archive, tab.part)))
         return str(book.properties.title or ""), sheets
     finally:
         book.close()
