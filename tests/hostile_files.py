@@ -236,7 +236,7 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "blank.md": (_bytes(b"\xef\xbb\xbf \n\t\n"), "empty"),
     "hashes.md": (_bytes(b"#" * 100_000 + b"\n# a" + b" " * 100_000 + b"b\n"), ""),
     "spaces.txt": (_bytes(b"a" + b" " * 200_000 + b"b\n"), ""),
-    "deep.html": (_bytes(b"<p>top</p>" + b"<div>" * 200_000), ""),
+    "deep.html": (_bytes(b"<p>top</p>" + b"<div>" * 200_000), "too deeply"),
     "script.html": (_bytes(b"<script>" + b"x" * 100_000), "empty"),
     "file.exe": (_bytes(b"MZ"), "files ending in .exe are not read"),
     "取扱説明書.txt": (_bytes("機械を止めてください。\n".encode()), ""),

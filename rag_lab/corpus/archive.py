@@ -83,3 +83,8 @@ def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     with parsing(kind):
         return etree.fromstring(_STRICT.sub(_USUAL, archive.read(name)), parser)
+
+
+def is_strict(archive: zipfile.ZipFile, name: str) -> bool:
+    """Return whether a part is written in the strict form of the format."""
+    return name in archive.namelist() and _STRICT.search(archive.read(name)) is not None

@@ -10,6 +10,9 @@ from rag_lab.corpus.html_encoding import decode_html
 from rag_lab.corpus.text import first_line, read_bytes
 from rag_lab.records import Document
 
+_EMPTY = "the HTML file is empty: it holds no text beside its markup; replace or remove it."
+_TOO_DEEP = "the HTML file nests elements too deeply: what follows the 256th level was not read; close its tags."
+
 
 def load_html(path: Path, source: str) -> Loaded:
     """Read an HTML file; its title is its own, else its first heading or line.
@@ -24,7 +27,9 @@ def load_html(path: Path, source: str) -> Loaded:
     with parsing("HTML file"):
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
         blocks = html_blocks(root) if root is not None else []
+    is_cut = any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log)
     if not blocks:
-        raise LoadError("the HTML file is empty: it holds no text beside its markup; replace or remove it.")
+        raise LoadError(_TOO_DEEP if is_cut else _EMPTY)
     title = " ".join((root.findtext(".//title") or "").split()) or first_line(blocks[0].lstrip("`~\n")).lstrip("# ")
-    return Loaded((Document(source, None, "\n\n".join(blocks), title),), (warning,) if warning else ())
+    warnings = (warning, _TOO_DEEP if is_cut else "")
+    return Loaded((Document(source, None, "\n\n".join(blocks), title),), tuple(filter(None, warnings)))

@@ -6,7 +6,8 @@ import zipfile
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab.corpus.archive import parsed_part
+from rag_lab.corpus.archive import is_strict, parsed_part
+from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.relations import relations
 
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -21,9 +22,15 @@ class Tab:
 
 
 def tabs(archive: zipfile.ZipFile, kind: str) -> dict[str, Tab]:
-    """Return the tabs of a workbook by their names."""
+    """Return the tabs of a workbook by their names.
+
+    Raises:
+        LoadError: if the library does not know the names that its elements have.
+    """
     of_file = {relation.kind: relation.part for relation in relations(archive, "", kind)}
     name = of_file.get("officeDocument", "xl/workbook.xml")
+    if is_strict(archive, name):
+        raise LoadError(f"the {kind} is of the strict form of the format, which is not read; save it in the usual one.")
     parts = {relation.id: relation.part for relation in relations(archive, name, kind)}
     book = parsed_part(archive, name, kind)
     found = book.iterfind("{*}sheets/{*}sheet") if book is not None else ()

@@ -139,9 +139,14 @@ def test_a_page_that_begins_with_code_is_named_by_its_first_line(tmp_path: Path)
     assert load_html(tmp_path / "a.html", "a.html").documents[0].title == "make all"
 
 
-def test_deep_nesting_is_no_obstacle(tmp_path: Path) -> None:
+def test_deep_nesting_is_read_as_far_as_it_can_be_and_said(tmp_path: Path) -> None:
     assert "deep" in load(tmp_path, b"<div>" * 200 + b"deep" + b"</div>" * 200)
-    load(tmp_path, b"<p>top</p>" + b"<div>" * 50_000 + b"deep")
+    (tmp_path / "a.html").write_bytes(b"<p>top</p>" + b"<div>" * 50_000 + b"deep")
+    loaded = load_html(tmp_path / "a.html", "a.html")
+    assert loaded.documents[0].text == "top"
+    assert "nests elements too deeply" in loaded.warnings[0]
+    with pytest.raises(LoadError, match="nests elements too deeply"):
+        load(tmp_path, b"<pre>" * 1_000 + b"deep")
 
 
 @pytest.mark.parametrize("data", [b"<html><body></body></html>", b"<script>x</script>", b"<!-- x -->"])

@@ -105,6 +105,14 @@ def test_a_chart_has_a_number_too(tmp_path: Path) -> None:
     ]
 
 
+def test_the_strict_form_of_the_format_is_named(tmp_path: Path) -> None:
+    usual, strict = "schemas.openxmlformats.org/spreadsheetml/2006/main", "purl.oclc.org/ooxml/spreadsheetml/main"
+    names = ("xl/workbook.xml", "xl/worksheets/sheet1.xml")
+    changes = {name: lambda part: part.replace(usual, strict) for name in names}
+    with pytest.raises(LoadError, match="strict form"):
+        load_xlsx(repacked(workbook(tmp_path / "a.xlsx", S=[["x"]]), changes), "a.xlsx")
+
+
 def test_an_empty_workbook_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="no value"):
         load_xlsx(workbook(tmp_path / "a.xlsx", S=[]), "a.xlsx")
