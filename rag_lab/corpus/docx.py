@@ -29,10 +29,9 @@ def load_docx(path: Path, source: str) -> Loaded:
     Raises:
         LoadError: if the file is empty, encrypted, damaged, too large, or holds no text.
     """
-    with opened_archive(path, _KIND) as archive:
+    with opened_archive(path, _KIND) as archive, parsing(_KIND):
         parts = _Parts(archive)
-    with parsing(_KIND):
-        reader = Blocks(Styles(next(iter(parts.of("styles")), None)))
+        reader = Blocks(Styles(next(parts.of("styles"), None)))
         body = [alone for _, alone in reader.read(parts.main)]
         blocks = [*body, *_notes(parts, reader), *_margins(parts, reader)]
     if not blocks:
@@ -41,7 +40,7 @@ def load_docx(path: Path, source: str) -> Loaded:
 
 
 class _Parts:
-    """The parsed parts of a Word file, by what they are to its main one."""
+    """The parts of a Word file, by what they are to its main one; the others are parsed one at a time."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         of_file = {relation.kind: relation.part for relation in relations(archive, "", _KIND)}
@@ -51,13 +50,13 @@ class _Parts:
             raise LoadError(f"the file is no {_KIND} although its name ends so; replace, rename or remove it.")
         core = parsed_part(archive, of_file.get("core-properties", "docProps/core.xml"), _KIND)
         self.title: str = (core.findtext(_TITLE) if core is not None else "") or ""
-        read = {"styles", "footnotes", "endnotes", *_MARGINS}
-        related = [(item.kind, item.part) for item in relations(archive, name, _KIND) if item.kind in read]
-        self._others = [(kind, parsed_part(archive, part, _KIND)) for kind, part in dict.fromkeys(related)]
+        self._archive, self._others = archive, relations(archive, name, _KIND)
 
-    def of(self, *kinds: str) -> list[Any]:
-        """Return the parts of these kinds."""
-        return [root for kind, root in self._others if kind in kinds and root is not None]
+    def of(self, *kinds: str) -> Iterator[Any]:
+        """Yield the parts of these kinds."""
+        names = dict.fromkeys(other.part for other in self._others if other.kind in kinds)
+        found = (parsed_part(self._archive, name, _KIND) for name in names)
+        return (root for root in found if root is not None)
 
 
 def _notes(parts: _Parts, reader: Blocks) -> Iterator[str]:
