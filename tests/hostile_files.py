@@ -143,6 +143,25 @@ def _last_row() -> bytes:
     return _repacked(data, "xl/worksheets/sheet1.xml", lambda part: _EMPTY.sub(row, part))
 
 
+def _far_xls() -> bytes:
+    """Two sheets of 65,536 rows and 256 columns, of which two cells are filled."""
+    book = xlwt.Workbook()
+    for name in ("S", "T"):
+        sheet = book.add_sheet(name)
+        sheet.write(0, 0, "near")
+        sheet.write(65_535, 255, "far")
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def _relations_bomb(part: bytes) -> bytes:
+    """A list of parts that unpacks to 15 MB; each entry becomes an object of several hundred bytes."""
+    return part.replace(
+        b"</Relationships>", b'<Relationship Id="r" Type="t" Target="a"/>' * 350_000 + b"</Relationships>"
+    )
+
+
 def _xls() -> bytes:
     book = xlwt.Workbook()
     book.add_sheet("S").write(0, 0, "value")
@@ -199,6 +218,9 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "formulas.xlsx": (_bytes(_workbook(_formulas)), "formulas without values"),
     "blank.xlsx": (_bytes(_workbook(lambda book: None)), "no value"),
     "far_cells.xlsx": (_bytes(_far_cells()), "more than 5,000,000 cells"),
+    "relations.xlsx": (_bytes(_repacked(_GOOD_XLSX, "xl/_rels/workbook.xml.rels", _relations_bomb)), "unpacks to"),
+    "wide.csv": (_bytes(b"a\n" * 5_000 + b"b," * 4_000 + b"b\n"), "more than 3,333,333 cells"),
+    "far.xls": (_bytes(_far_xls()), ""),
     "last_row.xlsx": (_bytes(_last_row()), ""),
     "document.xlsx": (_bytes(_GOOD_DOCX), "damaged"),
     "truncated.xlsx": (_bytes(_GOOD_XLSX[: len(_GOOD_XLSX) // 2]), "damaged"),
@@ -214,7 +236,7 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "blank.md": (_bytes(b"\xef\xbb\xbf \n\t\n"), "empty"),
     "hashes.md": (_bytes(b"#" * 100_000 + b"\n# a" + b" " * 100_000 + b"b\n"), ""),
     "spaces.txt": (_bytes(b"a" + b" " * 200_000 + b"b\n"), ""),
-    "deep.html": (_bytes(b"<p>top</p>" + b"<div>" * 200_000), ""),
+    "deep.html": (_bytes(b"<p>top</p>" + b"<div>" * 200_000), "too deeply"),
     "script.html": (_bytes(b"<script>" + b"x" * 100_000), "empty"),
     "file.exe": (_bytes(b"MZ"), "files ending in .exe are not read"),
     "取扱説明書.txt": (_bytes("機械を止めてください。\n".encode()), ""),

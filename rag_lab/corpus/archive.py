@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,12 @@ from rag_lab.corpus.base import LoadError, parsing
 
 _MAX_PARTS = 20_000
 _MAX_BYTES = 2**30  # of all parts, pictures included, unpacked
-_MAX_PART_BYTES = 100 * 2**20  # of a part that is parsed, unpacked
+_MAX_PART_BYTES = 100 * 2**20  # of a part, unpacked
+_MAX_LIST_BYTES = 10 * 2**20  # of one that lists other parts: each entry of it becomes an object
+_LISTS = (".rels", "[Content_Types].xml")
+_MEDIA_SHRINK = 5  # pictures and films are packed already and shrink less than this; text shrinks more
+_STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40})\1")
+_USUAL = rb"\1http://schemas.openxmlformats.org/\2/2006/\3\1"
 _ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
 
 
@@ -37,10 +43,18 @@ def opened_archive(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
             raise LoadError(f"the {kind} unpacks to {len(parts):,} parts of {size / 2**20:,.0f} MiB; it was not read.")
         if any(part.flag_bits & 1 for part in parts):
             raise LoadError(f"the {kind} is encrypted; save it without a password.")
-        if large := next((p for p in parts if p.filename.endswith(".xml") and p.file_size > _MAX_PART_BYTES), None):
+        if large := next((part for part in parts if part.file_size > _most_bytes(part)), None):
             size = large.file_size
             raise LoadError(f"the {kind} unpacks to {size / 2**20:,.0f} MiB of {large.filename}; it was not read.")
         yield archive
+
+
+def _most_bytes(part: zipfile.ZipInfo) -> int:
+    """Return how large a part may be; which parts are parsed is for the file to say, so names promise little."""
+    if part.filename.endswith(_LISTS):
+        return _MAX_LIST_BYTES
+    is_media = "/media/" in part.filename and part.file_size < _MEDIA_SHRINK * part.compress_size
+    return _MAX_BYTES if is_media else _MAX_PART_BYTES
 
 
 def check_kind(path: Path, kind: str, mark: bytes) -> None:
@@ -59,7 +73,8 @@ def check_kind(path: Path, kind: str, mark: bytes) -> None:
 def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
     """Return the root element of an XML part, None where the archive has no such part.
 
-    Entities are not expanded and nothing is fetched.
+    Entities are not expanded and nothing is fetched. The strict form of the format is read as the usual one, which has
+    other names for the same.
     """
     from lxml import etree
 
@@ -67,4 +82,9 @@ def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
         return None
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     with parsing(kind):
-        return etree.fromstring(archive.read(name), parser)
+        return etree.fromstring(_STRICT.sub(_USUAL, archive.read(name)), parser)
+
+
+def is_strict(archive: zipfile.ZipFile, name: str) -> bool:
+    """Return whether a part is written in the strict form of the format."""
+    return name in archive.namelist() and _STRICT.search(archive.read(name)) is not None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.archive import check_kind
-from rag_lab.corpus.base import MAX_FILE_CHARS, Loaded, LoadError, parsing
-from rag_lab.corpus.sheets import Sheet, documents_of, shown
+from rag_lab.corpus.base import Loaded, LoadError, parsing
+from rag_lab.corpus.sheets import Sheet, SheetBudget, documents_of, shown
 
 _KIND = "Excel workbook of the format before 2007"
 _MARK = b"\xd0\xcf\x11\xe0"
@@ -25,11 +26,11 @@ def load_xls(path: Path, source: str) -> Loaded:
     check_kind(path, _KIND, _MARK)
     if path.stat().st_size > _MAX_BYTES:
         raise LoadError(f"the workbook is larger than {_MAX_BYTES / 2**20:.0f} MiB; split it.")
-    with parsing(_KIND), _Quiet() as log, xlrd.open_workbook(str(path), logfile=log, on_demand=True) as book:
-        sheets = [Sheet(n + 1, book.sheet_by_index(n).name, _rows(book, n)) for n in range(book.nsheets)]
-    if sum(len(cell) for sheet in sheets for row in sheet.rows for cell in row) > MAX_FILE_CHARS:
-        raise LoadError(f"the workbook has more than {MAX_FILE_CHARS:,} characters; split it.")
-    return documents_of(sheets, source, "", ())
+    options = {"on_demand": True, "ragged_rows": True}  # else each row is filled up to the longest one's length
+    with parsing(_KIND), _Quiet() as log, xlrd.open_workbook(str(path), logfile=log, **options) as book:
+        budget = SheetBudget()
+        sheets = [Sheet(n + 1, book.sheet_by_index(n).name, list(_rows(book, n, budget))) for n in range(book.nsheets)]
+    return documents_of(sheets, source, "")
 
 
 class _Quiet:
@@ -48,11 +49,15 @@ class _Quiet:
         """Do nothing."""
 
 
-def _rows(book: Any, number: int) -> list[list[str]]:
+def _rows(book: Any, number: int, budget: SheetBudget) -> Iterator[list[str]]:
     sheet = book.sheet_by_index(number)
-    rows = [[_shown(cell, book) for cell in sheet.row(index)] for index in range(sheet.nrows)]
+    budget.spend_cells(sum(map(sheet.row_len, range(sheet.nrows))))
+    for index in range(sheet.nrows):
+        row = [_shown(cell, book) for cell in sheet.row(index)]
+        budget.spend_text(row)
+        if any(row):
+            yield row
     book.unload_sheet(number)
-    return [row for row in rows if any(row)]
 
 
 def _shown(cell: Any, book: Any) -> str:
@@ -60,7 +65,8 @@ def _shown(cell: Any, book: Any) -> str:
 
     if cell.ctype == xlrd.XL_CELL_DATE:
         try:
-            return shown(xlrd.xldate_as_datetime(cell.value, book.datemode))
+            moment = xlrd.xldate_as_datetime(cell.value, book.datemode)
+            return shown(moment.time() if 0 <= cell.value < 1 else moment)  # less than a day: a time of day
         except (ValueError, OverflowError):  # no such day: shown as the number that it is
             return shown(cell.value)
     if cell.ctype == xlrd.XL_CELL_BOOLEAN:

@@ -3,10 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from office_files import paragraph, table, write_docx
+from office_files import paragraph, relationships, table, write_docx
 
 from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.docx import load_docx
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def test_headings_lists_and_tables_become_markdown(tmp_path: Path) -> None:
@@ -59,6 +61,28 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
     body = f"{laughs}<w:document {space}><w:body><w:p><w:r><w:t>x&b;</w:t></w:r></w:p></w:body></w:document>"
     path = write_docx(tmp_path / "a.docx", parts={"word/document.xml": body})
     assert "haha" not in load_docx(path, "a.docx").documents[0].text
+
+
+def test_the_main_part_is_found_by_its_relation(tmp_path: Path) -> None:
+    body = f"<w:document {W}><w:body>{paragraph('Press', 'Big')}</w:body></w:document>"
+    style = "<w:style w:styleId='Big'><w:name w:val='heading 2'/></w:style>"
+    path = write_docx(
+        tmp_path / "a.docx",
+        parts={
+            "_rels/.rels": relationships({"/word/document2.xml": "officeDocument"}),
+            "word/document2.xml": body,
+            "word/_rels/document2.xml.rels": relationships({"styles2.xml": "styles"}),
+            "word/styles2.xml": f"<w:styles {W}>{style}</w:styles>",
+        },
+    )
+    assert load_docx(path, "a.docx").documents[0].text == "## Press"
+
+
+def test_the_strict_form_of_the_format_is_read(tmp_path: Path) -> None:
+    space = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main"'
+    body = f"<w:document {space}><w:body>{paragraph('Strict', 'berschrift1')}</w:body></w:document>"
+    path = write_docx(tmp_path / "a.docx", parts={"word/document.xml": body})
+    assert load_docx(path, "a.docx").documents[0].text == "# Strict"
 
 
 def test_a_file_without_text_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.corpus.tables import MAX_ROW_CHARS, markdown_table, row_spans
+from rag_lab.corpus.base import LoadError
+from rag_lab.corpus.tables import MAX_ROW_CHARS, CellBudget, markdown_table, row_spans
 
 cells = st.text(st.sampled_from("ab |\n\\#-"), max_size=6)
 
@@ -17,6 +19,24 @@ def test_rows_are_lines_with_what_is_empty_left_out() -> None:
 def test_a_row_beyond_all_bounds_is_left_out_and_counted() -> None:
     lines, n_too_long = markdown_table([["h"], ["x" * (MAX_ROW_CHARS + 1)], ["y"]])
     assert (lines, n_too_long) == (["| h |", "| --- |", "| y |"], 1)
+
+
+def test_the_bars_between_cells_count_for_the_length_of_a_row() -> None:
+    assert markdown_table([["h"], ["x"] * (MAX_ROW_CHARS // 4 + 1), ["y"]]) == (["| h |", "| --- |", "| y |"], 1)
+
+
+def test_a_table_that_one_wide_row_would_blow_up_is_refused_before_it_is_filled_up() -> None:
+    wide = ["b"] * 4_000
+    markdown_table([*[["a"]] * 800, wide])
+    with pytest.raises(LoadError, match="more than 3,333,333 cells"):
+        markdown_table([*[["a"]] * 1_000, wide])
+
+
+def test_the_tables_of_a_file_share_their_budget() -> None:
+    rows, budget = [*[["a"]] * 500, ["b"] * 4_000], CellBudget()
+    markdown_table(rows, budget)
+    with pytest.raises(LoadError, match="cells"):
+        markdown_table(rows, budget)
 
 
 @settings(max_examples=100, deadline=None)
