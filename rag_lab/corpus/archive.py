@@ -15,6 +15,7 @@ _MAX_PARTS = 20_000
 _MAX_BYTES = 2**30  # of all parts, pictures included, unpacked
 _MAX_PART_BYTES = 100 * 2**20  # of a part, unpacked
 _MAX_LIST_BYTES = 10 * 2**20  # of one that lists other parts: each entry of it becomes an object
+_MAX_TAGS = 3_000_000  # of all parts that are parsed: a thousand pages of text have fewer
 _LISTS = (".rels", "[Content_Types].xml")
 _MEDIA_SHRINK = 5  # pictures and films are packed already and shrink less than this; text shrinks more
 _STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40})\1")
@@ -22,8 +23,14 @@ _USUAL = rb"\1http://schemas.openxmlformats.org/\2/2006/\3\1"
 _ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
 
 
+class Archive(zipfile.ZipFile):
+    """An Office file, and how many XML tags of it may still be parsed: a small file can hold millions of empty ones."""
+
+    tags_left = _MAX_TAGS
+
+
 @contextmanager
-def opened_archive(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
+def opened_archive(path: Path, kind: str) -> Iterator[Archive]:
     """Open an Office file whose parts, unpacked, are of a size that can be handled; `kind` is what it should be.
 
     `zipfile` unpacks no part beyond the size that the archive declares, so the declared sizes can be relied on.
@@ -33,7 +40,7 @@ def opened_archive(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
     """
     check_kind(path, kind, _ZIP)
     try:
-        archive = zipfile.ZipFile(path)
+        archive = Archive(path)
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         raise LoadError(f"the {kind} is damaged and cannot be unpacked; replace or remove it.") from None
     with archive:
@@ -70,21 +77,28 @@ def check_kind(path: Path, kind: str, mark: bytes) -> None:
     raise LoadError(f"the file is no {kind} although its name ends so; replace, rename or remove it.")
 
 
-def parsed_part(archive: zipfile.ZipFile, name: str, kind: str) -> Any:
+def parsed_part(archive: Archive, name: str, kind: str) -> Any:
     """Return the root element of an XML part, None where the archive has no such part.
 
     Entities are not expanded and nothing is fetched. The strict form of the format is read as the usual one, which has
     other names for the same.
+
+    Raises:
+        LoadError: if the part is damaged, or the parts so far have more tags than are read.
     """
     from lxml import etree
 
     if name not in archive.namelist():
         return None
+    content = archive.read(name)
+    archive.tags_left -= content.count(b"<")
+    if archive.tags_left < 0:
+        raise LoadError(f"the {kind} has more than {_MAX_TAGS:,} XML tags; it was not read, split it.")
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     with parsing(kind):
-        return etree.fromstring(_STRICT.sub(_USUAL, archive.read(name)), parser)
+        return etree.fromstring(_STRICT.sub(_USUAL, content), parser)
 
 
-def is_strict(archive: zipfile.ZipFile, name: str) -> bool:
+def is_strict(archive: Archive, name: str) -> bool:
     """Return whether a part is written in the strict form of the format."""
     return name in archive.namelist() and _STRICT.search(archive.read(name)) is not None

@@ -6,12 +6,11 @@ codes and comments do not.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.archive import opened_archive, parsed_part
+from rag_lab.corpus.archive import Archive, opened_archive, parsed_part
 from rag_lab.corpus.base import Loaded, LoadError, parsing
 from rag_lab.corpus.docx_blocks import Blocks
 from rag_lab.corpus.docx_styles import Styles, W
@@ -42,7 +41,7 @@ def load_docx(path: Path, source: str) -> Loaded:
 class _Parts:
     """The parts of a Word file, by what they are to its main one; the others are parsed one at a time."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: Archive) -> None:
         of_file = {relation.kind: relation.part for relation in relations(archive, "", _KIND)}
         name = of_file.get("officeDocument", "word/document.xml")
         self.main = parsed_part(archive, name, _KIND)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-import zipfile
 from dataclasses import dataclass
 
-from rag_lab.corpus.archive import parsed_part
+from rag_lab.corpus.archive import Archive, parsed_part
 
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 
@@ -20,7 +19,7 @@ class Relation:
     part: str
 
 
-def relations(archive: zipfile.ZipFile, part: str, kind: str) -> list[Relation]:
+def relations(archive: Archive, part: str, kind: str) -> list[Relation]:
     """Return the relations of a part, of the whole file for "", in the file's order; `kind` is what it should be."""
     folder, name = posixpath.split(part)
     root = parsed_part(archive, posixpath.join(folder, "_rels", f"{name}.rels"), kind)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.archive import opened_archive
+from rag_lab.corpus.archive import Archive, opened_archive
 from rag_lab.corpus.base import Loaded, parsing
 from rag_lab.corpus.sheets import Sheet, SheetBudget, documents_of, shown
 from rag_lab.corpus.xlsx_tabs import n_unstored, tabs
@@ -26,7 +25,7 @@ def load_xlsx(path: Path, source: str) -> Loaded:
     return documents_of(sheets, source, title)
 
 
-def _read(path: Path, archive: zipfile.ZipFile) -> tuple[str, list[Sheet]]:
+def _read(path: Path, archive: Archive) -> tuple[str, list[Sheet]]:
     import openpyxl
 
     book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab.corpus.archive import is_strict, parsed_part
+from rag_lab.corpus.archive import Archive, is_strict, parsed_part
 from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.relations import relations
 
@@ -21,7 +20,7 @@ class Tab:
     part: str
 
 
-def tabs(archive: zipfile.ZipFile, kind: str) -> dict[str, Tab]:
+def tabs(archive: Archive, kind: str) -> dict[str, Tab]:
     """Return the tabs of a workbook by their names.
 
     Raises:
@@ -39,7 +38,7 @@ def tabs(archive: zipfile.ZipFile, kind: str) -> dict[str, Tab]:
     }
 
 
-def n_unstored(archive: zipfile.ZipFile, part: str) -> int:
+def n_unstored(archive: Archive, part: str) -> int:
     """Return how many formulas of a sheet have no stored value, as in files that no spreadsheet program has saved."""
     from lxml import etree
 

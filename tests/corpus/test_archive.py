@@ -36,3 +36,13 @@ def test_a_picture_may_be_larger_than_a_part_that_is_parsed(tmp_path: Path, monk
     monkeypatch.setattr(archive, "_MAX_PART_BYTES", 1000)
     with opened_archive(packed(tmp_path / "a.docx", "word/media/film.mp4", os.urandom(2000)), "document") as opened:
         assert opened.namelist() == ["word/media/film.mp4"]
+
+
+def test_millions_of_empty_tags_are_refused_before_they_are_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive.Archive, "tags_left", 50)
+    with opened_archive(packed(tmp_path / "a.docx", "a.xml", b"<a>" + b"<p/>" * 40 + b"</a>"), "document") as opened:
+        assert len(archive.parsed_part(opened, "a.xml", "document")) == 40
+        with pytest.raises(LoadError, match="more than .* XML tags"):
+            archive.parsed_part(opened, "a.xml", "document")
