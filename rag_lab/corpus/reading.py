@@ -15,7 +15,7 @@ from rag_lab.corpus.vision import VisionPdf
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel
 
-_VERSION = 1  # raised when a loader or the normalization changes its results
+_VERSION = 2  # raised when a loader or the normalization changes its results
 _LIBRARIES = ("pymupdf", "charset-normalizer", "lxml", "openpyxl", "xlrd")
 
 
