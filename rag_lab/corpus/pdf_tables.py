@@ -81,11 +81,24 @@ def _page_text(page: Any) -> str:
 def _words(page: Any) -> list[_Word]:
     import pymupdf
 
-    turn = page.rotation_matrix  # tables are found where the reader sees them, words where the file draws them
-    return [
-        _Word(tuple(pymupdf.Rect(word[:4]) * turn), word[4], word[5:7])
-        for word in page.get_text("words", flags=text_flags())
-    ]
+    words = page.get_text("words", flags=text_flags())
+    seen = _uncropped(page)  # tables are found where the reader sees them, words where the file draws them
+    return [_Word(tuple(pymupdf.Rect(word[:4]) * seen), word[4], word[5:7]) for word in words]
+
+
+def _uncropped(page: Any) -> Any:
+    """Show the whole of a turned page, and return the matrix from a word's place to where it is seen then.
+
+    PyMuPDF looks for tables of a turned page in the wrong places where some of it is cropped.
+    """
+    import pymupdf
+
+    if not page.rotation:
+        return pymupdf.Identity
+    left, top = page.cropbox.x0 - page.mediabox.x0, page.cropbox.y0
+    whole = " ".join(f"{place:.3f}" for place in page.mediabox)
+    page.parent.xref_set_key(page.xref, "CropBox", f"[{whole}]")
+    return pymupdf.Matrix(1, 0, 0, 1, left, top) * page.rotation_matrix
 
 
 def _tables(page: Any, words: Sequence[_Word]) -> Iterator[_Table]:

@@ -18,7 +18,7 @@ from rag_lab.corpus.pdf_tables import load_pdf_tables
 ROWS = [("Part", "Torque, Nm", "Note"), ("Bolt M6", "9.5", "dry"), ("Bolt M8", "22", "oiled, see 4.2")]
 
 
-def with_table(tmp_path: Path, degrees: int = 0) -> Path:
+def with_table(tmp_path: Path, degrees: int = 0, cropped: int = 0) -> Path:
     """A ruled table between two lines of prose, on a page that may lie on its side and be turned to look upright."""
     pdf = pymupdf.open()
     page = pdf.new_page()
@@ -27,6 +27,7 @@ def with_table(tmp_path: Path, degrees: int = 0) -> Path:
     page.insert_text((60, 190), "After the table.")
     if degrees:
         pdf = turned(pdf, degrees)
+    pdf[0].set_cropbox(pdf[0].mediabox + (cropped, cropped, 0, -2 * cropped))
     pdf.save(tmp_path / "a.pdf")
     return tmp_path / "a.pdf"
 
@@ -63,10 +64,11 @@ def test_a_page_without_tables_is_read_as_ever(tmp_path: Path) -> None:
     assert load_pdf_tables(tmp_path / "a.pdf", "a.pdf") == load_pdf(tmp_path / "a.pdf", "a.pdf")
 
 
-@pytest.mark.parametrize("degrees", [90, 180, 270])
-def test_a_turned_page_has_the_same_tables(tmp_path: Path, degrees: int) -> None:
+@pytest.mark.parametrize("cropped", [0, 20])
+@pytest.mark.parametrize("degrees", [0, 90, 180, 270])
+def test_a_turned_or_cropped_page_has_the_same_tables(tmp_path: Path, degrees: int, cropped: int) -> None:
     upright = load_pdf_tables(with_table(tmp_path), "a.pdf")
-    assert load_pdf_tables(with_table(tmp_path, degrees), "a.pdf") == upright
+    assert load_pdf_tables(with_table(tmp_path, degrees, cropped), "a.pdf") == upright
 
 
 rows = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 9))  # words of each cell; the last overflows
