@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections import Counter
 from pathlib import Path
 
 from rag_lab.corpus.base import Loaded, LoadError, parsing
@@ -12,12 +14,15 @@ from rag_lab.corpus.text import read_text
 from rag_lab.records import Document
 
 _DELIMITERS = ",;\t|"
+_NONE = "\x1f"  # what a table of one column is parted by: no text holds it
+_DECLARED = re.compile(r'"?sep=([^"\n])"?\n', re.IGNORECASE)  # Excel's own first line
+_DIVIDING_COMMA = re.compile(r"(?<!\d),(?! )|,(?![\d ])")  # neither within a number nor within a sentence
 _SNIFFED_CHARS = 20_000
 _MAX_CELL_CHARS = 2**31 - 1  # a longer row is left out by its length, not an error
 
 
 def load_delimited(path: Path, source: str) -> Loaded:
-    """Read a table of separated values; the separator is found out, the first row is the header.
+    """Read a table of separated values; the separator is found out or declared, the first row is the header.
 
     Raises:
         LoadError: if the file is empty, too long, not text, or holds no cell.
@@ -26,7 +31,7 @@ def load_delimited(path: Path, source: str) -> Loaded:
     limit = csv.field_size_limit(_MAX_CELL_CHARS)
     try:
         with parsing("table"):
-            rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text, path.suffix.lower())))
+            rows = _rows(text, path.suffix.lower())
     finally:
         csv.field_size_limit(limit)
     lines, n_too_long = markdown_table(rows)
@@ -37,16 +42,39 @@ def load_delimited(path: Path, source: str) -> Loaded:
     return Loaded((Document(source, None, "\n".join(lines)),), warnings)
 
 
-def _delimiter(text: str, suffix: str) -> str:
-    """Return the separator that stands equally often, and most often, in the first lines; a comma where none does."""
-    if suffix == ".tsv":
-        return "\t"
-    lines = [line for line in text[:_SNIFFED_CHARS].split("\n")[:20] if line.strip()]
-    whole = lines[:-1] if len(text) > _SNIFFED_CHARS and len(lines) > 1 else lines
+def _rows(text: str, suffix: str) -> list[list[str]]:
+    declared = _DECLARED.match(text)
+    if declared:
+        return _parsed(text[declared.end() :], declared[1])
+    return _parsed(text, "\t" if suffix == ".tsv" else _delimiter(text))
 
-    def rank(delimiter: str) -> tuple[bool, int]:
-        counts = [line.count(delimiter) for line in whole]
-        return len(set(counts)) == 1, min(counts)
 
-    best = max(_DELIMITERS, key=lambda delimiter: (rank(delimiter)[1] > 0, *rank(delimiter)))
-    return best if rank(best)[1] else ","
+def _parsed(text: str, delimiter: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
+
+
+def _delimiter(text: str) -> str:
+    """Return the separator that most of the first rows have, and have equally often."""
+    tables = {delimiter: _sampled(text, delimiter) for delimiter in _DELIMITERS}
+    divides = {",": _DIVIDING_COMMA.search(text, 0, _SNIFFED_CHARS) is not None}
+
+    def rank(delimiter: str) -> tuple[int, bool, int]:
+        n_rows, n_columns = _shape(tables[delimiter])
+        return n_rows, divides.get(delimiter, True), n_columns
+
+    best = max(_DELIMITERS, key=rank)
+    n_rows, is_sure, _ = rank(best)
+    return best if n_rows and (is_sure or 2 * n_rows > len(tables[best])) else _NONE
+
+
+def _sampled(text: str, delimiter: str) -> list[list[str]]:
+    """Return the first rows that are not blank, without one that the end of the sample cuts."""
+    rows = _parsed(text[:_SNIFFED_CHARS], delimiter)
+    whole = rows[:-1] if len(text) > _SNIFFED_CHARS and len(rows) > 1 else rows
+    return [row for row in whole if row]
+
+
+def _shape(rows: list[list[str]]) -> tuple[int, int]:
+    """Return the most frequent number of columns beyond one, after the number of rows that have it."""
+    widths = Counter(len(row) for row in rows if len(row) > 1)
+    return max(((n_rows, n_columns) for n_columns, n_rows in widths.items()), default=(0, 0))

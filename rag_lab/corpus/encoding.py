@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator, Sequence
 
 from rag_lab.corpus.base import LoadError
 
@@ -16,6 +17,8 @@ _MAX_WESTERN_SHARE = 0.3  # Latin text has few letters with marks; a text full o
 _MAX_MESS = 0.1  # charset-normalizer's share of implausible characters above which a guess is not worth having
 _SAMPLE_BYTES = 2**20  # it tries some forty encodings on all that it is given
 _LINES_NAMED = 5
+_REPLACEMENT = "\ufffd"
+_MAX_BROKEN_SHARE = 0.2  # of the whole characters; no text of another encoding has as many that are UTF-8 by chance
 
 
 def decode(data: bytes) -> tuple[str, str]:
@@ -41,20 +44,40 @@ def _decode(data: bytes) -> tuple[str, str]:
 
 
 def _mixed(data: bytes) -> tuple[str, str] | None:
-    """Read line by line where some lines are UTF-8 and the others Windows-1252; None for any other file."""
+    """Read line by line where most is UTF-8, or some lines are and the others Windows-1252; None for any other file."""
     if b"\x00" in data or data.startswith(_UNICODE_MARKS):
         return None
     lines = data.split(b"\n")
-    marked = [number for number, line in enumerate(lines) if not line.isascii()]
-    foreign = [number for number in marked if not _is_utf8(lines[number])]
-    if len(foreign) == len(marked) or not all(_is_western(lines[number]) for number in foreign):
+    foreign = [number for number, line in enumerate(lines) if not _is_utf8(line)]
+    western = {number for number in foreign if _is_western(lines[number]) and not _n_characters(lines[number])[0]}
+    damaged = [number for number in foreign if number not in western]
+    n_whole = _n_characters(data)[0]
+    n_broken = sum(_n_characters(lines[number])[1] for number in damaged)
+    if not n_whole or n_broken > _MAX_BROKEN_SHARE * n_whole:
         return None
-    wrong = set(foreign)
-    text = "\n".join(line.decode("cp1252" if number in wrong else "utf-8") for number, line in enumerate(lines))
-    named = ("line " if len(foreign) == 1 else "lines ") + ", ".join(str(n + 1) for n in foreign[:_LINES_NAMED])
-    more = f" and {len(foreign) - _LINES_NAMED} more" if len(foreign) > _LINES_NAMED else ""
-    verb = "is not UTF-8 and was" if len(foreign) == 1 else "are not UTF-8 and were"
-    return text.removeprefix("\ufeff"), f"{named}{more} {verb} read as cp1252; save it as UTF-8."
+    decoded = (line.decode("cp1252" if n in western else "utf-8", "replace") for n, line in enumerate(lines))
+    return "\n".join(decoded).removeprefix("\ufeff"), " ".join(_line_warnings(sorted(western), damaged))
+
+
+def _n_characters(data: bytes) -> tuple[int, int]:
+    """Return how many characters of more than one byte are whole in UTF-8, and how many are not."""
+    text = data.decode("utf-8", "replace")
+    n_broken = text.count(_REPLACEMENT)
+    return len(text) - len(text.encode("ascii", "ignore")) - n_broken, n_broken
+
+
+def _line_warnings(western: Sequence[int], damaged: Sequence[int]) -> Iterator[str]:
+    if western:
+        verb = "is not UTF-8 and was" if len(western) == 1 else "are not UTF-8 and were"
+        yield f"{_named(western)} {verb} read as cp1252; save it as UTF-8."
+    if damaged:
+        verb = "holds" if len(damaged) == 1 else "hold"
+        yield f"{_named(damaged)} {verb} bytes that are not UTF-8, each read as {_REPLACEMENT}; correct them."
+
+
+def _named(lines: Sequence[int]) -> str:
+    named = ("line " if len(lines) == 1 else "lines ") + ", ".join(str(number + 1) for number in lines[:_LINES_NAMED])
+    return named + (f" and {len(lines) - _LINES_NAMED} more" if len(lines) > _LINES_NAMED else "")
 
 
 def _guess(data: bytes) -> tuple[str, str]:

@@ -1,42 +1,46 @@
-"""The headings of a Markdown text, and the path of headings above a place in it."""
+"""The headings of a Markdown text, and the path of headings above a place in it. The rules are CommonMark's.
+
+One is stricter: the line under a heading has three characters at least, since texts that are not Markdown have lines
+of one hyphen.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from rag_lab.corpus.fences import markdown_lines
 
 _DEEPEST = 6
 _MAX_TITLE_CHARS = 200
-_FENCES = ("```", "~~~")
+_UNDERLINE = re.compile(r" {0,3}(={3,}|-{3,})[ \t]*")
+_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
+_BLOCK = re.compile(r" {0,3}(?:[>|]|[-+*][ \t]|\d{1,9}[.)][ \t])")  # a quote, a table's row, a list's item
+_CODE = ("    ", "\t")
+_NO_PARAGRAPH = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading such as `## Hydraulics`, and where its line begins."""
+    """A heading such as `## Hydraulics`, and where its first line begins and its last one ends."""
 
     start: int
+    end: int
     level: int
     title: str
     path: tuple[str, ...]  # the titles of the headings above it, and its own
 
 
 def headings(text: str) -> list[Heading]:
-    """Return the headings that begin with `#`, in order; those in fenced code are none."""
+    """Return the headings that begin with `#` or are underlined, in order."""
     found: list[Heading] = []
     above: list[tuple[int, str]] = []
-    start, fence = 0, ""
-    for line in text.split("\n"):
-        bare = line.strip()
-        if fence:
-            fence = "" if bare.startswith(fence) else fence
-        elif bare.startswith(_FENCES):
-            fence = bare[:3]
-        elif level := _level(line):
-            above = [item for item in above if item[0] < level]
-            above.append((level, _title(bare)))
-            found.append(Heading(start, level, above[-1][1], tuple(title for _, title in above)))
-        start += len(line) + 1
+    for start, end, level, title in _headings(text):
+        above = [item for item in above if item[0] < level]
+        above.append((level, title))
+        found.append(Heading(start, end, level, title, tuple(title for _, title in above)))
     return found
 
 
@@ -46,11 +50,40 @@ def path_at(found: Sequence[Heading], position: int) -> str:
     return " > ".join(found[number - 1].path) if number else ""
 
 
+def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
+    """Yield start, end, level and title of each heading."""
+    paragraph: int | None = None  # where the one began that the line before belongs to
+    for start, line in markdown_lines(text):
+        underline = _UNDERLINE.fullmatch(line)
+        if level := _level(line):
+            yield start, start + len(line), level, _title(line.strip())
+            paragraph = None
+        elif underline and paragraph is not None and paragraph != _NO_PARAGRAPH:
+            title = " ".join(text[paragraph:start].split())[:_MAX_TITLE_CHARS]
+            yield paragraph, start + len(line), 1 if underline[1][0] == "=" else 2, title
+            paragraph = None
+        else:
+            paragraph = _paragraph(paragraph, start, line)
+
+
+def _paragraph(before: int | None, start: int, line: str) -> int | None:
+    """Return where the paragraph began that a line belongs to.
+
+    None if it ends one, and `_NO_PARAGRAPH` for what cannot be underlined: lists, quotes, tables and code.
+    """
+    if not line.strip() or _RULE.fullmatch(line):
+        return None
+    if _BLOCK.match(line) or (before is None and line.startswith(_CODE)):
+        return _NO_PARAGRAPH
+    return start if before is None else before
+
+
 def _level(line: str) -> int:
     """Return the level of a heading's line, 0 for any other."""
-    level = len(line) - len(line.lstrip("#"))
-    is_heading = 1 <= level <= _DEEPEST and line[level : level + 1] in (" ", "\t") and line[level:].strip(" \t#")
-    return level if is_heading else 0
+    marked = line.lstrip(" ")
+    level = len(marked) - len(marked.lstrip("#"))
+    is_marked = 1 <= level <= _DEEPEST and len(line) - len(marked) <= 3 and marked[level : level + 1] in (" ", "\t")
+    return level if is_marked and marked[level:].strip(" \t#") else 0
 
 
 def _title(bare: str) -> str:

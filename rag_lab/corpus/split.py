@@ -40,7 +40,7 @@ def split(documents: Sequence[Document], config: CorpusConfig, embedder: Embedde
 def cut_identity(config: CorpusConfig, embedder: Embedder | None) -> Mapping[str, Any]:
     """Return whatever changes where documents are cut, beside their text."""
     splitter = splitter_of(config, embedder)
-    return {"version": 1, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
+    return {"version": 2, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
 
 
 def cut(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder | None) -> list[list[Cut]]:

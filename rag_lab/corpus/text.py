@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rag_lab.corpus.base import MAX_FILE_CHARS, Loaded, LoadError
 from rag_lab.corpus.encoding import decode
+from rag_lab.corpus.fences import body_start
 from rag_lab.corpus.headings import headings
 from rag_lab.records import Document
 
@@ -24,14 +25,15 @@ def load_text(path: Path, source: str) -> Loaded:
 
 
 def load_markdown(path: Path, source: str) -> Loaded:
-    """Read a Markdown file as it stands; its title is its first heading, else its first line.
+    """Read a Markdown file as it stands; its title is its first heading, else its first line behind front matter.
 
     Raises:
         LoadError: if the file is empty, too long, or not text.
     """
     text, warnings = read_text(path)
     found = headings(text)
-    return Loaded((Document(source, None, text, found[0].title if found else first_line(text)),), warnings)
+    title = found[0].title if found else first_line(text[body_start(text) :])
+    return Loaded((Document(source, None, text, title),), warnings)
 
 
 def read_text(path: Path) -> tuple[str, tuple[str, ...]]:

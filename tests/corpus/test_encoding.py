@@ -13,6 +13,35 @@ def test_lines_of_two_encodings_are_each_read_by_their_own() -> None:
     assert warning.startswith("lines 3 are not UTF-8") or warning.startswith("line 3 is not UTF-8")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Die Schläuche müssen täglich geprüft werden: Maßnahme.",
+        "Откройте предохранительный клапан.",
+        "每天检查液压油的油位。",
+    ],
+)
+def test_a_damaged_byte_costs_only_its_character(line: str) -> None:
+    data = f"{line}\n{line}\n".encode()
+    text, warning = decode(data + b"\xff" + line.encode())
+    assert text == f"{line}\n{line}\n\ufffd{line}"
+    assert warning == "line 3 holds bytes that are not UTF-8, each read as \ufffd; correct them."
+
+
+def test_a_file_that_ends_within_a_character_is_read() -> None:
+    whole = "每天检查液压油的油位。"
+    assert decode(whole.encode()[:-1])[0] == whole[:-1] + "\ufffd"
+
+
+def test_a_line_of_each_kind_is_named() -> None:
+    data = "Öl\n".encode() * 9 + "prüfen ".encode() + b"\xff\n" + "Schläuche\n".encode("cp1252") * 2
+    text, warning = decode(data)
+    assert text == "Öl\n" * 9 + "prüfen \ufffd\n" + "Schläuche\n" * 2
+    western, damaged = warning.split(". ")
+    assert western == "lines 11, 12 are not UTF-8 and were read as cp1252; save it as UTF-8"
+    assert damaged.startswith("line 10 holds bytes")
+
+
 def test_a_long_file_is_guessed_by_its_beginning() -> None:
     text = "Привет, это инструкция по эксплуатации станка.\n" * 40_000
     assert decode(text.encode("cp1251"))[0] == text

@@ -21,6 +21,10 @@ from rag_lab.records import Document
         ("end   \nof\t\n\n\n\nline", "end\nof\n\nline"),
         ("\n\n  indented\n", "  indented"),
         ("bell\x07 and escape\x1b", "bell and escape"),
+        ("a\u200e\u200fb\u061c\u202a\u202ec\u2063\u2066\u2069d\u180e", "abcd"),
+        ("Wör\u00ad\nter, Ma\u00ad \u2028schine \u00ad\n", "Wör-\nter, Ma-\nschine"),
+        ("Hydrau\u2010\nlik, non\u2011slip", "Hydrau-\nlik, non-slip"),
+        ("👩\u200d🔧", "👩\u200d🔧"),
         ("می‌خواهم", "می‌خواهم"),  # the joiner changes how Persian is read
     ],
 )
@@ -45,6 +49,10 @@ def test_a_normal_text_stays_as_it_is_and_no_letter_is_lost(text: str) -> None:
         (["press P-\n12 and E-\nstop"], ["press P-\n12 and E-\nstop"]),
         (["- one -\ntwo"], ["- one -\ntwo"]),
         (["die Mess-\n  werte"], ["die Messwerte"]),
+        (["Ein-\nund Ausgang, Vor-\n  oder Nachteile"], ["Ein- und Ausgang, Vor- oder Nachteile"]),
+        (["ein- bzw.\nzwei-\nbzw. dreimal"], ["ein- bzw.\nzwei- bzw. dreimal"]),
+        (["pre-\nand post-wash", "in Ein-\nundzwanzig"], ["pre- and post-wash", "in Einundzwanzig"]),
+        (["the col-\nor of oil", "its color"], ["the color of oil", "its color"]),
     ],
 )
 def test_words_broken_at_a_lines_end_are_joined_but_not_compounds(texts: list[str], expected: list[str]) -> None:

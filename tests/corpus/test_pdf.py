@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pymupdf
 import pytest
+from turned_pdf import turned
 
 from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.pdf import load_pdf
@@ -86,6 +87,24 @@ def test_the_columns_of_a_page_are_not_mixed(tmp_path: Path) -> None:
     page.insert_text((320, 72), ["right one", "right two", "right three"])
     (document,) = load_pdf(save(pdf, tmp_path), "file.pdf").documents
     assert document.text.split("\n") == ["left one", "left two", "left three", "right one", "right two", "right three"]
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_a_turned_page_is_read_like_an_upright_one(tmp_path: Path, degrees: int) -> None:
+    pdf = pymupdf.open()
+    page = pdf.new_page(width=842, height=595)
+    page.insert_text((50, 72), ["one", "two"])
+    for x, text in [(50, "Graphite"), (200, "7.0 percent"), (350, "8.5 percent")]:
+        page.insert_text((x, 140), text)
+    (upright,) = load_pdf(save(pdf, tmp_path), "file.pdf").documents
+    assert upright.text == "one\ntwo\n\nGraphite  7.0 percent  8.5 percent"
+    assert load_pdf(save(turned(pdf, degrees), tmp_path), "file.pdf").documents == (upright,)
+
+
+def test_text_along_the_margin_is_not_part_of_a_line(tmp_path: Path) -> None:
+    pdf = with_pages("one\ntwo")
+    pdf[0].insert_text((40, 80), "MM-P11", rotate=90)
+    assert load_pdf(save(pdf, tmp_path), "file.pdf").documents[0].text == "one\ntwo\n\nMM-P11"
 
 
 def test_a_gap_between_paragraphs_is_a_blank_line(tmp_path: Path) -> None:

@@ -81,3 +81,10 @@ def test_markdown_is_titled_by_its_first_heading(tmp_path: Path) -> None:
 def test_markdown_without_a_heading_is_titled_by_its_first_line(tmp_path: Path) -> None:
     (document,) = load_markdown(write(tmp_path, b"No heading\n#hashtag\n", "a.md"), "a.md").documents
     assert document.title == "No heading"
+
+
+def test_front_matter_gives_no_title(tmp_path: Path) -> None:
+    text = b"---\ntitle: Manual\n# internal\n---\n\nFirst line\n"
+    (document,) = load_markdown(write(tmp_path, text, "a.md"), "a.md").documents
+    assert document.title == "First line"
+    assert document.text == text.decode()

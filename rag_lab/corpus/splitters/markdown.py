@@ -21,7 +21,7 @@ class MarkdownSections:
 
     def identity(self) -> Mapping[str, Any]:
         """The two lengths."""
-        return {"name": "markdown", "version": 1, "size": self.size, "overlap": self.overlap}
+        return {"name": "markdown", "version": 2, "size": self.size, "overlap": self.overlap}
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
@@ -33,7 +33,7 @@ def section_spans(text: str) -> list[Span]:
 
     Headings that follow each other with nothing between them belong to one section.
     """
-    starts = [heading.start for heading in headings(text)]
-    bare = {start for before, start in pairwise(starts) if "\n" not in text[before:start].strip()}
-    opening = [start for start in starts if start not in bare]
+    found = headings(text)
+    bare = {after.start for before, after in pairwise(found) if not text[before.end : after.start].strip()}
+    opening = [heading.start for heading in found if heading.start not in bare]
     return [(start, end) for start, end in pairwise([0, *opening, len(text)]) if start < end]

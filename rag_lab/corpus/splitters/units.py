@@ -13,8 +13,8 @@ SENTENCE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][�
 # A heading's or paragraph's end; a line that merely wraps does not end a sentence.
 _PROSE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”’」』）]*\s*|\n{2,}|\n(?=[-*#|])""")
 # Scripts without spaces between words (Thai, Japanese, Chinese): a character counts as a word.
-_UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
 def sentence_units(text: str) -> list[Span]:
