@@ -17,6 +17,7 @@ from rag_lab.report.comparison_tables import differences_table, scores_table
 from rag_lab.report.tables import Table
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.scales import Scale
 
 _SEPARATOR = "\x1f"  # stands in no name
 
@@ -116,7 +117,7 @@ def _compared(
     quality = prefixed[is_quality]
     none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     options: dict[str, Any] = {"pairs": runs[0].pairs, "correction": runs[0].correction}
-    floors, clusters = _floors(runs), runs[0].clusters
+    floors, clusters, scales = _floors(runs), runs[0].clusters, {**runs[0].scales, **runs[1].scales}
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
@@ -124,11 +125,11 @@ def _compared(
         questions=questions,
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
-        summary=summary(prefixed, clusters=clusters),
-        differences=comparisons(quality, baseline, noise_floors=floors, clusters=clusters, **options)
+        summary=summary(prefixed, clusters=clusters, scales=scales),
+        differences=comparisons(quality, baseline, noise_floors=floors, clusters=clusters, scales=scales, **options)
         if baseline in set(quality["variant_id"])
         else none,
-        same=_same_variant(scores[is_quality], names, floors, runs[0]) if is_quality.any() else none,
+        same=_same_variant(scores[is_quality], names, floors, scales, runs[0]) if is_quality.any() else none,
     )
 
 
@@ -139,7 +140,11 @@ def _floors(runs: tuple[Comparison, Comparison]) -> dict[str, float]:
 
 
 def _same_variant(
-    scores: pd.DataFrame, names: tuple[str, str], floors: Mapping[str, float], first: Comparison
+    scores: pd.DataFrame,
+    names: tuple[str, str],
+    floors: Mapping[str, float],
+    scales: Mapping[str, Scale],
+    first: Comparison,
 ) -> pd.DataFrame:
     """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
     cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
@@ -147,8 +152,10 @@ def _same_variant(
     if not in_both:
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     by_cell = {one: floors[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in floors}
+    cell_scales = {one: scales[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in scales}
     rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
-    found = comparisons(rows, names[0], correction=first.correction, noise_floors=by_cell, clusters=first.clusters)
+    options: dict[str, Any] = {"correction": first.correction, "clusters": first.clusters}
+    found = comparisons(rows, names[0], noise_floors=by_cell, scales=cell_scales, **options)
     parts = found["metric"].str.split(_SEPARATOR, n=1)
     return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
 
