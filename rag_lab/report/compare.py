@@ -17,7 +17,7 @@ from rag_lab.report.comparison import Comparison
 from rag_lab.report.stages import latencies, stage_problems, stage_table
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
-from rag_lab.statistics.noise import NoiseComponents, noise, noise_floor
+from rag_lab.statistics.noise import NoiseComponents, noise
 from rag_lab.statistics.scales import Scale, scales_of
 
 _GAP = ["variant_id", "metric", "status", "reason"]
@@ -58,7 +58,7 @@ def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pair
         traces=traces,
         scores=scores,
         summary=summary(scores, clusters=clusters, scales=scales),
-        differences=_differences(quality, run.baseline, correction, pairs, noise_floors(components), clusters, scales),
+        differences=_differences(quality, run.baseline, correction, pairs, components, clusters, scales),
         questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
         stages=stage_table(traces),
         stage_problems=stage_problems(traces),
@@ -75,18 +75,12 @@ def noise_by_metric(run: RunFolder, quality: pd.DataFrame) -> dict[str, NoiseCom
     return {str(metric): noise(quality, metric) for metric in quality["metric"].unique()} if run.repeats > 1 else {}
 
 
-def noise_floors(components: Mapping[str, NoiseComponents]) -> dict[str, float]:
-    """Return the noise floor of a difference between two variants, for each metric in which noise was measured."""
-    floors = {metric: noise_floor(found).value for metric, found in components.items()}
-    return {metric: floor for metric, floor in floors.items() if floor is not None}
-
-
 def _differences(
     quality: pd.DataFrame,
     baseline: str,
     correction: Correction,
     pairs: Pairs,
-    floors: Mapping[str, float],
+    components: Mapping[str, NoiseComponents],
     clusters: Mapping[str, str] | None,
     scales: Mapping[str, Scale],
 ) -> pd.DataFrame:
@@ -95,7 +89,7 @@ def _differences(
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     first = baseline if baseline in variants else str(quality["variant_id"].iloc[0])
     return comparisons(
-        quality, first, pairs=pairs, correction=correction, noise_floors=floors, clusters=clusters, scales=scales
+        quality, first, pairs=pairs, correction=correction, noise=components, clusters=clusters, scales=scales
     )
 
 

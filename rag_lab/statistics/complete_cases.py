@@ -18,6 +18,7 @@ import pandas as pd
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
+from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
 from rag_lab.statistics.randomization import N_PERMUTATIONS
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
@@ -90,7 +91,7 @@ def comparisons(
     pairs: Pairs = "baseline",
     correction: Correction = "holm",
     clusters: Clusters | None = None,
-    noise_floors: Mapping[str, float] | None = None,
+    noise: Mapping[str, NoiseComponents] | None = None,
     scales: Mapping[Any, Scale] | None = None,
 ) -> pd.DataFrame:
     """Return one row a (variant_id, metric, against), in order of first appearance.
@@ -115,7 +116,7 @@ def comparisons(
         pairs: every variant against the `baseline`, or `all` pairs.
         correction: `holm`, `bh` (Benjamini-Hochberg) or `none`.
         clusters: resampled and flipped as a whole; a question that is not named is a cluster of its own.
-        noise_floors: by metric (see `noise`); no smaller difference is called one.
+        noise: by metric (see `noise.noise`); no difference below the floor of its n questions is called one.
         scales: by metric, which tell whether more is better, as it is for a metric that is not named.
 
     Raises:
@@ -135,7 +136,7 @@ def comparisons(
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
     flips = max(N_PERMUTATIONS, _FLIPS_PER_TEST * len(keys))
     differences = paired_differences([(a, b) for _, a, b in shared], confidence, seed, flips, groups)
-    return _table(keys, differences, correction, noise_floors or {}, scales or {})
+    return _table(keys, differences, correction, noise or {}, scales or {})
 
 
 def _keys(cells: Sequence[tuple[Any, Any]], variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any, Any]]:
@@ -155,7 +156,7 @@ def _table(
     keys: Sequence[tuple[Any, Any, Any]],
     differences: Sequence[PairedDifference],
     correction: Correction,
-    noise_floors: Mapping[str, float],
+    noise: Mapping[str, NoiseComponents],
     scales: Mapping[Any, Scale],
 ) -> pd.DataFrame:
     p_values = corrected([difference.p_value for difference in differences], correction)
@@ -163,7 +164,7 @@ def _table(
     rows = []
     for (variant, metric, against), d, p in zip(keys, differences, p_values, strict=True):
         more = scales.get(metric, SHARE).higher_is_better
-        said = verdict(d, p, n_tested, noise_floors.get(metric), more)
+        said = verdict(d, p, n_tested, floor_over(noise.get(metric), d.n), more)
         wins, losses = (d.wins, d.losses) if more else (d.losses, d.wins)
         numbers_of_d = (d.n, d.mean, d.low, d.high, d.p_value, p, wins, d.ties, losses)
         rows.append((variant, metric, *numbers_of_d, said, against, d.effect_size))

@@ -16,7 +16,7 @@ from rag_lab.statistics.contrasts import Contrast, contrasts
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.factors import Factors, read_factors
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.noise import NoiseComponents, noise_floor
+from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
 from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import verdict
@@ -120,11 +120,7 @@ def _table(
     for (metric, c), d, p, later in zip(keys, differences, p_values, follow_up, strict=True):
         what = (metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
         tested, more = sizes[later] if correction != "none" else 1, scales.get(metric, SHARE).higher_is_better
-        said = verdict(d, p, tested, _floor(noise.get(metric), c, d.n), more)
+        floor = floor_over(noise.get(metric), d.n, sum(weight**2 for weight in c.weights.values()))
+        said = verdict(d, p, tested, floor, more)
         rows.append((*what, d.n, d.mean, d.low, d.high, d.p_value, p, d.effect_size, said))
     return frame(rows, EFFECT_COLUMNS)
-
-
-def _floor(noise: NoiseComponents | None, contrast: Contrast, n: int) -> float | None:
-    squares = sum(weight**2 for weight in contrast.weights.values())
-    return None if noise is None else noise_floor(noise, n, squares).value

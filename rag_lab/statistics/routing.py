@@ -17,7 +17,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.noise import NoiseComponents, noise_floor
+from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
 from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import verdict
@@ -112,8 +112,7 @@ def by_class(
     lines = []
     for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
         means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
-        floor = None if noise is None else noise_floor(noise, d.n).value
-        said = verdict(d, p, tested, floor, scale.higher_is_better)
+        said = verdict(d, p, tested, floor_over(noise, d.n), scale.higher_is_better)
         lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, said))
     return frame(lines, CLASS_COLUMNS)
 
