@@ -25,10 +25,9 @@ def conclusion(study: RoutingStudy) -> str:
         return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
     gain = study.learned.gains["best_arm"]
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
-    reliable = study.p_gain is not None and study.p_gain < ALPHA
-    pays = reliable and gain.low is not None and gain.low > 0
-    costs = reliable and gain.high is not None and gain.high < 0
-    end = "it pays" if pays else "it costs" if costs else "the data cannot tell whether it pays"
+    pays = study.p_gain is not None and study.p_gain < ALPHA and gain.low is not None and gain.low > 0
+    fails = gain.high is not None and gain.high < 0
+    end = "it pays" if pays else "it does not pay" if fails else "the data cannot tell whether it pays"
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
         f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
