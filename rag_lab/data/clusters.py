@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
+from rag_lab.wording import counted
 
 CLUSTER_RULES = "`none`, `document`, or `tag:` and how the tag begins, as in `tag:item-`"
 
@@ -31,6 +32,19 @@ def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | No
         return None
     named = ((question.question_id, _cluster(question, rule)) for question in questions)
     return {question_id: cluster for question_id, cluster in named if cluster is not None}
+
+
+def clusters_told(question_ids: Collection[str], clusters: Mapping[str, str], rule: str) -> str:
+    """Say how many of the questions are in how many clusters, and how many in none."""
+    found = [clusters[name] for name in question_ids if name in clusters]
+    if not found:
+        return f"No question is in a cluster ({rule}), so intervals and tests are those of independent questions."
+    alone = len(question_ids) - len(found)
+    others = f"; the other {alone:,} stand alone" if alone else ""
+    return (
+        f"{len(found):,} of {counted(len(question_ids), 'question')} are in {counted(len(set(found)), 'cluster')} "
+        f"({rule}), each of which intervals and tests treat as one unit{others}."
+    )
 
 
 def _cluster(question: Question, rule: str) -> str | None:
