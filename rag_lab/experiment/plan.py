@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_lab.config import PipelineConfig
+from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
@@ -118,6 +119,8 @@ def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
         return None
     if not dataset.questions:
         problems.append(f"dataset: {draft.config.dataset} has no usable question; see `rag-lab datasets check`.")
+    elif problem := cluster_problem(dataset.questions, draft.config.clusters):
+        problems.append(problem)
     return dataset
 
 

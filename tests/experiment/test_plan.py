@@ -96,6 +96,20 @@ def test_a_dry_run_says_what_would_run(experiment):
         assert said in text
 
 
+def test_a_rule_for_clusters_that_matches_nothing_stands_among_the_problems(experiment):
+    with pytest.raises(ExperimentError) as error:
+        plan(experiment(clusters="tag:zzz", metrics=["foo"]))
+    assert any("'tag:zzz' puts none of 4 questions into a cluster" in problem for problem in error.value.problems)
+    assert len(error.value.problems) == 2
+
+
+def test_a_dry_run_counts_the_asked_questions_in_clusters_and_in_none(experiment):
+    text = plan(experiment(clusters="document")).describe()
+    assert "3 of 4 questions are in 3 clusters (document)" in text
+    assert "1 other stands alone" in text
+    assert "cluster" not in plan(experiment()).describe()
+
+
 questions = st.lists(
     st.builds(Question, st.uuids().map(str), st.just("?"), query_class=st.sampled_from(QUERY_CLASSES)), max_size=30
 )
