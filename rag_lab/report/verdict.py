@@ -14,6 +14,7 @@ from rag_lab.wording import counted, listing
 
 FULLY_TOLD = 3  # reliable variants with a sentence of their own
 FEW = 20  # questions: fewer show only very large differences
+_ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -22,7 +23,7 @@ def verdict(comparison: Comparison) -> list[str]:
     if metric is None:
         return ["No quality metric was asked for, so nothing can be said about quality."]
     if comparison.scores.empty:
-        return ["Every variant failed, so there are no scores: the reasons stand beside the variants."]
+        return ["No variant has scores: the reasons stand beside the variants."]
     compared = [plan.variant_id for plan in comparison.variants if comparison.difference(plan.variant_id, metric)]
     reliable = [variant for variant in compared if comparison.reliable(variant, metric)]
     equal = [variant for variant in compared if _all_ties(comparison.difference(variant, metric) or {})]
@@ -145,7 +146,10 @@ def _elsewhere(comparison: Comparison) -> list[str]:
 
 
 def _caveats(comparison: Comparison, metric: str, compared: Sequence[str]) -> list[str]:
-    caveats = [f"{named(comparison, variant)} failed and is not compared." for variant in comparison.failed]
+    caveats = [
+        f"{named(comparison, variant)} {_ENDED[comparison.state(variant)]} and is not compared."
+        for variant in comparison.failed
+    ]
     baseline = comparison.run.baseline
     if baseline not in comparison.failed and not compared:
         caveats.append("No other variant has scores, so there is nothing to compare the baseline with.")

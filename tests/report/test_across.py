@@ -13,6 +13,8 @@ from rag_lab.experiment.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder,
 from rag_lab.report.across import compare_runs
 from rag_lab.report.compare import compare
 from rag_lab.report.compare_text import compare_text
+from rag_lab.report.conclusions import conclusions
+from rag_lab.report.html import question_html, to_html
 from rag_lab.report.tables import Table
 from rag_lab.trace_file import read_traces, write_traces
 
@@ -208,4 +210,13 @@ def test_a_variant_stopped_by_a_limit_stands_among_those_without_scores(wide, tm
     reason = "stopped by limits.calls = 3; raise it"
     failed = next(iter(wide.failed))
     edit_manifest(tmp_path / "run", lambda m: m["variants"][failed].update(status="stopped", reason=reason))
-    assert compare(tmp_path / "run").failed == {failed: reason}
+    found = compare(tmp_path / "run")
+    assert found.failed == {failed: reason}
+    code = found.codes[failed]
+    told = f"{code} ({found.label(failed)}) was stopped by a limit and is not compared."
+    assert told in conclusions(found)
+    assert re.search(rf"^\| {code} .*\| stopped \|", found.to_markdown(), re.MULTILINE)
+    assert reason in to_html(found)
+    assert not re.search(rf"failed:(</span>)? {reason}", to_html(found))
+    assert "What failed" not in found.to_markdown()
+    assert f"{found.label(failed)} (stopped)" in question_html(found, "q001")
