@@ -102,7 +102,7 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
         if config.design == "list":
-            return expand_list(config.variants)
+            return None if "variants" in draft.broken else expand_list(config.variants)
         return expand(config.base, config.factors, config.design)
     except ExperimentError as error:
         problems += error.problems

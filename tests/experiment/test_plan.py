@@ -59,6 +59,13 @@ def test_everything_that_is_wrong_is_named_before_anything_runs(experiment, tmp_
     assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()] == ["small"]
 
 
+def test_a_list_with_a_bad_name_is_not_said_to_be_empty_as_well(experiment):
+    with pytest.raises(ExperimentError) as error:
+        plan(experiment(design="list", factors={}, variants={"Not/a name": {}, "a": {"rerank.final_k": 2}}))
+    assert len(error.value.problems) == 1
+    assert "none given" not in str(error.value)
+
+
 def test_models_of_every_variant_are_checked_but_not_those_that_no_variant_uses(experiment):
     factors = {"models.generation": ["llamacpp:smollm2", "gemini:gemini-2.5-flash", "nobody:x"]}
     with pytest.raises(ExperimentError) as error:
