@@ -40,11 +40,14 @@ class Shared:
         if self.others:
             ids = counted(len(self.others), "id")
             told.append(f"Under {ids} the runs ask different questions, which are left out: {some_of(self.others)}.")
-        if self.rule != "none":
-            declare = [name for name, one in zip(names, runs, strict=True) if one.run.clusters != "none"]
-            only = f" Only {declare[0]} declares this." if len(declare) == 1 else ""
-            told.append(clusters_told(self.questions, self.clusters or {}, self.rule) + only)
-        return told
+        return [*told, *self._resampled(runs, names)]
+
+    def _resampled(self, runs: Runs, names: tuple[str, str]) -> list[str]:
+        if self.clusters is None:
+            return []
+        declare = [name for name, one in zip(names, runs, strict=True) if one.run.clusters != "none"]
+        only = [f"Only {declare[0]} declares this."] if len(declare) == 1 else []
+        return [" ".join([clusters_told(self.questions, self.clusters, self.rule), *only])]
 
 
 def shared(runs: Runs) -> Shared:
