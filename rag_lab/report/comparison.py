@@ -84,7 +84,7 @@ class Comparison:
         return {
             plan.variant_id: str(states[plan.variant_id].get("reason") or "no reason was recorded")
             for plan in self.run.variants
-            if states.get(plan.variant_id, {}).get("status") in ("failed", "stopped")
+            if self.state(plan.variant_id) in ("failed", "stopped")
         }
 
     @property
@@ -142,6 +142,10 @@ class Comparison:
     def label(self, variant_id: str) -> str:
         """Return the label of a variant."""
         return next(plan.label for plan in self.run.variants if plan.variant_id == variant_id)
+
+    def state(self, variant_id: str) -> str:
+        """Return how a variant ended: `ok`, `failed`, `stopped` (by a limit), or `not run`."""
+        return str(self.manifest.get("variants", {}).get(variant_id, {}).get("status", "not run"))
 
     def name(self, variant_id: str) -> str:
         """Return letter and label of a variant."""
