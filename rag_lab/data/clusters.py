@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
+from rag_lab.wording import counted, some_of
 
 CLUSTER_RULES = "`none`, `document`, or `tag:` and how the tag begins, as in `tag:item-`"
 
@@ -31,6 +32,30 @@ def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | No
         return None
     named = ((question.question_id, _cluster(question, rule)) for question in questions)
     return {question_id: cluster for question_id, cluster in named if cluster is not None}
+
+
+def cluster_problem(questions: Collection[Question], rule: str) -> str:
+    """Return why the rule is none for these questions, or "": it puts none of them into a cluster."""
+    if rule == "none" or clusters_of(questions, rule):
+        return ""
+    tags = sorted({tag for question in questions for tag in question.tags})
+    known = f"their tags are {some_of(tags)}" if tags else "they have no tags"
+    missing = "no question has evidence" if rule == "document" else f"no question has a tag that begins so: {known}"
+    none = f"{rule!r} puts none of {counted(len(questions), 'question')} into a cluster"
+    return f"clusters: {none}, as {missing}; give {CLUSTER_RULES}."
+
+
+def clusters_told(question_ids: Collection[str], clusters: Mapping[str, str], rule: str) -> str:
+    """Say how many of the questions are in how many clusters, and how many in none."""
+    found = [clusters[name] for name in question_ids if name in clusters]
+    if not found:
+        return f"No question is in a cluster ({rule}), so intervals and tests are those of independent questions."
+    alone = len(question_ids) - len(found)
+    others = {0: "", 1: "; 1 other stands alone"}.get(alone, f"; {alone:,} others stand alone")
+    return (
+        f"{len(found):,} of {counted(len(question_ids), 'question')} are in {counted(len(set(found)), 'cluster')} "
+        f"({rule}), each of which intervals and tests treat as one unit{others}."
+    )
 
 
 def _cluster(question: Question, rule: str) -> str | None:

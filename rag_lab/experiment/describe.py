@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_lab.data.clusters import clusters_of, clusters_told
 from rag_lab.experiment.applicability import not_applicable
 from rag_lab.experiment.bill_text import bill_text
 from rag_lab.experiment.design import Variant
@@ -32,10 +33,13 @@ def _questions(plan: Plan) -> str:
     repeats = plan.experiment.repeats
     times = "once" if repeats == 1 else f"{repeats} times"
     total = len(plan.dataset.questions)
-    return (
+    asked = (
         f"Dataset {plan.experiment.dataset}: {len(plan.questions)} of {total} questions are asked {times}, "
         f"{len(plan.answered)} of them are answered."
     )
+    rule = plan.experiment.clusters
+    clusters = clusters_of(plan.dataset.questions, rule)
+    return asked if clusters is None else f"{asked} {clusters_told(plan.questions, clusters, rule)}"
 
 
 def _variants(plan: Plan) -> str:

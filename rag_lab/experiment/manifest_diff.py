@@ -24,7 +24,7 @@ _TOLD = (
     "versions",
     "problems",
 )
-_PLAN = ("question", "dataset", "baseline", "metrics", "repeats")
+_PLAN = ("question", "dataset", "baseline", "metrics", "repeats", "clusters")
 
 
 @dataclass(frozen=True, slots=True)

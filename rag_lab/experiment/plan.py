@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_lab.config import PipelineConfig
+from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
@@ -101,7 +102,7 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
         if config.design == "list":
-            return expand_list(config.variants)
+            return None if "variants" in draft.broken else expand_list(config.variants)
         return expand(config.base, config.factors, config.design)
     except ExperimentError as error:
         problems += error.problems
@@ -118,6 +119,8 @@ def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
         return None
     if not dataset.questions:
         problems.append(f"dataset: {draft.config.dataset} has no usable question; see `rag-lab datasets check`.")
+    elif problem := cluster_problem(dataset.questions, draft.config.clusters):
+        problems.append(problem)
     return dataset
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab.errors import RagLabError
 from rag_lab.experiment.manifest_diff import Change, manifest_diff, suspects
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import differences_table, scores_table
+from rag_lab.report.shared import Shared, shared
 from rag_lab.report.tables import Table
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
@@ -31,13 +31,14 @@ class AcrossRuns:
     differences: as `Comparison.differences`, for the quality metrics: each variant of both runs minus the first run's
         baseline.
     same: the columns of `differences`: each variant that both runs have, the second run's minus the first's.
+    shared: the questions that both asked, and their clusters.
     changes: what differs between the manifests and plans.
     """
 
     first: Comparison
     second: Comparison
     names: tuple[str, str]
-    questions: int
+    shared: Shared
     changes: tuple[Change, ...]
     scores: pd.DataFrame = field(repr=False)
     summary: pd.DataFrame = field(repr=False)
@@ -47,12 +48,7 @@ class AcrossRuns:
     @property
     def sentences(self) -> list[str]:
         """What is compared, and what to look at where the numbers differ."""
-        asked = [len(one.questions) for one in (self.first, self.second)]
-        return [
-            f"{self.names[0]} and {self.names[1]} share {self.questions} of {asked[0]} and {asked[1]} questions; "
-            "all that follows is on these.",
-            suspects(self.changes),
-        ]
+        return [*self.shared.sentences((self.first, self.second), self.names), suspects(self.changes)]
 
     @property
     def tables(self) -> list[Table]:
@@ -88,28 +84,25 @@ def compare_runs(
         pairs: see `compare`; `all` compares all variants of both runs with each other.
 
     Raises:
-        RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
+        RagLabError: if a folder is no run or has no scores, the runs share no question or declare different clusters,
+            or an option is unknown.
     """
     runs = compare(first, correction=correction, pairs=pairs), compare(second, correction=correction, pairs=pairs)
     names = _names(*runs)
-    shared = set(runs[0].scores["question_id"]) & set(runs[1].scores["question_id"])
-    if not shared:
-        raise RagLabError(
-            f"{first} and {second} share no question, so they cannot be compared; give two runs of one dataset."
-        )
+    both = shared(runs)
     parts = [
-        one.scores[one.scores["question_id"].isin(shared)].assign(run=name)
+        one.scores[one.scores["question_id"].isin(both.questions)].assign(run=name)
         for one, name in zip(runs, names, strict=True)
     ]
     scores = pd.concat(parts, ignore_index=True)
     prefixed = scores.assign(variant_id=scores["run"].astype(str) + "/" + scores["variant_id"].astype(str))
-    return _compared(runs, names, len(shared), scores, prefixed)
+    return _compared(runs, names, both, scores, prefixed)
 
 
 def _compared(
     runs: tuple[Comparison, Comparison],
     names: tuple[str, str],
-    questions: int,
+    both: Shared,
     scores: pd.DataFrame,
     prefixed: pd.DataFrame,
 ) -> AcrossRuns:
@@ -117,20 +110,20 @@ def _compared(
     baseline = f"{names[0]}/{runs[0].run.baseline}"
     quality = prefixed[is_quality]
     none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
-    options: dict[str, Any] = {"pairs": runs[0].pairs, "correction": runs[0].correction}
-    noise, clusters, scales = _noise(runs), runs[0].clusters, {**runs[0].scales, **runs[1].scales}
+    options: dict[str, Any] = {"correction": runs[0].correction, "clusters": both.clusters}
+    noise, scales = _noise(runs), {**runs[0].scales, **runs[1].scales}
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
         names=names,
-        questions=questions,
+        shared=both,
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
-        summary=summary(prefixed, clusters=clusters, scales=scales),
-        differences=comparisons(quality, baseline, noise=noise, clusters=clusters, scales=scales, **options)
+        summary=summary(prefixed, clusters=both.clusters, scales=scales),
+        differences=comparisons(quality, baseline, pairs=runs[0].pairs, noise=noise, scales=scales, **options)
         if baseline in set(quality["variant_id"])
         else none,
-        same=_same_variant(scores[is_quality], names, noise, scales, runs[0]) if is_quality.any() else none,
+        same=_same_variant(scores[is_quality], names, noise, scales, options) if is_quality.any() else none,
     )
 
 
@@ -145,7 +138,7 @@ def _same_variant(
     names: tuple[str, str],
     noise: Mapping[str, NoiseComponents],
     scales: Mapping[str, Scale],
-    first: Comparison,
+    options: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
     cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
@@ -155,7 +148,6 @@ def _same_variant(
     by_cell = {one: noise[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in noise}
     cell_scales = {one: scales[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in scales}
     rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
-    options: dict[str, Any] = {"correction": first.correction, "clusters": first.clusters}
     found = comparisons(rows, names[0], noise=by_cell, scales=cell_scales, **options)
     parts = found["metric"].str.split(_SEPARATOR, n=1)
     return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])

@@ -16,6 +16,7 @@ import pandas as pd
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.records import Question, Trace
 from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.wording import letters
 
 if TYPE_CHECKING:
     from rag_lab.experiment.run_folder import VariantPlan
@@ -87,7 +88,7 @@ class Comparison:
         return {
             plan.variant_id: str(states[plan.variant_id].get("reason") or "no reason was recorded")
             for plan in self.run.variants
-            if states.get(plan.variant_id, {}).get("status") in ("failed", "stopped")
+            if self.state(plan.variant_id) in ("failed", "stopped")
         }
 
     @property
@@ -98,7 +99,7 @@ class Comparison:
     @property
     def codes(self) -> dict[str, str]:
         """The letter that stands for each variant in figures and narrow tables; the baseline is A."""
-        return {plan.variant_id: _letters(index) for index, plan in enumerate(self.variants)}
+        return {plan.variant_id: letters(index) for index, plan in enumerate(self.variants)}
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
@@ -146,6 +147,10 @@ class Comparison:
         """Return the label of a variant."""
         return next(plan.label for plan in self.run.variants if plan.variant_id == variant_id)
 
+    def state(self, variant_id: str) -> str:
+        """Return how a variant ended: `ok`, `failed`, `stopped` (by a limit), or `not run`."""
+        return str(self.manifest.get("variants", {}).get(variant_id, {}).get("status", "not run"))
+
     def name(self, variant_id: str) -> str:
         """Return letter and label of a variant."""
         return f"{self.codes[variant_id]} {self.label(variant_id)}"
@@ -189,9 +194,3 @@ class Comparison:
 def _row(table: pd.DataFrame, variant_id: str, metric: str) -> dict[str, Any] | None:
     rows = table[(table["variant_id"] == variant_id) & (table["metric"] == metric)]
     return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}
-
-
-def _letters(index: int) -> str:
-    """Return A … Z, AA, AB, … for 0, 1, …"""
-    head, tail = divmod(index, 26)
-    return (_letters(head - 1) if head else "") + chr(ord("A") + tail)

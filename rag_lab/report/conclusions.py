@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_lab.data.clusters import clusters_told
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.noise import noise_sentences
 from rag_lab.report.routing_text import conclusion
@@ -16,6 +17,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     found = {
         "Modules": comparison.effects.reliable_sentences(metric),
         "Variants": verdict(comparison),
+        "Clusters": _clusters(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Judge": [note.sentence for note in comparison.judges],
         "Noise": noise_sentences(comparison)[:1],
@@ -26,3 +28,9 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
 def conclusions(comparison: Comparison) -> list[str]:
     """Return the sentences of all topics."""
     return [sentence for sentences in topics(comparison).values() for sentence in sentences]
+
+
+def _clusters(comparison: Comparison) -> list[str]:
+    if comparison.clusters is None:
+        return []
+    return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]

@@ -16,7 +16,7 @@ from rag_lab.wording import counted
 
 
 def to_markdown(comparison: Comparison) -> str:
-    """Return question, verdict, main table, failures and how to reproduce, as GitHub's Markdown."""
+    """Return question, verdict, main table, what went wrong and how to reproduce, as GitHub's Markdown."""
     run = comparison.run
     parts = [
         f"# {escape_markdown(run.name)}",
@@ -28,7 +28,7 @@ def to_markdown(comparison: Comparison) -> str:
         *_routing(comparison),
         "## Noise\n\n" + _list(noise_sentences(comparison)),
         _section("Complete cases", [coverage_table(comparison)]),
-        _failures(comparison),
+        _incidents(comparison),
         _reproduce(comparison),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -46,7 +46,7 @@ def _scores(comparison: Comparison) -> str:
         name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:
-            cells = ["failed", *[DASH] * (len(metrics) - 1)][: len(metrics)]
+            cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]
         lines.append(f"| {name} | {' | '.join(cells)} | {seconds(seconds_of.get(plan.variant_id))} |")
     return "\n".join(lines)
 
@@ -85,7 +85,7 @@ def _list(sentences: list[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
 
 
-def _failures(comparison: Comparison) -> str:
+def _incidents(comparison: Comparison) -> str:
     lines = [
         f"- variant {comparison.codes[variant]} {escape_markdown(comparison.label(variant))}: {escape_markdown(reason)}"
         for variant, reason in comparison.failed.items()
@@ -100,7 +100,7 @@ def _failures(comparison: Comparison) -> str:
     problems = comparison.manifest.get("problems", [])
     if problems:
         lines.append(f"- {counted(len(problems), 'problem')} in the input, the first: {escape_markdown(problems[0])}")
-    return "## What failed\n\n" + ("\n".join(lines) or "Nothing.")
+    return "## Not as planned\n\n" + ("\n".join(lines) or "Nothing.")
 
 
 def _where(one: dict[str, Any]) -> str:

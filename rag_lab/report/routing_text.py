@@ -26,10 +26,9 @@ def conclusion(study: RoutingStudy) -> str:
         return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
     gain = study.learned.gains["best_arm"]
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
-    reliable = study.p_gain is not None and study.p_gain < ALPHA
     low, high = sorted(study.scale.sign * (number(end) or 0.0) for end in (gain.low, gain.high))
-    pays, costs = reliable and low > 0, reliable and high < 0
-    end = "it pays" if pays else "it costs" if costs else "the data cannot tell whether it pays"
+    pays = study.p_gain is not None and study.p_gain < ALPHA and low > 0
+    end = "it pays" if pays else "it does not pay" if high < 0 else "the data cannot tell whether it pays"
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
         f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "

@@ -8,11 +8,13 @@ from typing import Any
 
 from rag_lab.numbers import number, p_value, plain, seconds, signed, signed_interval, with_interval
 from rag_lab.report.comparison import Comparison
+from rag_lab.report.few_units import too_few
 from rag_lab.statistics.verdict import ALPHA
-from rag_lab.wording import listing
+from rag_lab.wording import counted, listing
 
 FULLY_TOLD = 3  # reliable variants with a sentence of their own
 FEW = 20  # questions: fewer show only very large differences
+_ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -21,7 +23,7 @@ def verdict(comparison: Comparison) -> list[str]:
     if metric is None:
         return ["No quality metric was asked for, so nothing can be said about quality."]
     if comparison.scores.empty:
-        return ["Every variant failed, so there are no scores: the reasons stand beside the variants."]
+        return ["No variant has scores: the reasons stand beside the variants."]
     compared = [plan.variant_id for plan in comparison.variants if comparison.difference(plan.variant_id, metric)]
     reliable = [variant for variant in compared if comparison.reliable(variant, metric)]
     equal = [variant for variant in compared if _all_ties(comparison.difference(variant, metric) or {})]
@@ -32,10 +34,9 @@ def verdict(comparison: Comparison) -> list[str]:
         sentences.append(_also_reliable(comparison, in_order[FULLY_TOLD:], metric))
     if unsettled:
         sentences.append(_cannot_tell(comparison, unsettled, metric))
-        sentences += _not_after_correction(comparison, unsettled, metric)
+        sentences += _no_finding(comparison, unsettled, metric)
     if equal:
-        names = listing([named(comparison, variant) for variant in equal])
-        sentences.append(f"Every question scores the same with {names} as with the baseline in {metric}.")
+        sentences.append(_equal(comparison, equal, metric))
     return sentences + _elsewhere(comparison) + _caveats(comparison, metric, compared)
 
 
@@ -60,6 +61,16 @@ def _reliable(comparison: Comparison, variant: str, metric: str) -> str:
 def _also_reliable(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
     told = [f"{named(comparison, one)} {_seen(comparison.difference(one, metric) or {})}" for one in variants]
     return f"Reliably different from the baseline in {comparison.directed(metric)} as well: {'; '.join(told)}."
+
+
+def _equal(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
+    asked = len(comparison.questions)
+    counts = [int((comparison.difference(variant, metric) or {})["n"]) for variant in variants]
+    names = [
+        f"{named(comparison, one)} ({n} of {counted(asked, 'question')})"
+        for one, n in zip(variants, counts, strict=True)
+    ]
+    return f"Every question compared scores the same with {listing(names)} as with the baseline in {metric}."
 
 
 def _all_ties(row: dict[str, Any]) -> bool:
@@ -88,20 +99,25 @@ def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -
     return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
 
 
-def _not_after_correction(comparison: Comparison, variants: Sequence[str], metric: str) -> list[str]:
+def _no_finding(comparison: Comparison, variants: Sequence[str], metric: str) -> list[str]:
     """Say why a difference is not called one although its interval leaves out zero."""
     rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
-    apart = [variant for variant, row in rows.items() if _is_apart(row) and (number(row["p_corrected"]) or 0) >= ALPHA]
-    if not apart or comparison.correction == "none":
-        return []
-    codes = listing([comparison.codes[variant] for variant in apart])
+    apart = [variant for variant, row in rows.items() if _is_apart(row)]
+    told = [sentence for variant in apart if (sentence := too_few(comparison, variant))]
+    lost = [comparison.codes[variant] for variant in apart if _is_lost(rows[variant])]
+    if not lost:
+        return told
     ours = "that of {} does, and after the correction it is no finding"
-    if len(apart) > 1:
+    if len(lost) > 1:
         ours = "those of {} do, and after the correction they are no findings"
-    return [
-        f"Among {len(comparison.differences)} comparisons some intervals leave out zero by chance alone: "
-        f"{ours.format(codes)}."
-    ]
+    chance = f"Among {len(comparison.differences)} comparisons some intervals leave out zero by chance alone"
+    return [*told, f"{chance}: {ours.format(listing(lost))}."]
+
+
+def _is_lost(row: dict[str, Any]) -> bool:
+    """Tell whether it is the correction for many comparisons that keeps the difference from being a finding."""
+    alone, among_all = number(row["p_value"]), number(row["p_corrected"])
+    return alone is not None and among_all is not None and alone < ALPHA <= among_all
 
 
 def _is_apart(row: dict[str, Any]) -> bool:
@@ -131,7 +147,10 @@ def _elsewhere(comparison: Comparison) -> list[str]:
 
 
 def _caveats(comparison: Comparison, metric: str, compared: Sequence[str]) -> list[str]:
-    caveats = [f"{named(comparison, variant)} failed and is not compared." for variant in comparison.failed]
+    caveats = [
+        f"{named(comparison, variant)} {_ENDED[comparison.state(variant)]} and is not compared."
+        for variant in comparison.failed
+    ]
     baseline = comparison.run.baseline
     if baseline not in comparison.failed and not compared:
         caveats.append("No other variant has scores, so there is nothing to compare the baseline with.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,10 @@ import yaml
 from rag_lab.config import PipelineConfig
 from rag_lab.numbers import signed, with_interval
 from rag_lab.records import QUERY_CLASSES
+from rag_lab.statistics.class_rules import MIN_QUESTIONS, Numbers, Trial, cross_validated, p_value
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.routing import ARMS, cluster_column, complete
 
-MIN_QUESTIONS = 5
 FOLDS = 5
 REPETITIONS = 20
 
@@ -71,7 +71,8 @@ def learn_class_to_hyde(
 
     A class is on where `always` scores more than `none` on average, over at least 5 questions; ties are off. The gain
     of a question is that of the rules learned on the folds it is not in, averaged over the repetitions; its interval is
-    the bootstrap over questions. (The rules of the folds resemble each other, which that interval does not hold; with
+    that of a paired difference. A cluster is in one fold as a whole: a rule learned on half of a document
+    knows the other. (The rules of the folds resemble each other, which that interval does not hold; with
     few questions take it as the least that the uncertainty can be.)
 
     Args:
@@ -79,19 +80,20 @@ def learn_class_to_hyde(
         column: `predicted`, since that class is what the rule will be applied to, or `labelled` for what a classifier
             without mistakes could gain.
         seed: of folds and resamples.
-        folds: of one repetition, at least 2; fewer where there are fewer questions.
+        folds: of one repetition, at least 2; fewer where there are fewer questions or clusters.
         repetitions: with other folds each.
     """
     rows = complete(table)
     classes = np.array([str(name) for name in rows[column]], dtype=np.str_)
-    gain = rows["always"].to_numpy(dtype=float) - rows["none"].to_numpy(dtype=float)
+    gain, groups = (rows["always"] - rows["none"]).to_numpy(dtype=float), _groups(rows)
     known = [*QUERY_CLASSES, *sorted(set(classes) - set(QUERY_CLASSES) - {""})]
+    numbers = np.array([known.index(name) + 1 if name else 0 for name in classes], dtype=np.int64)
+    trial = Trial(gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
     learned = _learn(gain, classes)
-    rule = {name: learned.get(name, False) for name in known}
     return LearnedRouting(
-        class_to_hyde=rule,
+        class_to_hyde={name: learned.get(name, False) for name in known},
         reasons={name: _reason(gain[classes == name]) for name in known},
-        gains=_gains(rows, gain, classes, seed, folds, repetitions),
+        gains=_gains(rows, trial, seed),
         n=len(rows),
     )
 
@@ -103,38 +105,28 @@ def _learn(gain: Floats, classes: Names) -> dict[str, bool]:
     }
 
 
-def _gains(
-    rows: pd.DataFrame, gain: Floats, classes: Names, seed: int, folds: int, repetitions: int
-) -> dict[str, PairedDifference]:
+def _gains(rows: pd.DataFrame, trial: Trial, seed: int) -> dict[str, PairedDifference]:
     """Return the gain over each arm; the score of a question is its mean over the rules it was not part of."""
-    none, n = rows["none"].to_numpy(dtype=float), len(rows)
-    routed, best = none.copy(), none.copy()
-    random = np.random.default_rng(seed)
-    if n >= 2:
-        share_on, share_always = np.zeros(n), np.zeros(n)
-        for _ in range(repetitions):
-            fold = _stratified(classes, min(folds, n), random)
-            for index in range(min(folds, n)):
-                train, test = fold != index, fold == index
-                learned = _learn(gain[train], classes[train])
-                share_on[test] += [learned.get(str(name), False) for name in classes[test]]
-                share_always[test] += gain[train].mean() > 0
-        routed, best = none + gain * share_on / repetitions, none + gain * share_always / repetitions
-    arms = {"none": none, "always": none + gain, "best_arm": best}
+    none, gain = rows["none"].to_numpy(dtype=float), trial.gain
+    can_learn = trial.folds >= 2
+    by_class, for_all = np.zeros(len(rows)), np.zeros(len(rows))
+    if can_learn:
+        by_class, for_all = cross_validated(trial, trial.classes, np.random.default_rng(seed))
+    arms = {"none": none, "always": none + gain, "best_arm": none + gain * for_all}
     if ARMS[2] in rows:
         arms[ARMS[2]] = rows[ARMS[2]].to_numpy(dtype=float)
-    clusters = cluster_column([rows] * len(arms))
-    found = paired_differences([(routed, scores) for scores in arms.values()], seed=seed, clusters=clusters)
-    return dict(zip(arms, found, strict=True))
+    pairs = [(none + gain * by_class, scores) for scores in arms.values()]
+    found = dict(
+        zip(arms, paired_differences(pairs, seed=seed, clusters=cluster_column([rows] * len(arms))), strict=True)
+    )
+    if can_learn:
+        found["best_arm"] = replace(found["best_arm"], p_value=p_value(trial, seed))
+    return found
 
 
-def _stratified(classes: Names, folds: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the fold of each question: every class is spread evenly over the folds, in random order."""
-    shuffled = random.permutation(len(classes))
-    by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]
-    fold = np.empty(len(classes), dtype=np.int64)
-    fold[by_class] = np.arange(len(classes)) % folds
-    return fold
+def _groups(rows: pd.DataFrame) -> Numbers:
+    """Return the number of each question's cluster; without clusters, each question is its own."""
+    return pd.factorize(rows["cluster"])[0] if "cluster" in rows else np.arange(len(rows))
 
 
 def _reason(gain: Floats) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.data.clusters import clusters_of
+from rag_lab.data.clusters import cluster_problem, clusters_of, clusters_told
 from rag_lab.errors import ConfigError
 from rag_lab.records import Evidence, Question
 
@@ -28,3 +28,20 @@ def test_independent_questions_are_not_clustered():
 def test_an_unknown_rule_is_one_sentence(rule):
     with pytest.raises(ConfigError, match="Unknown clusters .*`document`"):
         clusters_of(QUESTIONS, rule)
+
+
+def test_a_rule_that_matches_nothing_is_a_problem_that_names_what_there_is():
+    assert cluster_problem(QUESTIONS, "none") == cluster_problem(QUESTIONS, "tag:easy") == ""
+    typo = cluster_problem(QUESTIONS, "tag:itme-")
+    assert typo.startswith("clusters: 'tag:itme-' puts none of 3 questions into a cluster")
+    assert "their tags are easy, item-1 and item-2; give `none`, `document`" in typo
+    assert "no question has evidence" in cluster_problem(QUESTIONS[2:], "document")
+    assert "they have no tags" in cluster_problem([Question("d", "?")], "tag:x")
+
+
+def test_questions_in_clusters_and_in_none_are_counted():
+    told = clusters_told(["a", "b", "c"], {"a": "x.pdf", "b": "x.pdf", "z": "y.pdf"}, "document")
+    assert told.startswith("2 of 3 questions are in 1 cluster (document)")
+    assert told.endswith("; 1 other stands alone.")
+    assert "alone" not in clusters_told(["a", "b"], {"a": "x", "b": "y"}, "tag:x")
+    assert clusters_told(["c"], {"a": "x.pdf"}, "document").startswith("No question is in a cluster (document)")

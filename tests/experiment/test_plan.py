@@ -59,6 +59,13 @@ def test_everything_that_is_wrong_is_named_before_anything_runs(experiment, tmp_
     assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()] == ["small"]
 
 
+def test_a_list_with_a_bad_name_is_not_said_to_be_empty_as_well(experiment):
+    with pytest.raises(ExperimentError) as error:
+        plan(experiment(design="list", factors={}, variants={"Not/a name": {}, "a": {"rerank.final_k": 2}}))
+    assert len(error.value.problems) == 1
+    assert "none given" not in str(error.value)
+
+
 def test_models_of_every_variant_are_checked_but_not_those_that_no_variant_uses(experiment):
     factors = {"models.generation": ["llamacpp:smollm2", "gemini:gemini-2.5-flash", "nobody:x"]}
     with pytest.raises(ExperimentError) as error:
@@ -94,6 +101,20 @@ def test_a_dry_run_says_what_would_run(experiment):
     text = plan(experiment(limits={"answers": 1}, judge="llamacpp:smollm2")).describe()
     for said in ("hyde-always", "rerank.final_k = 3", "3 of 4 questions", "1 of them are answered", "llamacpp:smollm2"):
         assert said in text
+
+
+def test_a_rule_for_clusters_that_matches_nothing_stands_among_the_problems(experiment):
+    with pytest.raises(ExperimentError) as error:
+        plan(experiment(clusters="tag:zzz", metrics=["foo"]))
+    assert any("'tag:zzz' puts none of 4 questions into a cluster" in problem for problem in error.value.problems)
+    assert len(error.value.problems) == 2
+
+
+def test_a_dry_run_counts_the_asked_questions_in_clusters_and_in_none(experiment):
+    text = plan(experiment(clusters="document")).describe()
+    assert "3 of 4 questions are in 3 clusters (document)" in text
+    assert "1 other stands alone" in text
+    assert "cluster" not in plan(experiment()).describe()
 
 
 questions = st.lists(

@@ -2,6 +2,7 @@ import csv
 import io
 import re
 import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -12,7 +13,10 @@ from rag_lab.experiment.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder,
 from rag_lab.report.across import compare_runs
 from rag_lab.report.compare import compare
 from rag_lab.report.compare_text import compare_text
+from rag_lab.report.conclusions import conclusions
+from rag_lab.report.html import question_html, to_html
 from rag_lab.report.tables import Table
+from rag_lab.trace_file import read_traces, write_traces
 
 
 @pytest.fixture
@@ -36,11 +40,11 @@ def edit_scores(path, change):
 
 def test_two_runs_of_the_same_name_no_winner_and_no_suspect(twins):
     found = compare_runs(*twins)
-    assert found.questions == 40
+    assert len(found.shared.questions) == 40
     assert set(found.same["difference"]) == {0}
     assert not set(found.same["verdict"]) & {"better", "worse"}
     assert found.changes == ()
-    assert "no difference" in found.sentences[1]
+    assert "no difference" in found.sentences[-1]
     assert set(found.summary["variant_id"]) >= {"monday/baseline", "tuesday/baseline"}
 
 
@@ -52,7 +56,7 @@ def test_differences_across_runs_are_those_of_the_shared_questions(twins):
 
     edit_scores(twins[1], better_and_fewer)
     found = compare_runs(*twins)
-    assert found.questions == 30
+    assert len(found.shared.questions) == 30
     row = found.same[(found.same["variant_id"] == "tuesday/baseline") & (found.same["metric"] == "retrieval.ndcg@10")]
     assert row["difference"].item() == pytest.approx(0.25)
     assert row["verdict"].item() == "better"
@@ -64,6 +68,63 @@ def test_differences_across_runs_are_those_of_the_shared_questions(twins):
 def test_runs_that_share_no_question_are_refused(twins):
     edit_scores(twins[1], lambda scores: scores.assign(question_id="other"))
     with pytest.raises(RagLabError, match="share no question"):
+        compare_runs(*twins)
+
+
+def edit_questions(path, change):
+    """Rewrite the questions of every variant's traces."""
+    for file in path.glob("variants/*/traces.jsonl"):
+        write_traces(file, [replace(trace, question=change(trace.question)) for trace in read_traces(file)])
+
+
+def edit_plan(path, **changes):
+    replace(RunFolder.open(path), **changes).write_plan()
+
+
+def test_an_id_that_stands_for_another_question_is_left_out_and_said(twins):
+    edit_questions(twins[1], lambda one: replace(one, text="Another?") if one.question_id < "q005" else one)
+    found = compare_runs(*twins)
+    assert found.shared.others == ("q001", "q002", "q003", "q004")
+    assert not found.scores["question_id"].isin(found.shared.others).any()
+    assert "share 36 of 40 and 40 questions" in found.sentences[0]
+    assert found.sentences[1].startswith("Under 4 ids the runs ask different questions, which are left out: q001, q002")
+
+
+def test_runs_whose_ids_are_the_same_and_questions_are_not_are_refused(twins):
+    edit_questions(twins[1], lambda one: replace(one, text=f"{one.text} Or not?"))
+    with pytest.raises(RagLabError, match=r"share no question \(40 ids in both, but for different questions\)"):
+        compare_runs(*twins)
+
+
+def test_a_rule_for_clusters_that_one_run_declares_holds_for_both_in_any_order(twins):
+    edit_plan(twins[1], clusters="document")
+    found, turned = compare_runs(*twins), compare_runs(*reversed(twins))
+    assert found.shared.rule == turned.shared.rule == "document"
+    assert found.shared.clusters == turned.shared.clusters
+    assert [change.what for change in found.changes] == ["plan: clusters"]
+    assert "plan" in found.sentences[-1]
+    for one in (found, turned):
+        assert any("questions are in 5 clusters (document)" in told for told in one.sentences)
+        assert any("Only tuesday declares this." in told for told in one.sentences)
+    columns = ["metric", "low", "high"]
+    for name in ("monday/baseline", "tuesday/baseline"):
+        tables = [one.summary[one.summary["variant_id"] == name][columns] for one in (found, turned)]
+        pd.testing.assert_frame_equal(*(table.reset_index(drop=True) for table in tables))
+
+
+def test_the_same_rule_for_clusters_is_used_as_the_run_does_that_makes_fewer_units(twins):
+    for path in twins:
+        edit_plan(path, clusters="tag:item-")
+    edit_questions(twins[0], lambda one: replace(one, tags=(f"item-{one.question_id}",)))
+    edit_questions(twins[1], lambda one: replace(one, tags=(f"item-{int(one.question_id[1:]) % 4}",)))
+    assert len(set(compare_runs(*twins).shared.clusters.values())) == 4
+    assert len(set(compare_runs(*reversed(twins)).shared.clusters.values())) == 4
+
+
+def test_runs_with_different_rules_for_clusters_are_refused(twins):
+    edit_plan(twins[0], clusters="document")
+    edit_plan(twins[1], clusters="tag:item-")
+    with pytest.raises(RagLabError, match=r"`clusters: document` and .*`clusters: tag:item-`"):
         compare_runs(*twins)
 
 
@@ -149,4 +210,13 @@ def test_a_variant_stopped_by_a_limit_stands_among_those_without_scores(wide, tm
     reason = "stopped by limits.calls = 3; raise it"
     failed = next(iter(wide.failed))
     edit_manifest(tmp_path / "run", lambda m: m["variants"][failed].update(status="stopped", reason=reason))
-    assert compare(tmp_path / "run").failed == {failed: reason}
+    found = compare(tmp_path / "run")
+    assert found.failed == {failed: reason}
+    code = found.codes[failed]
+    told = f"{code} ({found.label(failed)}) was stopped by a limit and is not compared."
+    assert told in conclusions(found)
+    assert re.search(rf"^\| {code} .*\| stopped \|", found.to_markdown(), re.MULTILINE)
+    assert reason in to_html(found)
+    assert not re.search(rf"failed:(</span>)? {reason}", to_html(found))
+    assert "What failed" not in found.to_markdown()
+    assert f"{found.label(failed)} (stopped)" in question_html(found, "q001")

@@ -79,7 +79,7 @@ def test_every_variant_failed_is_still_a_comparison(build: ModuleType, tmp_path:
     (run.variant_dir("baseline") / "traces.jsonl").unlink()
     empty = compare(run.path)
     assert empty.summary.empty and empty.differences.empty and empty.questions.empty
-    assert "Every variant failed" in empty.to_markdown()
+    assert "No variant has scores" in empty.to_markdown()
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_declared_clusters_change_the_intervals(build: ModuleType, tmp_path: Pat
     assert together.clusters is not None and len(set(together.clusters.values())) == 5
     assert list(alone.differences["difference"]) == list(together.differences["difference"])
     assert list(alone.differences["low"]) != list(together.differences["low"])
-    assert "clusters (by document) are resampled together" in to_html(together)
+    assert "in 5 clusters (document), each of which intervals and tests treat as one unit" in to_html(together)

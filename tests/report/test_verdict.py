@@ -10,6 +10,7 @@ from rag_lab.numbers import signed
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.verdict import verdict
+from rag_lab.statistics.complete_cases import comparisons
 
 
 def test_a_reliable_difference_is_told_with_interval_counts_and_price(wide: Comparison) -> None:
@@ -43,7 +44,17 @@ def test_a_variant_like_the_baseline_on_every_question_is_called_equal(build: Mo
     import pandas as pd
 
     pd.concat([base, twin]).to_parquet(run.path / "scores.parquet", index=False)
-    assert "Every question scores the same with B" in verdict(compare(run.path))[0]
+    label = "B (rerank.name=query_likelihood) (11 of 12 questions)"
+    assert f"Every question compared scores the same with {label}" in verdict(compare(run.path))[0]
+
+
+def test_equal_names_how_many_questions_were_compared(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.1, 0.9, 30)
+    half = np.where(np.arange(30) < 15, base, np.nan)
+    plans = {name: {"rerank.final_k": 5 + index} for index, name in enumerate(("base", "whole", "half"))}
+    values = {"base": base, "whole": base, "half": half}
+    told = verdict(compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path))
+    assert "the same with B (whole) (30 of 30 questions) and C (half) (15 of 30 questions) as with" in told[0]
 
 
 def test_an_interval_off_zero_that_does_not_survive_the_correction_is_explained(routed: Comparison) -> None:
@@ -52,13 +63,43 @@ def test_an_interval_off_zero_that_does_not_survive_the_correction_is_explained(
     weak = row["variant_id"]
     changed = routed.differences.copy()
     first = changed["variant_id"] == weak
-    changed.loc[first, ["low", "high", "p_corrected", "verdict"]] = [0.01, 0.2, 0.3, "the data cannot tell: x"]
+    off_zero = [0.01, 0.2, 0.04, 0.3, "the data cannot tell: x"]
+    changed.loc[first, ["low", "high", "p_value", "p_corrected", "verdict"]] = off_zero
     told = verdict(replace(routed, differences=changed))
     assert any(
         "intervals leave out zero by chance alone: that of B does" in sentence and "no finding" in sentence
         for sentence in told
     )
     assert not any("by chance alone" in sentence for sentence in verdict(routed)), metric
+    changed.loc[first, "p_value"] = 0.06  # the test itself finds nothing, so no correction took it away
+    assert not any("by chance alone" in sentence for sentence in verdict(replace(routed, differences=changed)))
+
+
+def test_an_interval_off_zero_on_too_few_questions_is_not_put_down_to_chance(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    base = np.full(4, 0.2)
+    plans = {"base": {}, "better": {"rerank.final_k": 3}}
+    values = {"base": base, "better": base + [0.3, 0.32, 0.31, 0.33]}
+    found = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path)
+    row = found.difference("better", synthetic.MAIN)
+    assert row is not None and row["low"] > 0 and row["p_value"] == row["p_corrected"] == 0.125
+    told = verdict(found)
+    assert not any("by chance alone" in sentence or "after the correction" in sentence for sentence in told)
+    assert any("only 4 questions differ, and with fewer than 6 no test can reach p < 0.05" in one for one in told)
+
+
+def test_clusters_are_the_units_that_are_too_few(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.1, 0.4, 30)
+    plans = {"base": {}, "better": {"rerank.final_k": 3}}
+    values = {"base": base, "better": base + 0.3 + 0.01 * (np.arange(30) % 3)}
+    run = synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values})
+    found = compare(run.path)
+    assert found.reliable("better", synthetic.MAIN)
+    clusters = {f"q{index}": f"d{index % 3}" for index in range(30)}
+    table = comparisons(found.quality_scores, "base", clusters=clusters)
+    told = verdict(replace(found, clusters=clusters, differences=table))
+    assert any("only 3 clusters differ" in sentence for sentence in told)
 
 
 def test_metrics_on_few_questions_are_named(comparison: Comparison, wide: Comparison) -> None:
