@@ -22,6 +22,12 @@ def some_of(names: Sequence[str], most: int = 10) -> str:
     return listing([*names[:most], *rest]) if names else ""
 
 
+def letters(index: int) -> str:
+    """Return A … Z, AA, AB, … for 0, 1, …"""
+    head, tail = divmod(index, 26)
+    return (letters(head - 1) if head else "") + chr(ord("A") + tail)
+
+
 def short_verdict(verdict: str) -> str:
     """Write a verdict for a table, beside the difference that it is about: `about 220 questions would settle it`."""
     text = re.sub(r"^the data cannot tell: ", "", verdict)

@@ -28,6 +28,7 @@ INFOS = (
         frozenset({"answer"}),
         high=None,
         higher_is_better=False,
+        is_cost=True,
     ),
 )
 

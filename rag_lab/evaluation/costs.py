@@ -12,7 +12,7 @@ _NEEDS: Needs = frozenset()
 
 
 def _info(name: str, sentence: str) -> MetricInfo:
-    return MetricInfo(name, sentence, _NEEDS, high=None, higher_is_better=False)
+    return MetricInfo(name, sentence, _NEEDS, high=None, higher_is_better=False, is_cost=True)
 
 
 INFOS = (
@@ -27,11 +27,6 @@ INFOS = (
     _info("cost.tokens", "Tokens that models read and wrote for the question, all stages together."),
     _info("cost.usd", "US dollars that the providers charged, all stages together."),
 )
-
-
-def is_cost(metric: str) -> bool:
-    """Tell a cost (seconds, tokens, dollars: less is better) from a quality (more is better)."""
-    return metric.startswith("cost.")
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:

@@ -39,6 +39,7 @@ class MetricInfo:
     high: float | None = 1.0
     higher_is_better: bool = True
     translatable: bool = True  # False where a judge's prompts are in English, whatever language is asked for
+    is_cost: bool = False  # what an answer takes, not how good it is
 
 
 @dataclass(frozen=True, slots=True)

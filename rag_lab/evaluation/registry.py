@@ -70,6 +70,14 @@ def parse_name(name: str) -> ParsedName:
     raise ConfigError(_unknown(name))
 
 
+def find_info(name: str) -> MetricInfo | None:
+    """Return what the metric called `name` is; None for one of an older or newer version, as a run folder may hold."""
+    try:
+        return parse_name(name).info
+    except ConfigError:
+        return None
+
+
 def build_metric(name: str, tools: Tools) -> Metric:
     """Return the metric called `name`; no model is loaded yet.
 

@@ -10,13 +10,15 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.experiment.manifest_diff import Change, manifest_diff, suspects
-from rag_lab.report.compare import compare, noise_floors
+from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import differences_table, scores_table
 from rag_lab.report.shared import Shared, shared
 from rag_lab.report.tables import Table
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.noise import NoiseComponents
+from rag_lab.statistics.scales import Scale
 
 _SEPARATOR = "\x1f"  # stands in no name
 
@@ -109,7 +111,7 @@ def _compared(
     quality = prefixed[is_quality]
     none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     options: dict[str, Any] = {"correction": runs[0].correction, "clusters": both.clusters}
-    floors = _floors(runs)
+    noise, scales = _noise(runs), {**runs[0].scales, **runs[1].scales}
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
@@ -117,31 +119,36 @@ def _compared(
         shared=both,
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
-        summary=summary(prefixed, clusters=both.clusters),
-        differences=comparisons(quality, baseline, pairs=runs[0].pairs, noise_floors=floors, **options)
+        summary=summary(prefixed, clusters=both.clusters, scales=scales),
+        differences=comparisons(quality, baseline, pairs=runs[0].pairs, noise=noise, scales=scales, **options)
         if baseline in set(quality["variant_id"])
         else none,
-        same=_same_variant(scores[is_quality], names, floors, options) if is_quality.any() else none,
+        same=_same_variant(scores[is_quality], names, noise, scales, options) if is_quality.any() else none,
     )
 
 
-def _floors(runs: tuple[Comparison, Comparison]) -> dict[str, float]:
-    """Return the larger noise floor of the two runs for each metric."""
-    first, second = (noise_floors(one.noise) for one in runs)
-    return {name: max(first.get(name, 0.0), second.get(name, 0.0)) for name in {**first, **second}}
+def _noise(runs: tuple[Comparison, Comparison]) -> dict[str, NoiseComponents]:
+    """Return the noise of each metric in the run where it is the larger."""
+    found = [(name, noise) for one in runs for name, noise in one.noise.items()]
+    return dict(sorted(found, key=lambda pair: pair[1].per_question or 0.0))  # of two of one name the last stays
 
 
 def _same_variant(
-    scores: pd.DataFrame, names: tuple[str, str], floors: Mapping[str, float], options: Mapping[str, Any]
+    scores: pd.DataFrame,
+    names: tuple[str, str],
+    noise: Mapping[str, NoiseComponents],
+    scales: Mapping[str, Scale],
+    options: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
     cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
     in_both = set(cell[scores["run"] == names[0]]) & set(cell[scores["run"] == names[1]])
     if not in_both:
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
-    by_cell = {one: floors[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in floors}
+    by_cell = {one: noise[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in noise}
+    cell_scales = {one: scales[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in scales}
     rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
-    found = comparisons(rows, names[0], noise_floors=by_cell, **options)
+    found = comparisons(rows, names[0], noise=by_cell, scales=cell_scales, **options)
     parts = found["metric"].str.split(_SEPARATOR, n=1)
     return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
 

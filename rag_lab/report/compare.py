@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -10,14 +10,15 @@ import pandas as pd
 
 from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.costs import is_cost
+from rag_lab.evaluation.registry import find_info
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.records import Question, Trace
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.stages import latencies, stage_problems, stage_table
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
-from rag_lab.statistics.noise import NoiseComponents, noise, noise_floor
+from rag_lab.statistics.noise import NoiseComponents, noise
+from rag_lab.statistics.scales import Scale, scales_of
 
 _GAP = ["variant_id", "metric", "status", "reason"]
 
@@ -41,28 +42,30 @@ def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pair
     traces = {plan.variant_id: run.traces(plan.variant_id) for plan in run.variants}
     scores = run.scores()
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
-    quality_metrics = tuple(metric for metric in metrics if not is_cost(metric))
+    cost_metrics = tuple(metric for metric in metrics if _is_cost(metric))
+    quality_metrics = tuple(metric for metric in metrics if metric not in cost_metrics)
     quality = scores[scores["metric"].isin(quality_metrics)]
     components = noise_by_metric(run, quality)
-    asked = _asked(traces)
+    asked, scales = _asked(traces), _scales(metrics, scores)
     clusters = clusters_of(asked.values(), run.clusters)
     return Comparison(
         run=run,
         manifest=run.manifest(),
         quality_metrics=quality_metrics,
-        cost_metrics=tuple(metric for metric in metrics if is_cost(metric)),
+        cost_metrics=cost_metrics,
         correction=correction,
         pairs=pairs,
         traces=traces,
         scores=scores,
-        summary=summary(scores, clusters=clusters),
-        differences=_differences(quality, run.baseline, correction, pairs, noise_floors(components), clusters),
+        summary=summary(scores, clusters=clusters, scales=scales),
+        differences=_differences(quality, run.baseline, correction, pairs, components, clusters, scales),
         questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
         stages=stage_table(traces),
         stage_problems=stage_problems(traces),
         gaps=_gaps(scores),
         latency=latencies(traces),
         noise=components,
+        scales=scales,
         clusters=clusters,
     )
 
@@ -72,25 +75,35 @@ def noise_by_metric(run: RunFolder, quality: pd.DataFrame) -> dict[str, NoiseCom
     return {str(metric): noise(quality, metric) for metric in quality["metric"].unique()} if run.repeats > 1 else {}
 
 
-def noise_floors(components: Mapping[str, NoiseComponents]) -> dict[str, float]:
-    """Return the noise floor of a difference between two variants, for each metric in which noise was measured."""
-    floors = {metric: noise_floor(found).value for metric, found in components.items()}
-    return {metric: floor for metric, floor in floors.items() if floor is not None}
-
-
 def _differences(
     quality: pd.DataFrame,
     baseline: str,
     correction: Correction,
     pairs: Pairs,
-    floors: Mapping[str, float],
+    components: Mapping[str, NoiseComponents],
     clusters: Mapping[str, str] | None,
+    scales: Mapping[str, Scale],
 ) -> pd.DataFrame:
     variants = set(quality["variant_id"])
     if not variants or (baseline not in variants and pairs == "baseline"):
         return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     first = baseline if baseline in variants else str(quality["variant_id"].iloc[0])
-    return comparisons(quality, first, pairs=pairs, correction=correction, noise_floors=floors, clusters=clusters)
+    return comparisons(
+        quality, first, pairs=pairs, correction=correction, noise=components, clusters=clusters, scales=scales
+    )
+
+
+def _is_cost(metric: str) -> bool:
+    info = find_info(metric)
+    return info is not None and info.is_cost
+
+
+def _scales(metrics: Sequence[str], scores: pd.DataFrame) -> dict[str, Scale]:
+    """Return the scale of each metric that the registry knows, without a bound that a score lies beyond."""
+    infos = {metric: info for metric in metrics if (info := find_info(metric)) is not None}
+    known = {metric: Scale(info.low, info.high, info.higher_is_better) for metric, info in infos.items()}
+    found = scales_of(scores, known)
+    return {metric: found.get(metric, scale) for metric, scale in known.items()}
 
 
 def _asked(traces: Mapping[str, list[Trace]]) -> dict[str, Question]:

@@ -15,6 +15,8 @@ import pandas as pd
 
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.records import Question, Trace
+from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.wording import letters
 
 if TYPE_CHECKING:
     from rag_lab.experiment.run_folder import VariantPlan
@@ -39,9 +41,10 @@ class Comparison:
     gaps: variant_id, metric, status, reason, count of the scores that are not there.
     latency: variant_id, n, median_s.
     noise: for each quality metric how its variance splits; empty where no question was repeated.
+    scales: range and better direction of the metrics that the registry knows; more is better in any other.
     clusters: question_id to cluster, None where questions are independent; see `data.clusters`.
 
-    Of the metrics, more is better in `quality_metrics` and less in `cost_metrics`; both in the order of the plan.
+    `quality_metrics` are compared, `cost_metrics` (less is better) stand beside them; both in the order of the plan.
     """
 
     run: RunFolder
@@ -60,6 +63,7 @@ class Comparison:
     gaps: pd.DataFrame = field(repr=False)
     latency: pd.DataFrame = field(repr=False)
     noise: Mapping[str, NoiseComponents] = field(repr=False)
+    scales: Mapping[str, Scale] = field(repr=False)
     clusters: Mapping[str, str] | None = field(repr=False)
 
     @property
@@ -95,7 +99,7 @@ class Comparison:
     @property
     def codes(self) -> dict[str, str]:
         """The letter that stands for each variant in figures and narrow tables; the baseline is A."""
-        return {plan.variant_id: _letters(index) for index, plan in enumerate(self.variants)}
+        return {plan.variant_id: letters(index) for index, plan in enumerate(self.variants)}
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
@@ -160,6 +164,10 @@ class Comparison:
         table = self.differences
         return _row(table[table["against"] == self.run.baseline], variant_id, metric)
 
+    def directed(self, metric: str) -> str:
+        """Return the name of a metric, and that lower is better where it is."""
+        return self.scales.get(metric, SHARE).named(metric)
+
     def reliable(self, variant_id: str, metric: str) -> int:
         """Return 1 or -1 where a variant is reliably better or worse than the baseline, else 0."""
         row = self.difference(variant_id, metric)
@@ -186,9 +194,3 @@ class Comparison:
 def _row(table: pd.DataFrame, variant_id: str, metric: str) -> dict[str, Any] | None:
     rows = table[(table["variant_id"] == variant_id) & (table["metric"] == metric)]
     return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}
-
-
-def _letters(index: int) -> str:
-    """Return A … Z, AA, AB, … for 0, 1, …"""
-    head, tail = divmod(index, 26)
-    return (_letters(head - 1) if head else "") + chr(ord("A") + tail)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rag_lab.errors import ConfigError
-from rag_lab.evaluation.registry import parse_name
-from rag_lab.numbers import interval, number, plain
+from rag_lab.numbers import DASH, number, plain
 from rag_lab.report.reasons import commonest
 from rag_lab.report.tables import Table
 from rag_lab.statistics.ranking import RANKING_COLUMNS, ranking
+from rag_lab.statistics.scales import UNKNOWN
 
 if TYPE_CHECKING:
     from rag_lab.report.comparison import Comparison
@@ -27,7 +27,7 @@ def order(comparison: Comparison) -> pd.DataFrame:
     metric = comparison.main_metric
     if metric is None or comparison.scores.empty:
         return pd.DataFrame(columns=list(RANKING_COLUMNS))
-    return ranking(comparison.scores, metric, _lowest(comparison, metric))
+    return ranking(comparison.scores, metric, comparison.scales.get(metric, UNKNOWN))
 
 
 def order_table(comparison: Comparison) -> Table:
@@ -43,9 +43,8 @@ def order_table(comparison: Comparison) -> Table:
         )
         for row in comparison.ranking.to_dict("records")
     ]
-    return Table(
-        f"Order in {comparison.main_metric}, failures counted as its worst value", _ORDER_HEADER, tuple(rows), 2
-    )
+    metric = comparison.directed(comparison.main_metric or "")
+    return Table(f"Order in {metric}, failures counted as its worst value", _ORDER_HEADER, tuple(rows), 2)
 
 
 def coverage_table(comparison: Comparison) -> Table:
@@ -68,16 +67,26 @@ def coverage_table(comparison: Comparison) -> Table:
 
 def is_open(cell: dict[str, Any]) -> bool:
     """Tell whether failures leave open what the mean is."""
-    worst, best = number(cell["worst"]), number(cell["best"])
-    return bool(cell["failed"]) or (worst is not None and best is not None and best - worst > 1e-12)
+    mean, ends = number(cell["mean"]), (number(cell["worst"]), number(cell["best"]))
+    return bool(cell["failed"]) or any(not _is_same(mean, end) for end in ends if end is not None)
 
 
 def _row(comparison: Comparison, cell: dict[str, Any]) -> tuple[str, ...]:
     counts = tuple(str(cell[name]) for name in ("asked", "scored", "failed", "not_applicable"))
     gaps = comparison.gaps
     ours = gaps[(gaps["variant_id"] == cell["variant_id"]) & (gaps["metric"] == cell["metric"])]
-    means = (plain(cell["mean"]), interval(cell["worst"], cell["best"])) if is_open(cell) else ("", "")
+    means = (plain(cell["mean"]), _ends(cell)) if is_open(cell) else ("", "")
     return (cell["metric"], *counts, *means, _reasons(ours))
+
+
+def _is_same(mean: float | None, end: float) -> bool:
+    return mean is not None and isclose(mean, end, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _ends(cell: dict[str, Any]) -> str:
+    """Write the worst and the best mean; a dash stands where the metric has no bound."""
+    worst, best = plain(cell["worst"]), plain(cell["best"])
+    return DASH if worst == best == DASH else f"{worst} to {best}"
 
 
 def _reasons(gaps: pd.DataFrame) -> str:
@@ -93,13 +102,3 @@ def _reasons(gaps: pd.DataFrame) -> str:
 def _who(comparison: Comparison, codes: Sequence[str]) -> str:
     scored = set(comparison.summary["variant_id"])
     return "all variants" if len(codes) == len(scored) > 1 else " ".join(codes)
-
-
-def _lowest(comparison: Comparison, metric: str) -> float | None:
-    """Return the worst value that the metric can take; None for one that the registry does not know."""
-    try:
-        lowest = parse_name(metric).info.low
-    except ConfigError:
-        return None
-    values = comparison.scores.loc[comparison.scores["metric"] == metric, "value"].dropna().astype(float)
-    return lowest if values.empty or float(values.min()) >= lowest else None

@@ -80,6 +80,7 @@ def effects_found(comparison: Comparison) -> EffectsFound:
             correction=comparison.correction,
             clusters=comparison.clusters,
             noise=comparison.noise,
+            scales=comparison.scales,
         )
     except ConfigError as error:
         return EffectsFound(none, "none", str(error))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_lab.numbers import number
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.figure_style import ABOVE, BELOW, GRID, INK, MUTED, SAME, SHADE, literal, new_figure, spread_labels
+from rag_lab.statistics.scales import SHARE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def quality_figure(comparison: Comparison, metric: str) -> Figure:
     labels = [_name(comparison, plan.variant_id) for plan in plans]
     axes.set_yticks(range(len(plans)), labels)
     axes.set_ylim(max(len(plans), 1) - 0.5, -0.5)
-    axes.set_xlabel(literal(metric), loc="right")
+    axes.set_xlabel(literal(comparison.directed(metric)), loc="right")
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     return figure
 
@@ -63,16 +64,17 @@ def latency_figure(comparison: Comparison, metric: str) -> Figure:
 
 
 def class_figure(comparison: Comparison, metric: str) -> Figure:
-    """Tabulate the mean of `metric` by variant and labelled query class, tinted by the difference from the baseline."""
+    """Tabulate the mean of `metric` by variant and labelled query class, tinted by what is better than the baseline."""
     table = comparison.by_class[comparison.by_class["metric"] == metric]
     classes = list(dict.fromkeys(table["query_class"]))
     plans = [plan for plan in comparison.variants if plan.variant_id in set(table["variant_id"])]
     means = {(r.variant_id, r.query_class): number(r.mean) for r in table.itertuples()}
+    sign = comparison.scales.get(metric, SHARE).sign
     figure, axes = new_figure(1.4 + 1.0 * max(len(classes), 1) + 1.2, 0.75 + 0.32 * max(len(plans), 1))
     for row, plan in enumerate(plans):
         for column, name in enumerate(classes):
             base = means.get((comparison.run.baseline, name))
-            _tile(axes, row, column, means.get((plan.variant_id, name)), base)
+            _tile(axes, row, column, means.get((plan.variant_id, name)), base, sign)
     axes.set_xticks(range(len(classes)), [f"{name}\n{_count(table, name)}" for name in classes])
     axes.set_yticks(range(len(plans)), [_name(comparison, plan.variant_id) for plan in plans])
     axes.set_xlim(-0.5, len(classes) - 0.5)
@@ -92,7 +94,7 @@ def _name(comparison: Comparison, variant: str) -> str:
 
 
 def _mark(comparison: Comparison, variant: str, metric: str) -> tuple[str, str]:
-    """Return colour and marker: the baseline, reliably above, reliably below, or no reliable difference."""
+    """Return colour and marker: the baseline, reliably better, reliably worse, or no reliable difference."""
     if variant == comparison.run.baseline:
         return INK, "D"
     return {1: (ABOVE, "^"), -1: (BELOW, "v"), 0: (SAME, "o")}[comparison.reliable(variant, metric)]
@@ -131,10 +133,10 @@ def _scale_seconds(axes: Axes, values: Sequence[float]) -> None:
         axes.set_xlim(0, max(values) * 1.18 or 1)
 
 
-def _tile(axes: Axes, row: int, column: int, mean: float | None, base: float | None) -> None:
+def _tile(axes: Axes, row: int, column: int, mean: float | None, base: float | None, sign: int) -> None:
     from matplotlib.patches import Rectangle
 
-    change = 0.0 if mean is None or base is None else mean - base
+    change = 0.0 if mean is None or base is None else sign * (mean - base)
     colour, strength = (ABOVE if change > 0 else BELOW), min(abs(change) / 0.25, 1) * 0.55
     axes.add_patch(Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, color=colour, alpha=strength, linewidth=0))
     axes.text(column, row, "–" if mean is None else f"{mean:.2f}", ha="center", va="center", color=INK, fontsize=9)

@@ -36,5 +36,5 @@ def _by_group(comparison: Comparison, groups: Mapping[str, Collection[str]], col
     for name, questions in groups.items():
         rows = scores[scores["question_id"].isin(questions)]
         if not rows.empty:
-            parts.append(summary(rows, clusters=comparison.clusters).assign(**{column: name}))
+            parts.append(summary(rows, clusters=comparison.clusters, scales=comparison.scales).assign(**{column: name}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SUMMARY_COLUMNS, column])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_lab.errors import ConfigError
 from rag_lab.evaluation.judge_record import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
-from rag_lab.evaluation.registry import parse_name
+from rag_lab.evaluation.registry import find_info
 
 if TYPE_CHECKING:
     from rag_lab.report.comparison import Comparison
@@ -49,7 +48,5 @@ def _note(comparison: Comparison, judge: str, metrics: tuple[str, ...]) -> Judge
 
 
 def _is_judged(metric: str) -> bool:
-    try:
-        return "judge" in parse_name(metric).info.needs
-    except ConfigError:
-        return False
+    info = find_info(metric)
+    return info is not None and "judge" in info.needs

@@ -23,7 +23,7 @@ def to_markdown(comparison: Comparison) -> str:
         f"**{escape_markdown(run.question)}**" if run.question else "",
         _list(conclusions(comparison)),
         _scores(comparison),
-        "▲ ▼: reliably above or below the baseline (A). Mean [95% interval] scored/asked.",
+        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked.",
         _effects(comparison),
         *_routing(comparison),
         "## Noise\n\n" + _list(noise_sentences(comparison)),
@@ -36,9 +36,10 @@ def to_markdown(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison) -> str:
     metrics = comparison.quality_metrics
+    names = [escape_markdown(comparison.directed(metric)) for metric in metrics]
     seconds_of = comparison.latency.set_index("variant_id")["median_s"].to_dict()
     lines = [
-        f"| Variant | {' | '.join(escape_markdown(metric) for metric in metrics)} | seconds per question (median) |",
+        f"| Variant | {' | '.join(names)} | seconds per question (median) |",
         f"|:--|{'--:|' * (len(metrics) + 1)}",
     ]
     for plan in comparison.variants:

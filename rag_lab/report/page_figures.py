@@ -50,7 +50,12 @@ def effect_figures(comparison: Comparison) -> Titled:
     if main is None or found.table.empty:
         return []
     title = f"Effect of each module on {main} with its 95% interval; the sentences beside say the same."
-    result = [(f"Effects on {main}", _svg(effects_figure.forest_figure(found.table, main), "forest", title))]
+    result = [
+        (
+            f"Effects on {comparison.directed(main)}",
+            _svg(effects_figure.forest_figure(found.table, main), "forest", title),
+        )
+    ]
     both_ways = [way for pair in found.interactions(main) for way in (pair, pair[::-1])]
     for number, (factor, other) in enumerate(both_ways):
         figure = effects_figure.interaction_figure(found.table, main, factor, other)

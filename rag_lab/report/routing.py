@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rag_lab.report.directed_routing import learned_rule, turned
 from rag_lab.report.sections import baseline_values
 from rag_lab.statistics.corrections import corrected
 from rag_lab.statistics.factors import factor_values
-from rag_lab.statistics.learned_routing import LearnedRouting, learn_class_to_hyde
-from rag_lab.statistics.routing import ARMS, by_class, confusion, mistake_cost, oracle, routing_table
+from rag_lab.statistics.learned_routing import LearnedRouting
+from rag_lab.statistics.oracle import oracle
+from rag_lab.statistics.routing import ARMS, by_class, confusion, mistake_cost, routing_table
+from rag_lab.statistics.scales import SHARE, Scale
 
 if TYPE_CHECKING:
     from rag_lab.report.comparison import Comparison
@@ -29,6 +32,7 @@ FILE_STEM = "learned_class_to_hyde"
 class RoutingStudy:
     """One HyDE study, in one metric.
 
+    scale: of the metric. Differences have the sign of the scores, what mistakes cost is positive where they hurt.
     where: the levels of the other factors in which it was made, empty where nothing else varies.
     arms: arm to variant_id.
     column: the class that `by_class` and `learned` go by: `labelled` by the dataset or `predicted` by the pipeline.
@@ -40,6 +44,7 @@ class RoutingStudy:
     """
 
     metric: str
+    scale: Scale
     where: str
     arms: Mapping[str, str]
     column: str
@@ -89,15 +94,17 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
     ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
     classifying = ordered.get("classified", ordered["always"])
     table = routing_table(comparison.scores, metric, ordered, comparison.traces[classifying], comparison.clusters)
+    scale = comparison.scales.get(metric, SHARE)
     is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
     config = comparison.run.config(classifying)
     rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
     learned = None
     if is_labelled or is_predicted:
-        learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled")
+        learned = learned_rule(table, "predicted" if is_predicted else "labelled", scale)
     both = is_labelled and is_predicted
     return RoutingStudy(
         metric=metric,
+        scale=scale,
         where=where,
         arms=ordered,
         column="labelled" if is_labelled else "predicted",
@@ -106,10 +113,13 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
             "labelled" if is_labelled else "predicted",
             correction=comparison.correction,
             noise=comparison.noise.get(metric),
+            scale=scale,
         ),
-        ceiling=oracle(table),
+        ceiling=oracle(table, scale=scale),
         confusion=confusion(table) if both else None,
-        mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}) if both and rule else None,
+        mistakes=mistake_cost(turned(table, scale), {str(name): on for name, on in rule.items()})
+        if both and rule
+        else None,
         learned=learned,
         yaml=learned.to_yaml(config) if learned else "",
     )

@@ -20,19 +20,20 @@ _MISTAKE_HEADER = ("labelled", "taken for", "questions", "sent elsewhere", "cost
 
 def conclusion(study: RoutingStudy) -> str:
     """Return in a few words whether routing pays."""
-    most = f"No router could gain more than {_seen(study.ceiling, 'gain')} over that."
+    reach = "gain" if study.scale.higher_is_better else "change it by"
+    most = f"No router could {reach} more than {_seen(study.ceiling, 'gain')} over that."
     if study.learned is None:
         return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
     gain = study.learned.gains["best_arm"]
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
-    pays = study.p_gain is not None and study.p_gain < ALPHA and gain.low is not None and gain.low > 0
-    fails = gain.high is not None and gain.high < 0
-    end = "it pays" if pays else "it does not pay" if fails else "the data cannot tell whether it pays"
+    low, high = sorted(study.scale.sign * (number(end) or 0.0) for end in (gain.low, gain.high))
+    pays = study.p_gain is not None and study.p_gain < ALPHA and low > 0
+    end = "it pays" if pays else "it does not pay" if high < 0 else "the data cannot tell whether it pays"
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
         f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
-        f"questions they were not learned on, such rules change {study.metric} by {seen} against the better of no HyDE "
-        f"and HyDE for all: {end}. {most}"
+        f"questions they were not learned on, such rules change {study.scale.named(study.metric)} by {seen} against "
+        f"the better of no HyDE and HyDE for all: {end}. {most}"
     )
 
 
@@ -70,7 +71,7 @@ def rule_table(study: RoutingStudy) -> Table:
 def _arms(study: RoutingStudy) -> list[str]:
     return [
         f"{_ARM[row['arm']]}, against {_ARM[row['against']]}{_where(study)}: {_seen(row, 'difference')} in "
-        f"{study.metric} over {row['n']} questions; {_said(row)}."
+        f"{study.scale.named(study.metric)} over {row['n']} questions; {_said(row)}."
         for row in study.by_class.to_dict("records")
         if row["query_class"] == ALL
     ]

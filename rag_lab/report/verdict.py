@@ -47,19 +47,20 @@ def named(comparison: Comparison, variant_id: str) -> str:
 
 def _reliable(comparison: Comparison, variant: str, metric: str) -> str:
     row = comparison.difference(variant, metric) or {}
-    verb = "raises" if comparison.reliable(variant, metric) > 0 else "lowers"
-    size = plain(abs(float(row["difference"])))
+    more, is_better = float(row["difference"]) > 0, comparison.reliable(variant, metric) > 0
+    verb, size = "raises" if more else "lowers", plain(abs(float(row["difference"])))
+    judged = "" if more == is_better else f", which is {row['verdict']},"
     between = signed_interval(row["low"], row["high"])
     return (
-        f"{named(comparison, variant)} {verb} {metric} by {size} against the baseline (95% interval of the difference "
-        f"{between}; {int(row['n'])} questions; corrected p {_p(row)}): {int(row['wins'])} questions better, "
-        f"{int(row['ties'])} equal, {int(row['losses'])} worse.{_price(comparison, variant)}"
+        f"{named(comparison, variant)} {verb} {metric} by {size}{judged} against the baseline (95% interval of the "
+        f"difference {between}; {int(row['n'])} questions; corrected p {_p(row)}): {int(row['wins'])} questions "
+        f"better, {int(row['ties'])} equal, {int(row['losses'])} worse.{_price(comparison, variant)}"
     )
 
 
 def _also_reliable(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
     told = [f"{named(comparison, one)} {_seen(comparison.difference(one, metric) or {})}" for one in variants]
-    return f"Reliably different from the baseline in {metric} as well: {'; '.join(told)}."
+    return f"Reliably different from the baseline in {comparison.directed(metric)} as well: {'; '.join(told)}."
 
 
 def _equal(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
@@ -141,7 +142,7 @@ def _elsewhere(comparison: Comparison) -> list[str]:
         }
         if rows:
             seen = ", ".join(f"{code} {signed(row['difference'])}" for code, row in rows.items())
-            found.append(f"{seen} in {metric}")
+            found.append(f"{seen} in {comparison.directed(metric)}")
     return [f"Reliable differences in other metrics: {'; '.join(found)}."] if found else []
 
 

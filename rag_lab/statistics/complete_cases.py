@@ -18,8 +18,10 @@ import pandas as pd
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
+from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
 from rag_lab.statistics.randomization import N_PERMUTATIONS
+from rag_lab.statistics.scales import SHARE, Scale, scales_of
 from rag_lab.statistics.verdict import verdict
 
 SUMMARY_COLUMNS = (
@@ -35,7 +37,11 @@ _FLIPS_PER_TEST = 40  # so that Holm's strictest step can still be met: p_correc
 
 
 def summary(
-    scores: pd.DataFrame, confidence: float = 0.95, seed: int = 0, clusters: Clusters | None = None
+    scores: pd.DataFrame,
+    confidence: float = 0.95,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+    scales: Mapping[Any, Scale] | None = None,
 ) -> pd.DataFrame:
     """Return one row a (variant_id, metric), in order of first appearance.
 
@@ -46,7 +52,7 @@ def summary(
         failed: questions without a score of which at least one repeat failed
         not_applicable: the other questions
         mean, low, high: mean over the scored questions and its BCa bootstrap interval
-        worst, best: the mean if every failed row had scored 0, or 1; None for a metric outside [0, 1]
+        worst, best: the mean if every failed row had the worst, or the best, value of the metric; None without one
         reason: why a number is missing or weak, else empty
 
     Args:
@@ -54,11 +60,13 @@ def summary(
         confidence: of the intervals.
         seed: of the resamples.
         clusters: resampled as a whole, where given; a question that is not named is a cluster of its own.
+        scales: of the metrics that are known; see `scales_of`.
 
     Raises:
         ConfigError: if a column of the table is missing.
     """
     questions = per_question(scores)
+    ranges = scales_of(scores, scales)
     cells = list(questions.groupby(CELL, sort=False))
     asked = [cell.loc[cell["scored"], "question_id"] for _, cell in cells]
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids in asked]
@@ -70,7 +78,7 @@ def summary(
         failed = int((cell["failed"] & ~cell["scored"]).sum())
         counts = (len(cell), scored, failed, len(cell) - scored - failed)
         reason = interval.reason if scored else reasons.get(key, interval.reason)
-        rows.append((*key, *counts, interval.mean, interval.low, interval.high, *_limits(cell), reason))
+        rows.append((*key, *counts, interval.mean, interval.low, interval.high, *_limits(cell, ranges[key[1]]), reason))
     return frame(rows, SUMMARY_COLUMNS)
 
 
@@ -83,7 +91,8 @@ def comparisons(
     pairs: Pairs = "baseline",
     correction: Correction = "holm",
     clusters: Clusters | None = None,
-    noise_floors: Mapping[str, float] | None = None,
+    noise: Mapping[str, NoiseComponents] | None = None,
+    scales: Mapping[Any, Scale] | None = None,
 ) -> pd.DataFrame:
     """Return one row a (variant_id, metric, against), in order of first appearance.
 
@@ -94,7 +103,7 @@ def comparisons(
         low, high: its bootstrap interval (expanded percentile, see `bootstrap`)
         p_value: two-sided sign-flip test
         p_corrected: after `correction`, over all rows of this table
-        wins, ties, losses: questions on which the variant is above, equal, below
+        wins, ties, losses: questions on which the variant is better, equal, worse
         verdict: `better`, `worse`, or a sentence that says why neither can be said (see `verdict`)
         against: the baseline; with all pairs, the one of the two that comes first (the baseline before all)
         effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
@@ -107,7 +116,8 @@ def comparisons(
         pairs: every variant against the `baseline`, or `all` pairs.
         correction: `holm`, `bh` (Benjamini-Hochberg) or `none`.
         clusters: resampled and flipped as a whole; a question that is not named is a cluster of its own.
-        noise_floors: by metric (see `noise`); no smaller difference is called one.
+        noise: by metric (see `noise.noise`); no difference below the floor of its n questions is called one.
+        scales: by metric, which tell whether more is better, as it is for a metric that is not named.
 
     Raises:
         ConfigError: if `baseline` is no variant of the table, a column is missing, or an option is unknown.
@@ -126,7 +136,7 @@ def comparisons(
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
     flips = max(N_PERMUTATIONS, _FLIPS_PER_TEST * len(keys))
     differences = paired_differences([(a, b) for _, a, b in shared], confidence, seed, flips, groups)
-    return _table(keys, differences, correction, noise_floors or {})
+    return _table(keys, differences, correction, noise or {}, scales or {})
 
 
 def _keys(cells: Sequence[tuple[Any, Any]], variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any, Any]]:
@@ -146,25 +156,26 @@ def _table(
     keys: Sequence[tuple[Any, Any, Any]],
     differences: Sequence[PairedDifference],
     correction: Correction,
-    noise_floors: Mapping[str, float],
+    noise: Mapping[str, NoiseComponents],
+    scales: Mapping[Any, Scale],
 ) -> pd.DataFrame:
     p_values = corrected([difference.p_value for difference in differences], correction)
     n_tested = sum(p_value is not None for p_value in p_values) if correction != "none" else 1
     rows = []
     for (variant, metric, against), d, p in zip(keys, differences, p_values, strict=True):
-        said = verdict(d, p, n_tested, noise_floors.get(metric))
-        numbers_of_d = (d.n, d.mean, d.low, d.high, d.p_value, p, d.wins, d.ties, d.losses)
+        more = scales.get(metric, SHARE).higher_is_better
+        said = verdict(d, p, n_tested, floor_over(noise.get(metric), d.n), more)
+        wins, losses = (d.wins, d.losses) if more else (d.losses, d.wins)
+        numbers_of_d = (d.n, d.mean, d.low, d.high, d.p_value, p, wins, d.ties, losses)
         rows.append((variant, metric, *numbers_of_d, said, against, d.effect_size))
     return frame(rows, COMPARISON_COLUMNS)
 
 
-def _limits(cell: pd.DataFrame) -> tuple[float | None, float | None]:
+def _limits(cell: pd.DataFrame, scale: Scale) -> list[float | None]:
     """Return the worst and the best mean that the failed rows leave open."""
-    outside = (cell["smallest"] < 0) | (cell["largest"] > 1)
     judged = cell[cell["scored"] | cell["failed"]]
-    if outside.any() or judged.empty:
-        return None, None
-    return exact_mean(judged["worst"]), exact_mean(judged["best"])
+    ends = (scale.worst, scale.best)
+    return [None if end is None or judged.empty else exact_mean(judged["kept"] + judged["lost"] * end) for end in ends]
 
 
 def _both(ours: pd.Series[float], theirs: pd.Series[float] | None) -> tuple[Sequence[Any], list[float], list[float]]:

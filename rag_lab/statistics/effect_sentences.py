@@ -73,9 +73,9 @@ def _does(row: dict[Any, Any]) -> str:
     if row["effect"] is None:
         return f"does nothing that could be measured ({row['verdict']})"
     if row["verdict"] == "better":
-        return f"adds {_seen(row)}"
+        return f"adds {_seen(row)}" if row["effect"] > 0 else f"takes off {_seen(row)}, which is better,"
     if row["verdict"] == "worse":
-        return f"costs {_seen(row)}"
+        return f"costs {_seen(row)}" if row["effect"] < 0 else f"adds {_seen(row)}, which is worse,"
     if str(row["verdict"]).startswith("no difference"):
         return "changes no question"
     return f"does nothing that the data can tell from chance ({_seen(row)})"

@@ -16,8 +16,9 @@ from rag_lab.statistics.contrasts import Contrast, contrasts
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.factors import Factors, read_factors
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.noise import NoiseComponents, noise_floor
+from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
+from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import verdict
 
 EFFECT_COLUMNS = (
@@ -36,6 +37,7 @@ def effects(
     correction: Correction = "holm",
     clusters: Clusters | None = None,
     noise: Mapping[str, NoiseComponents] | None = None,
+    scales: Mapping[Any, Scale] | None = None,
 ) -> pd.DataFrame:
     """Return one row an effect and metric.
 
@@ -61,6 +63,7 @@ def effects(
         correction: `holm`, `bh` or `none`.
         clusters: question_id to cluster.
         noise: by metric (see `noise.noise`); no effect below its floor is called one.
+        scales: by metric; see `comparisons`.
 
     Raises:
         ConfigError: if the design cannot be read, or a column of the table is missing.
@@ -81,7 +84,7 @@ def effects(
     differences = paired_differences(
         list(zip(samples, zeros, strict=True)), confidence, seed, clusters=groups if clusters else None
     )
-    return _table(keys, differences, correction, noise or {})
+    return _table(keys, differences, correction, noise or {}, scales or {})
 
 
 def design(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> Factors:
@@ -102,6 +105,7 @@ def _table(
     differences: list[PairedDifference],
     correction: Correction,
     noise: Mapping[str, NoiseComponents],
+    scales: Mapping[Any, Scale],
 ) -> pd.DataFrame:
     follow_up = [contrast.kind == "conditional" for _, contrast in keys]
     p_values: list[float | None] = [None] * len(keys)
@@ -115,11 +119,8 @@ def _table(
     rows = []
     for (metric, c), d, p, later in zip(keys, differences, p_values, follow_up, strict=True):
         what = (metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
-        said = verdict(d, p, sizes[later] if correction != "none" else 1, _floor(noise.get(metric), c, d.n))
+        tested, more = sizes[later] if correction != "none" else 1, scales.get(metric, SHARE).higher_is_better
+        floor = floor_over(noise.get(metric), d.n, sum(weight**2 for weight in c.weights.values()))
+        said = verdict(d, p, tested, floor, more)
         rows.append((*what, d.n, d.mean, d.low, d.high, d.p_value, p, d.effect_size, said))
     return frame(rows, EFFECT_COLUMNS)
-
-
-def _floor(noise: NoiseComponents | None, contrast: Contrast, n: int) -> float | None:
-    squares = sum(weight**2 for weight in contrast.weights.values())
-    return None if noise is None else noise_floor(noise, n, squares).value

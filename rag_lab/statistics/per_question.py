@@ -21,7 +21,7 @@ def per_question(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a row a (variant_id, metric, question_id), in order of first appearance.
 
     Columns beside the three: `scored` and `failed` (any repeat), `mean` over the scored repeats (NaN without one),
-    `worst` and `best` (the mean with 0, or 1, for the failed repeats), `smallest` and `largest` score.
+    `kept` and `lost` (the mean with 0 for the failed repeats, and their share: with v for them it is kept + lost * v).
 
     Raises:
         ConfigError: if a column of the table is missing.
@@ -36,16 +36,14 @@ def per_question(scores: pd.DataFrame) -> pd.DataFrame:
         scored=scored,
         failed=failed,
         mean=value.where(scored),
-        worst=value.where(scored).mask(failed, 0.0),
-        best=value.where(scored).mask(failed, 1.0),
-        smallest=value.where(scored),
-        largest=value.where(scored),
+        kept=value.where(scored).mask(failed, 0.0),
+        lost=failed.astype(float).where(scored | failed),
     )
-    how = {"scored": "any", "failed": "any", "mean": "mean", "worst": "mean", "best": "mean"}
+    how = {"scored": "any", "failed": "any", "mean": "mean", "kept": "mean", "lost": "mean"}
     # A sum of floats depends on its order in the last digit, and no result may depend on the order of the rows.
     by_value = rows.iloc[np.argsort(value.to_numpy(), kind="stable")]
     grouped = by_value.groupby(_QUESTION, sort=False, observed=True)
-    found = grouped.agg({**how, "smallest": "min", "largest": "max"}).reset_index()
+    found = grouped.agg(how).reset_index()
     return rows[_QUESTION].drop_duplicates().merge(found, on=_QUESTION, how="left")
 
 

@@ -18,61 +18,59 @@ import pandas as pd
 
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.per_question import exact_mean, frame, per_question
+from rag_lab.statistics.scales import SHARE, Scale, scales_of
 
 RANKING_COLUMNS = ("rank", "variant_id", "ranked_by", "mean", "scored", "failed", "asked")
 
 
-def ranking(scores: pd.DataFrame, metric: str, lowest: float | None = 0.0) -> pd.DataFrame:
+def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataFrame:
     """Return one row a variant of the table, best first.
 
     Columns:
         rank: from 1; equals share one
         variant_id
-        ranked_by: the mean with `lowest` for everything that failed; None where `lowest` is, or nothing was asked
+        ranked_by: the mean with the worst value for everything that failed; None without one, or if nothing was asked
         mean: over the scored questions
         scored, failed, asked: questions; one that others were asked and this variant has no row for has failed, one
             to which the metric does not apply is not asked
 
     Args:
         scores: as for `summary`.
-        metric: one in which more is better.
-        lowest: the worst value the metric can take, or None where there is none.
+        metric: which decides.
+        scale: its worst value, and whether more is better.
 
     Raises:
-        ConfigError: if a column of the table is missing, or a score lies below `lowest`.
+        ConfigError: if a column of the table is missing, or a score lies beyond the scale.
     """
     questions = per_question(scores)
     variants = list(dict.fromkeys(scores["variant_id"]))
     ours = questions[questions["metric"] == metric]
-    smallest = ours["smallest"].min()
-    if lowest is not None and smallest < lowest:
-        raise ConfigError(f"{metric} has a score of {smallest:g}, below {lowest:g}; give its worst value, or None.")
+    if scales_of(scores, {metric: scale}).get(metric, scale) != scale:
+        raise ConfigError(f"{metric} has scores beyond its range; give a scale that holds them, or `UNKNOWN`.")
     everything = set(ours["question_id"])
-    rows = [_row(variant, ours[ours["variant_id"] == variant], everything, lowest) for variant in variants]
-    order = sorted(range(len(rows)), key=lambda index: (_key(rows[index]), index))
+    rows = [_row(variant, ours[ours["variant_id"] == variant], everything, scale.worst) for variant in variants]
+    order = sorted(range(len(rows)), key=lambda index: (_key(rows[index], scale), index))
     ranks: list[int] = []
     for place, index in enumerate(order):
-        equal = place > 0 and _key(rows[index]) == _key(rows[order[place - 1]])
+        equal = place > 0 and _key(rows[index], scale) == _key(rows[order[place - 1]], scale)
         ranks.append(ranks[-1] if equal else place + 1)
     return frame([(rank, *rows[index]) for rank, index in zip(ranks, order, strict=True)], RANKING_COLUMNS)
 
 
-def _row(variant: Any, cell: pd.DataFrame, everything: set[Any], lowest: float | None) -> tuple[Any, ...]:
+def _row(variant: Any, cell: pd.DataFrame, everything: set[Any], worst: float | None) -> tuple[Any, ...]:
     without_row = len(everything - set(cell["question_id"]))
     scored, failed = int(cell["scored"].sum()), int((cell["failed"] & ~cell["scored"]).sum()) + without_row
     mean = exact_mean(cell["mean"].dropna()) if scored else None
     by = None
-    if lowest is not None and scored + failed:
-        # `worst` holds 0 for each failed repeat; the share of failed repeats is what moves it to `lowest`.
+    if worst is not None and scored + failed:
         asked = cell[cell["scored"] | cell["failed"]]
-        share = 1 - (asked["best"] - asked["worst"])
-        by = (math.fsum(asked["worst"] + (1 - share) * lowest) + without_row * lowest) / (scored + failed)
+        by = (math.fsum(asked["kept"] + asked["lost"] * worst) + without_row * worst) / (scored + failed)
     return (variant, by, mean, scored, failed, scored + failed)
 
 
-def _key(row: tuple[Any, ...]) -> tuple[float, ...]:
+def _key(row: tuple[Any, ...], scale: Scale) -> tuple[float, ...]:
     """Return what is sorted by, smallest first: nothing that grows when a question fails may improve it."""
     _, by, mean, scored, failed, _ = row
     if by is not None:
-        return (-by, failed)
-    return (-scored, -mean if mean is not None else 0.0)
+        return (-scale.sign * by, failed)
+    return (-scored, -scale.sign * mean if mean is not None else 0.0)

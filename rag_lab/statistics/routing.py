@@ -16,9 +16,10 @@ import pandas as pd
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.corrections import Correction, corrected
-from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
-from rag_lab.statistics.noise import NoiseComponents, noise_floor
+from rag_lab.statistics.intervals import PairedDifference, paired_differences
+from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
+from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import verdict
 
 ARMS = ("none", "always", "classified")
@@ -27,7 +28,6 @@ CLASS_COLUMNS = (
     *("query_class", "arm", "against", "n", "mean", "mean_against", "difference", "low", "high"),
     *("p_value", "p_corrected", "verdict"),
 )
-ORACLE_COLUMNS = ("n", "oracle", "oracle_low", "oracle_high", "best_arm", "best_mean", "gain", "low", "high", "always")
 MISTAKE_COLUMNS = ("labelled", "predicted", "n", "n_routed_otherwise", "cost", "low", "high")
 
 
@@ -42,7 +42,7 @@ def routing_table(
 
     Args:
         scores: as for `summary`.
-        metric: one in which more is better.
+        metric: of which.
         arms: arm to variant_id.
         traces: of a variant that classifies; of several repeats, the first tells the class.
         clusters: question_id to cluster, where questions are not independent.
@@ -89,6 +89,7 @@ def by_class(
     *,
     correction: Correction = "holm",
     noise: NoiseComponents | None = None,
+    scale: Scale = SHARE,
 ) -> pd.DataFrame:
     """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
 
@@ -111,32 +112,9 @@ def by_class(
     lines = []
     for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
         means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
-        floor = None if noise is None else noise_floor(noise, d.n).value
-        said = verdict(d, p, tested, floor)
+        said = verdict(d, p, tested, floor_over(noise, d.n), scale.higher_is_better)
         lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, said))
     return frame(lines, CLASS_COLUMNS)
-
-
-def oracle(table: pd.DataFrame, seed: int = 0) -> dict[str, Any]:
-    """Return the ceiling of any router: for each question the better of `none` and `always`, known afterwards.
-
-    It is optimistic: of two noisy scores the larger is chosen, so that even two equal arms would show a gain. No router
-    that must decide beforehand gets there; what the classes can give is measured by `learn_class_to_hyde`.
-
-    Keys: `n`, `oracle` with `oracle_low` and `oracle_high`, `best_arm` (the better of the two for all), `best_mean`,
-    `gain` of the oracle over it with `low` and `high`, `always`: share of questions for which HyDE is the better arm.
-    """
-    rows = complete(table)
-    none, always = rows["none"], rows["always"]
-    best = [max(pair) for pair in zip(none, always, strict=True)]
-    clusters = cluster_column([rows])
-    ceiling = mean_intervals([best], seed=seed, clusters=clusters)[0]
-    arm = "always" if always.sum() > none.sum() else "none"
-    gain = paired_differences([(best, list(rows[arm]))], seed=seed, clusters=clusters)[0]
-    share = float((always > none).mean()) if len(rows) else None
-    best_mean = float(rows[arm].mean()) if len(rows) else None
-    values = (len(rows), ceiling.mean, ceiling.low, ceiling.high, arm, best_mean, gain.mean, gain.low, gain.high, share)
-    return dict(zip(ORACLE_COLUMNS, values, strict=True))
 
 
 def confusion(table: pd.DataFrame) -> pd.DataFrame:
@@ -158,7 +136,8 @@ def mistake_cost(table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: i
     One row `all` over every labelled question (right ones cost nothing), then one a (labelled, predicted) mistake.
 
     Columns: `labelled`, `predicted`, `n`, `n_routed_otherwise` (the mistake changed the arm), `cost` (mean over the n;
-    positive where mistakes hurt) with `low` and `high`. A question without a predicted class gets no HyDE.
+    positive where mistakes hurt) with `low` and `high`. A question without a predicted class gets no HyDE. More must be
+    better in the table.
     """
     rows = complete(table)
     rows = rows[rows["labelled"] != ""]

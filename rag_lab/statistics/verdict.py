@@ -17,13 +17,18 @@ CANNOT_TELL = "the data cannot tell"
 
 
 def verdict(
-    difference: PairedDifference, p_corrected: float | None, n_comparisons: int, noise_floor: float | None = None
+    difference: PairedDifference,
+    p_corrected: float | None,
+    n_comparisons: int,
+    noise_floor: float | None = None,
+    higher_is_better: bool = True,
 ) -> str:
     """Return `better`, `worse`, or a sentence that says why neither can be said.
 
-    `better` and `worse` (a larger score is better) need a corrected p-value below 0.05, an interval off zero, and,
-    where a noise floor was measured, a difference above it. Otherwise the sentence names the number of questions that
-    would settle a difference of the size seen, or of clusters, since more questions of the same clusters would not.
+    `better` and `worse` need a corrected p-value below 0.05, an interval off zero, and, where a noise floor was
+    measured, a difference above it; `higher_is_better` tells which is which. Otherwise the sentence names the number of
+    questions that would settle a difference of the size seen, or of clusters, since more questions of the same clusters
+    would not.
     """
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or p_corrected is None:
@@ -35,7 +40,7 @@ def verdict(
     if noise_floor is not None and abs(mean) < noise_floor:
         return f"{CANNOT_TELL}: a difference of {signed(mean)} is below the noise floor of {plain(noise_floor)}"
     if p_corrected < ALPHA and (low > 0 or high < 0):
-        return "better" if mean > 0 else "worse"
+        return "better" if (mean > 0) is higher_is_better else "worse"
     needed = units_needed(difference, n_comparisons)
     if needed is None:
         return f"{CANNOT_TELL}: wins and losses cancel out over {difference.n} questions"

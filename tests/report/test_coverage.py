@@ -4,6 +4,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
@@ -40,6 +41,22 @@ def test_failing_on_the_hardest_questions_does_not_raise_a_variant(synthetic: Mo
     page = to_html(found)
     assert page.index('<b class="letter">A</b> base') < page.index('<b class="letter">B</b> other')
     assert f"worst {cells['other']['worst']:.3f}, best {cells['other']['best']:.3f}" in page
+
+
+def test_the_bounds_are_those_of_the_metric_and_agree_with_the_order(synthetic: ModuleType, tmp_path: Path) -> None:
+    half = np.arange(20) < 10
+    columns = {"ragas.semantic_similarity": np.linspace(0.5, 0.9, 20), "cost.seconds": np.full(20, 0.3)}
+    metrics = {name: {"base": one, "other": np.where(half, np.nan, one)} for name, one in columns.items()}
+    found = compare(synthetic.write_run(tmp_path / "run", PLANS, metrics).path)
+    table = coverage_table(found)
+    column = table.header.index("worst to best mean")
+    cosine = found.cell("other", "ragas.semantic_similarity") or {}
+    assert cosine["worst"] == pytest.approx(found.ranking["ranked_by"].iloc[-1])
+    assert cosine["best"] - cosine["worst"] == pytest.approx(1.0)  # half of the way from -1 to 1
+    shown = {row[:2]: row[column] for row in table.rows}
+    assert shown["ragas.semantic_similarity", "B"] == f"−{-cosine['worst']:.3f} to {cosine['best']:.3f}"
+    assert shown["cost.seconds", "B"] == "– to 0.150" and shown["cost.seconds", "A"] == ""
+    assert f"worst −{-cosine['worst']:.3f}, best {cosine['best']:.3f}" in to_html(found)
 
 
 def test_without_failures_the_bounds_are_left_out(grid: Comparison) -> None:

@@ -16,6 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.complete_cases import comparisons, summary
 from rag_lab.statistics.corrections import benjamini_hochberg, corrected
+from rag_lab.statistics.noise import NoiseComponents
 
 probabilities = st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=12)
 
@@ -103,11 +104,23 @@ def test_a_single_cluster_says_so() -> None:
     assert row["verdict"] == "the data cannot tell: only one cluster (25 questions) has scores under both"
 
 
+def noise_with_floor(floor: float, n_questions: int) -> NoiseComponents:
+    """Return noise of which the floor of a difference over `n_questions` is `floor`."""
+    return NoiseComponents(0.0, n_questions * (floor / 1.959964) ** 2, None, n_questions, 2.0, 1.0)
+
+
 def test_nothing_below_the_noise_floor_is_called_a_difference() -> None:
     table = scores({"a": [0.5, 0.4] * 20, "b": [0.52, 0.41] * 20})
     assert comparisons(table, "a").iloc[0]["verdict"] == "better"
-    said = comparisons(table, "a", noise_floors={"m": 0.02}).iloc[0]["verdict"]
+    said = comparisons(table, "a", noise={"m": noise_with_floor(0.02, 40)}).iloc[0]["verdict"]
     assert said == "the data cannot tell: a difference of +0.015 is below the noise floor of 0.020"
+
+
+def test_the_noise_floor_is_that_of_the_questions_of_the_pair() -> None:
+    few = [0.52, 0.41] * 5 + [math.nan] * 30
+    table = scores({"a": [0.5, 0.4] * 20, "b": few, "c": [0.52, 0.41] * 20})
+    said = list(comparisons(table, "a", noise={"m": noise_with_floor(0.01, 40)})["verdict"])
+    assert said == ["the data cannot tell: a difference of +0.015 is below the noise floor of 0.020", "better"]
 
 
 def test_silly_numbers_of_questions_are_not_given() -> None:

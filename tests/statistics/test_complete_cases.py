@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, SUMMARY_COLUMNS, comparisons, summary
 from rag_lab.statistics.corrections import holm
+from rag_lab.statistics.scales import SHARE, Scale
 
 FAILED, NOT_APPLICABLE = "failed", "not_applicable"
 Cell = float | str  # a value, or a status
@@ -80,6 +81,24 @@ def test_scored_without_a_number_counts_as_failed() -> None:
 def test_no_bounds_for_a_metric_that_is_no_share() -> None:
     row = summary(table(*cells("a", "seconds", 12.0, FAILED))).iloc[0]
     assert row["worst"] is None and row["best"] is None
+
+
+def test_the_bounds_are_those_of_the_metric_whatever_was_seen() -> None:
+    scores = table(
+        *cells("a", "cosine", 0.5, FAILED), *cells("a", "seconds", 0.5, FAILED), *cells("a", "own", 2.0, 0.5)
+    )
+    scales = {"cosine": Scale(low=-1.0), "seconds": Scale(high=None, higher_is_better=False)}
+    found = summary(scores, scales=scales).set_index("metric")
+    assert list(found.loc["cosine", ["worst", "best"]]) == [-0.25, 0.75]
+    assert list(found.loc["seconds", ["worst", "best"]]) == [None, 0.25]
+    assert list(found.loc["own", ["worst", "best"]]) == [None, None]
+
+
+def test_a_bound_that_a_score_lies_beyond_is_none() -> None:
+    row = summary(table(*cells("a", "m", -0.5, FAILED)), scales={"m": SHARE}).iloc[0]
+    assert (row["worst"], row["best"]) == (None, 0.25)
+    rounded = summary(table(*cells("a", "m", 1.0 + 1e-9, FAILED)), scales={"m": SHARE}).iloc[0]
+    assert (rounded["worst"], rounded["best"]) == pytest.approx((0.5, 1.0))
 
 
 def test_order_is_that_of_the_table() -> None:

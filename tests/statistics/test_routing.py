@@ -11,7 +11,8 @@ from rag_lab.errors import ConfigError
 from rag_lab.records import Question, Trace
 from rag_lab.statistics.intervals import paired_difference
 from rag_lab.statistics.learned_routing import learn_class_to_hyde
-from rag_lab.statistics.routing import by_class, confusion, mistake_cost, oracle, routing_table
+from rag_lab.statistics.oracle import oracle
+from rag_lab.statistics.routing import by_class, confusion, mistake_cost, routing_table
 
 RULE = {"specific": False, "fuzzy": True}
 

@@ -11,6 +11,12 @@ def difference(*values: float):
     return paired_difference(values, [0.0] * len(values))
 
 
+def test_less_is_better_where_the_metric_says_so() -> None:
+    fewer = difference(*[-0.5, -0.4, -0.6] * 8)
+    assert verdict(fewer, 0.001, 1, higher_is_better=False) == "better"
+    assert verdict(difference(*[0.5, 0.4, 0.6] * 8), 0.001, 1, higher_is_better=False) == "worse"
+
+
 def test_better_and_worse_need_a_small_p_value() -> None:
     clear = difference(*[0.5, 0.4, 0.6] * 8)
     assert verdict(clear, 0.001, 1) == "better"

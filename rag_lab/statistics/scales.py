@@ -1,0 +1,65 @@
+"""What the values of a metric mean: the range that they can take, and which end of it is the better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+_ROUNDING = 1e-6  # a cosine of 1.0000001 is within its range
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The range of a metric, with None where it has no bound; by default a share of which more is better."""
+
+    low: float | None = 0.0
+    high: float | None = 1.0
+    higher_is_better: bool = True
+
+    @property
+    def sign(self) -> int:
+        """What a difference is multiplied with, so that more is better."""
+        return 1 if self.higher_is_better else -1
+
+    @property
+    def worst(self) -> float | None:
+        """The worst value that the metric can take."""
+        return self.low if self.higher_is_better else self.high
+
+    @property
+    def best(self) -> float | None:
+        """The best value that the metric can take."""
+        return self.high if self.higher_is_better else self.low
+
+    def named(self, metric: str) -> str:
+        """Return the name of a metric, and that lower is better where it is."""
+        return metric if self.higher_is_better else f"{metric} (lower is better)"
+
+    def around(self, smallest: float, largest: float) -> Scale:
+        """Return the scale without a bound that these scores lie beyond."""
+        low = None if self.low is not None and smallest < self.low - _ROUNDING else self.low
+        high = None if self.high is not None and largest > self.high + _ROUNDING else self.high
+        return replace(self, low=low, high=high)
+
+
+SHARE, UNKNOWN = Scale(), Scale(None, None)
+
+
+def scales_of(scores: pd.DataFrame, known: Mapping[Any, Scale] | None = None) -> dict[Any, Scale]:
+    """Return the scale of each metric of the table.
+
+    A known one loses a bound that a score lies beyond. A metric of which nothing is known is taken for a share where
+    all its scores could be one, and otherwise for one without a range.
+    """
+    value = pd.to_numeric(scores["value"]).astype(float)
+    value = value.where((scores["status"] == "scored") & np.isfinite(value))
+    found = {}
+    for metric, values in value.groupby(scores["metric"], sort=False):
+        scale = (known or {}).get(metric)
+        around = (scale or SHARE).around(values.min(), values.max())
+        found[metric] = around if scale is not None or around == SHARE else UNKNOWN
+    return found
