@@ -51,7 +51,7 @@ def summary(
         scored: questions with at least one score; `mean` is over these
         failed: questions without a score of which at least one repeat failed
         not_applicable: the other questions
-        mean, low, high: mean over the scored questions and its BCa bootstrap interval
+        mean, low, high: mean over the scored questions and its interval, within the range of the metric
         worst, best: the mean if every failed row had the worst, or the best, value of the metric; None without one
         reason: why a number is missing or weak, else empty
 
@@ -78,7 +78,9 @@ def summary(
         failed = int((cell["failed"] & ~cell["scored"]).sum())
         counts = (len(cell), scored, failed, len(cell) - scored - failed)
         reason = interval.reason if scored else reasons.get(key, interval.reason)
-        rows.append((*key, *counts, interval.mean, interval.low, interval.high, *_limits(cell, ranges[key[1]]), reason))
+        scale = ranges[key[1]]
+        ends = (scale.within(interval.low), scale.within(interval.high))
+        rows.append((*key, *counts, interval.mean, *ends, *_limits(cell, scale), reason))
     return frame(rows, SUMMARY_COLUMNS)
 
 

@@ -39,6 +39,13 @@ class Scale:
         """Return the name of a metric, and that lower is better where it is."""
         return metric if self.higher_is_better else f"{metric} (lower is better)"
 
+    def within(self, value: float | None) -> float | None:
+        """Return a value, or the end of the range that it lies beyond."""
+        if value is None:
+            return None
+        above = value if self.low is None else max(value, self.low)
+        return above if self.high is None else min(above, self.high)
+
     def around(self, smallest: float, largest: float) -> Scale:
         """Return the scale without a bound that these scores lie beyond."""
         low = None if self.low is not None and smallest < self.low - _ROUNDING else self.low

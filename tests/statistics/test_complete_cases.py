@@ -101,6 +101,14 @@ def test_a_bound_that_a_score_lies_beyond_is_none() -> None:
     assert (rounded["worst"], rounded["best"]) == pytest.approx((0.5, 1.0))
 
 
+def test_an_interval_stays_within_the_range_of_the_metric() -> None:
+    """Student's interval of two values would reach from -5.9 to 6.9."""
+    row = summary(table(*cells("a", "m", 0.0, 1.0)), scales={"m": SHARE}).iloc[0]
+    assert (row["mean"], row["low"], row["high"]) == (0.5, 0.0, 1.0)
+    row = summary(table(*cells("a", "m", 0.0, 1.0)), scales={"m": Scale(0.0, None)}).iloc[0]
+    assert row["low"] == 0.0 and row["high"] == pytest.approx(6.853, abs=1e-3)
+
+
 def test_order_is_that_of_the_table() -> None:
     scores = table(("b", "q", "z", 1.0), ("a", "q", "z", 1.0), ("b", "q", "y", 1.0))
     assert list(summary(scores)["variant_id"] + summary(scores)["metric"]) == ["bz", "az", "by"]
