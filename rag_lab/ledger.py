@@ -10,10 +10,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_lab.database import opened
 from rag_lab.process import Process
 
 _SCHEMA = """
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, 
 CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
+_MEND = "delete it with its -wal and -shm files, and limits count from zero again"
 _CENT_FRACTION = 1e-9  # sums of floats that should be equal
 
 
@@ -140,15 +142,14 @@ class Ledger:
             "SELECT payer, purpose, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost_usd), sum(seconds) "
             "FROM calls WHERE seconds > 0 OR NOT ? GROUP BY payer, purpose, model ORDER BY min(id)"
         )
+        if not self.path.exists():
+            return []
         with self._change() as database:
             return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query, [answered])]
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.executescript(_SCHEMA)
+        with opened(self.path, _SCHEMA, _MEND) as database:
             database.execute("BEGIN IMMEDIATE")
             with database:
                 yield database

@@ -11,17 +11,20 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
 from typing import TypeVar
 
+from rag_lab.database import opened
+from rag_lab.errors import RagLabError
 from rag_lab.process import Process
 
 Item = TypeVar("Item")
 
 _SCHEMA = """
+PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS held (
     key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
@@ -42,7 +45,7 @@ class Memory:
         """Return the values of those of `keys` that are known."""
         if not self.path.exists():
             return {}
-        with closing(self._connect()) as database:
+        with self._opened() as database:
             return {
                 key: value
                 for some in batches(keys, 500)
@@ -54,7 +57,7 @@ class Memory:
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
         """Remember `values` under `room` (a label for listings) and give up this process's claims on them."""
-        with closing(self._connect()) as database, database:
+        with self._opened() as database, database:
             rows = [(key, room, value) for key, value in values.items()]
             database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
             _give_up(database, values)
@@ -62,7 +65,7 @@ class Memory:
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
         """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
         me = Process.this()
-        with closing(self._connect()) as database, database:
+        with self._opened() as database, database:
             database.execute("BEGIN IMMEDIATE")
             mine = list(islice((key for key in keys if _is_free(database, key, me)), limit))
             rows = [(key, *me, time.time()) for key in mine]
@@ -82,40 +85,35 @@ class Memory:
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims without storing a value."""
-        with closing(self._connect()) as database, database:
+        with self._opened() as database, database:
             _give_up(database, keys)
 
     def holders(self, keys: Iterable[str]) -> list[Process]:
         """Return those who have claims on any of `keys`."""
-        with closing(self._connect()) as database:
+        with self._opened() as database:
             owners = (owner for key in keys if (owner := _owner(database, key)))
             return list(dict.fromkeys(process for process, _ in owners))
 
     @contextmanager
     def held_open(self) -> Iterator[None]:
         """Hold a connection in this block, or each call in it writes the whole log back when it closes the last one."""
-        with closing(self._connect()):
+        with self._opened():
             yield
 
     def counts(self) -> dict[str, int]:
         """Return how many results each room has."""
         if not self.path.exists():
             return {}
-        with closing(self._connect()) as database:
+        with self._opened() as database:
             return dict(database.execute("SELECT room, count(*) FROM results GROUP BY room ORDER BY room"))
 
     def _renew(self, ended: Event) -> None:
         while not ended.wait(_RENEW_S):
-            with suppress(sqlite3.Error), closing(self._connect()) as database, database:
+            with suppress(RagLabError), self._opened() as database, database:
                 database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (time.time(), *Process.this()))  # noqa: S608 - a constant
 
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self.path, timeout=60)
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=NORMAL")
-        database.executescript(_SCHEMA)
-        return database
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        return opened(self.path, _SCHEMA)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

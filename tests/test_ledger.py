@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rag_lab.errors import DamagedFile
 from rag_lab.ledger import Caller, Ledger, Made
 
 CALLER = Caller("baseline", "generate", "openai:x")
@@ -109,6 +110,12 @@ def test_totals_by_variant_stage_and_model(ledger):
     assert (caller, calls) == (CALLER, 2)
     assert (made.tokens_in, made.tokens_out, made.seconds) == (30, 12, 5.0)
     assert made.cost_usd == pytest.approx(0.3)
+
+
+def test_a_file_that_holds_something_else_is_one_sentence(ledger):
+    ledger.path.write_text("hello")
+    with pytest.raises(DamagedFile, match=r"ledger\.sqlite is damaged .*; delete it .* limits count from zero again"):
+        ledger.calls()
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rag_lab import memory as memory_module
+from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.memory import Memory, batches
 from rag_lab.process import Process
 
@@ -46,8 +46,7 @@ def test_a_live_process_keeps_its_claims_and_a_dead_one_loses_them(tmp_path):
     command = [sys.executable, "-c", script, str(memory.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as other:
         assert other.stdout.readline() == b"claimed\n"
-        with sqlite3.connect(memory.path) as database:
-            database.execute("UPDATE held SET seen = 0")  # it runs, whatever keeps it from renewing its claim
+        age(memory, seen=0)  # it runs, whatever keeps it from renewing its claim
         assert memory.claim(["a", "b"], limit=2) == ["b"]
         other.kill()
         os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)  # dead, but nobody has noticed: a zombie
@@ -80,7 +79,6 @@ def test_a_process_that_cannot_be_asked_keeps_its_claims_for_as_long_as_it_renew
 
 def test_claims_are_renewed_while_one_batch_lasts_and_void_soon_after_a_kill(tmp_path, monkeypatch):
     monkeypatch.setattr(Process, "runs", lambda self: None)  # as if it ran on another host
-    monkeypatch.setattr(memory_module, "_VOID_S", 2.0)
     memory = Memory(tmp_path / "m.sqlite")
     script = (
         "import sys; from pathlib import Path; from rag_lab import memory; memory._RENEW_S = 0.2;"
@@ -90,11 +88,22 @@ def test_claims_are_renewed_while_one_batch_lasts_and_void_soon_after_a_kill(tmp
     command = [sys.executable, "-c", script, str(memory.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as other:
         assert other.stdout.readline() == b"claimed\n"
-        time.sleep(3)
+        age(memory, seen=0)
+        while not age(memory):
+            time.sleep(0.1)
         assert memory.claim(["a"], limit=1) == []
         other.kill()
-        time.sleep(3)
+        other.wait()
+    age(memory, seen=time.time() - 70)
     assert memory.claim(["a"], limit=1) == ["a"]
+
+
+def age(memory, seen=None):
+    """Set when the only claim was renewed last, and return when it was."""
+    with sqlite3.connect(memory.path) as database:
+        if seen is not None:
+            database.execute("UPDATE held SET seen = ?", (seen,))
+        return database.execute("SELECT seen FROM held").fetchone()[0]
 
 
 def test_what_another_has_claimed_since_is_not_given_up_for_it(tmp_path):
@@ -110,6 +119,14 @@ def test_released_keys_are_free(tmp_path):
     memory.release(["a"])
     assert memory.recall(["a"]) == {}
     assert memory.claim(["a"], 1) == ["a"]
+
+
+def test_a_file_that_holds_something_else_is_one_sentence(tmp_path):
+    (tmp_path / "m.sqlite").write_text("garbage" * 200)
+    with pytest.raises(DamagedFile, match=r"m\.sqlite is damaged \(file is not a database\); delete it"):
+        Memory(tmp_path / "m.sqlite").recall(["a"])
+    with pytest.raises(RagLabError, match="cannot be used: Not a directory; see that its folder"):
+        Memory(tmp_path / "m.sqlite/below/m.sqlite").claim(["a"], 1)
 
 
 def test_batches():
