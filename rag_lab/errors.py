@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class RagLabError(Exception):
@@ -24,6 +25,14 @@ class ModelError(RagLabError):
 
 class StoreError(RagLabError):
     """A vector store that cannot be used: missing package, a server that does not answer, no way to filter."""
+
+
+class DamagedFile(RagLabError):  # noqa: N818 - it names what is wrong
+    """A file that the workbench wrote and cannot read any more: cut in a crash, or changed by hand."""
+
+    def __init__(self, path: Path, reason: str, mend: str = "start its sweep again, which makes it anew") -> None:
+        self.what = f"{path} is damaged ({reason})"
+        super().__init__(f"{self.what}; {mend}.")
 
 
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:

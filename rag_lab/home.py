@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from rag_lab.errors import ConfigError
 
@@ -26,6 +27,23 @@ def home() -> Path:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
     return folder
+
+
+def usable_home() -> Path:
+    """Return `home()`, made where it is not there.
+
+    Raises:
+        ConfigError: if nothing can be written there.
+    """
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot write to {folder}, the workbench's folder: {error.strerror}; set RAG_LAB_HOME to another."
+        ) from None
 
 
 def _project(folder: Path) -> Path:

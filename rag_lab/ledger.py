@@ -7,27 +7,27 @@ most it can have cost: limits are on the safe side. All starts of a sweep share 
 
 from __future__ import annotations
 
-import os
-import socket
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab.memory import is_alive
+from rag_lab.database import opened
+from rag_lab.process import Process
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
     id INTEGER PRIMARY KEY, payer TEXT NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
-    host TEXT NOT NULL, pid INTEGER NOT NULL, open INTEGER NOT NULL,
+    host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL, open INTEGER NOT NULL,
     tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
     cost_usd REAL NOT NULL, seconds REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, seen REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
+_MEND = "delete it with its -wal and -shm files, and limits count from zero again"
 _CENT_FRACTION = 1e-9  # sums of floats that should be equal
 
 
@@ -75,9 +75,13 @@ class Ledger:
         self.path = path
 
     def start(self, cost_usd: float | None, calls: int | None, minutes: float | None) -> None:
-        """Begin a start of the sweep with these limits (None is no limit); what was refused before may be tried."""
+        """Begin a start of the sweep with these limits (None is no limit); what was refused before may be tried.
+
+        Nobody waits for the calls of earlier starts, whose processes have ended, wherever they ran.
+        """
         given = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
         with self._change() as database:
+            database.execute("UPDATE calls SET open = 0")
             database.execute("DELETE FROM refused")
             database.execute("DELETE FROM limits")
             rows = [(name, value) for name, value in given.items() if value is not None]
@@ -138,15 +142,14 @@ class Ledger:
             "SELECT payer, purpose, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost_usd), sum(seconds) "
             "FROM calls WHERE seconds > 0 OR NOT ? GROUP BY payer, purpose, model ORDER BY min(id)"
         )
+        if not self.path.exists():
+            return []
         with self._change() as database:
             return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query, [answered])]
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.executescript(_SCHEMA)
+        with opened(self.path, _SCHEMA, _MEND) as database:
             database.execute("BEGIN IMMEDIATE")
             with database:
                 yield database
@@ -182,12 +185,13 @@ def _used(database: sqlite3.Connection) -> Used:
 
 
 def _enter(database: sqlite3.Connection, caller: Caller, most_usd: float) -> int:
-    row = (caller.payer, caller.purpose, caller.model, socket.gethostname(), os.getpid(), most_usd)
-    change = "INSERT INTO calls (payer, purpose, model, host, pid, open, cost_usd) VALUES (?, ?, ?, ?, ?, 1, ?)"
+    row = (caller.payer, caller.purpose, caller.model, *Process.this(), most_usd)
+    columns = "payer, purpose, model, host, system, pid, began, cost_usd, open"
+    change = f"INSERT INTO calls ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)"  # noqa: S608 - constants
     return int(database.execute(change, row).lastrowid or 0)
 
 
 def _others_are_calling(database: sqlite3.Connection) -> bool:
     """Tell whether calls under way may yet turn out cheaper than they were entered."""
-    open_calls = database.execute("SELECT DISTINCT host, pid FROM calls WHERE open = 1 AND cost_usd > 0")
-    return any(is_alive(host, pid) for host, pid in open_calls.fetchall())
+    callers = "SELECT DISTINCT host, system, pid, began FROM calls WHERE open = 1 AND cost_usd > 0"
+    return any(Process(*row).runs() is not False for row in database.execute(callers).fetchall())

@@ -2,27 +2,37 @@
 
 A process claims keys before it computes them, so that two variants running side by side split shared work between
 them instead of doing it twice. The claims of a process that has died are void, which is how a killed sweep resumes.
+Whether one on another machine, or in a container that is gone, has died cannot be asked: it renews its claims as long
+as it computes, however long one batch takes, and they are void once it does not.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from threading import Event, Thread
 from typing import TypeVar
+
+from rag_lab.database import opened
+from rag_lab.errors import RagLabError
+from rag_lab.process import Process
 
 Item = TypeVar("Item")
 
 _SCHEMA = """
+PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS held (
+    key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
+    seen REAL NOT NULL) WITHOUT ROWID;
 """
-_WAIT_S = 0.2
+_RENEW_S = 10.0
+_VOID_S = 60.0  # after which a claim that nobody renewed is void, where its process cannot be asked
+_HOLDER = "(host, system, pid, began) = (?, ?, ?, ?)"
 
 
 class Memory:
@@ -35,7 +45,7 @@ class Memory:
         """Return the values of those of `keys` that are known."""
         if not self.path.exists():
             return {}
-        with closing(self._connect()) as database:
+        with self._opened() as database:
             return {
                 key: value
                 for some in batches(keys, 500)
@@ -47,49 +57,63 @@ class Memory:
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
         """Remember `values` under `room` (a label for listings) and give up this process's claims on them."""
-        with closing(self._connect()) as database, database:
+        with self._opened() as database, database:
             rows = [(key, room, value) for key, value in values.items()]
             database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
-            database.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in values])
+            _give_up(database, values)
 
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
         """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
-        me = (socket.gethostname(), os.getpid())
-        with closing(self._connect()) as database, database:
+        me = Process.this()
+        with self._opened() as database, database:
             database.execute("BEGIN IMMEDIATE")
             mine = list(islice((key for key in keys if _is_free(database, key, me)), limit))
-            database.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", [(key, *me) for key in mine])
+            rows = [(key, *me, time.time()) for key in mine]
+            database.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?)", rows)
         return mine
+
+    @contextmanager
+    def keeping(self, claimed: Iterable[str]) -> Iterator[None]:
+        """Keep one's claims in this block, however long it takes; at its end give up those not stored in it."""
+        ended = Event()
+        Thread(target=self._renew, args=(ended,), daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+            self.release(claimed)
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims without storing a value."""
-        with closing(self._connect()) as database, database:
-            database.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in keys])
+        with self._opened() as database, database:
+            _give_up(database, keys)
 
-    def wait(self) -> None:
-        """Wait a moment for another process that holds all the keys one is after."""
-        time.sleep(_WAIT_S)
+    def holders(self, keys: Iterable[str]) -> list[Process]:
+        """Return those who have claims on any of `keys`."""
+        with self._opened() as database:
+            owners = (owner for key in keys if (owner := _owner(database, key)))
+            return list(dict.fromkeys(process for process, _ in owners))
 
     @contextmanager
     def held_open(self) -> Iterator[None]:
         """Hold a connection in this block, or each call in it writes the whole log back when it closes the last one."""
-        with closing(self._connect()):
+        with self._opened():
             yield
 
     def counts(self) -> dict[str, int]:
         """Return how many results each room has."""
         if not self.path.exists():
             return {}
-        with closing(self._connect()) as database:
+        with self._opened() as database:
             return dict(database.execute("SELECT room, count(*) FROM results GROUP BY room ORDER BY room"))
 
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self.path, timeout=60)
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=NORMAL")
-        database.executescript(_SCHEMA)
-        return database
+    def _renew(self, ended: Event) -> None:
+        while not ended.wait(_RENEW_S):
+            with suppress(RagLabError), self._opened() as database, database:
+                database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (time.time(), *Process.this()))  # noqa: S608 - a constant
+
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        return opened(self.path, _SCHEMA)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -103,30 +127,24 @@ def _marks(keys: Sequence[str]) -> str:
     return ",".join("?" * len(keys))
 
 
-def _is_free(database: sqlite3.Connection, key: str, me: tuple[str, int]) -> bool:
+def _give_up(database: sqlite3.Connection, keys: Iterable[str]) -> None:
+    """Delete this process's claims; one that was taken for void belongs to another by now."""
+    me = Process.this()
+    database.executemany(f"DELETE FROM held WHERE key = ? AND {_HOLDER}", [(key, *me) for key in keys])  # noqa: S608
+
+
+def _is_free(database: sqlite3.Connection, key: str, me: Process) -> bool:
     if database.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone():
         return False
-    owner = database.execute("SELECT host, pid FROM claims WHERE key = ?", (key,)).fetchone()
-    return owner is None or owner == me or not is_alive(*owner)
+    owner = _owner(database, key)
+    return owner is None or owner[0] == me or _is_void(*owner)
 
 
-def is_alive(host: str, pid: int) -> bool:
-    """Tell whether a process still runs; one on another host counts as running."""
-    if host != socket.gethostname():
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _is_zombie(pid)
+def _owner(database: sqlite3.Connection, key: str) -> tuple[Process, float] | None:
+    row = database.execute("SELECT host, system, pid, began, seen FROM held WHERE key = ?", (key,)).fetchone()
+    return (Process(*row[:4]), row[4]) if row else None
 
 
-def _is_zombie(pid: int) -> bool:
-    """Whether the process has ended and only waits for its parent to notice (as `/proc` tells, where there is one)."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state == "Z"
+def _is_void(owner: Process, seen: float) -> bool:
+    runs = owner.runs()
+    return abs(time.time() - seen) > _VOID_S if runs is None else not runs

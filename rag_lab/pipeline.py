@@ -54,7 +54,7 @@ class Pipeline:
         cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None, progress: bool = False
     ) -> Pipeline:
         """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
-        return cls._on(config, dataset, home or home_folder.home(), progress=progress)
+        return cls._on(config, dataset, home or home_folder.usable_home(), progress=progress)
 
     @classmethod
     def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None) -> Pipeline:

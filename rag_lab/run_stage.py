@@ -17,6 +17,7 @@ from rag_lab.purpose import doing
 from rag_lab.records import StageRecord, Trace
 from rag_lab.replayed import counting_replayed, replayed_s
 from rag_lab.stage import Outcome, Stage
+from rag_lab.waiting import Waiting
 
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
 
@@ -84,26 +85,25 @@ def _compute_missing(
 ) -> dict[str, Outcome]:
     """Compute what is not known, batch by batch, sharing the work with other processes that want the same."""
     fresh: dict[str, Outcome] = {}
+    waiting = Waiting(memory, stage.name)
     while missing := [key for key in wanted if key not in known and key not in fresh]:
-        mine = memory.claim(missing, stage.batch_size)
+        mine, waits = memory.claim(missing, stage.batch_size), ""
         if mine:
             fresh |= _compute_claimed(stage, {key: wanted[key] for key in mine}, memory)
         else:
             found = memory.recall(missing)
             fresh |= {key: decode_outcome(text) for key, text in found.items()}
             if not found:
-                memory.wait()
+                waits = waiting.wait(missing)
         if progress:
-            progress(stage.name, len(known) + len(fresh), len(wanted))
+            progress(stage.name + waits, len(known) + len(fresh), len(wanted))
     return fresh
 
 
 def _compute_claimed(stage: Stage, claimed: Mapping[str, Trace], memory: Memory) -> dict[str, Outcome]:
-    try:
+    with memory.keeping(claimed):
         outcomes = _compute(stage, claimed)
         memory.store(stage.name, {key: _encode(outcome) for key, outcome in outcomes.items() if outcome.lasting})
-    finally:
-        memory.release(claimed)
     return outcomes
 
 

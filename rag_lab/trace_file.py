@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
@@ -23,9 +24,20 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
 
 
 def read_traces(path: Path) -> list[Trace]:
-    """Read the traces that `write_traces` wrote, in order."""
+    """Read the traces that `write_traces` wrote, in order.
+
+    Raises:
+        DamagedFile: naming the first line that is no trace.
+    """
     with path.open("rb") as file:
-        return [_TRACE.validate_json(line) for line in file]
+        return [_read(path, number, line) for number, line in enumerate(file, 1)]
+
+
+def _read(path: Path, number: int, line: bytes) -> Trace:
+    try:
+        return _TRACE.validate_json(line)
+    except ValidationError:
+        raise DamagedFile(path, f"line {number} is no trace") from None
 
 
 def trace_to_dict(trace: Trace) -> dict[str, Any]:

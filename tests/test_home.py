@@ -1,7 +1,7 @@
 import pytest
 
 from rag_lab.errors import ConfigError
-from rag_lab.home import home
+from rag_lab.home import home, usable_home
 
 
 def test_the_environment_decides(monkeypatch, tmp_path):
@@ -29,3 +29,12 @@ def test_a_file_in_its_place_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="is a file.*set RAG_LAB_HOME to a folder"):
         home()
+
+
+def test_one_that_cannot_be_made_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "made/home"))
+    assert usable_home().is_dir()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file/home"))
+    with pytest.raises(ConfigError, match="Cannot write to .*home.*; set RAG_LAB_HOME to another"):
+        usable_home()

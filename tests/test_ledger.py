@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rag_lab.errors import DamagedFile
 from rag_lab.ledger import Caller, Ledger, Made
 
 CALLER = Caller("baseline", "generate", "openai:x")
@@ -64,6 +65,25 @@ def test_the_calls_of_a_dead_process_are_not_waited_for(ledger):
     assert (permit.numbers, permit.wait) == ((), False)
 
 
+def test_the_calls_of_earlier_starts_are_not_waited_for_wherever_they_ran(ledger):
+    ledger.start(1.0, None, None)
+    ledger.ask(CALLER, [0.6])
+    with sqlite3.connect(ledger.path) as database:
+        database.execute("UPDATE calls SET host = '4f0c2a1b77de', pid = 57")
+    ledger.start(1.0, None, None)
+    permit = ledger.ask(CALLER, [0.6])
+    assert (permit.numbers, permit.wait) == ((), False)
+    assert ledger.used().cost_usd == 0.6
+
+
+def test_the_calls_of_a_process_whose_number_is_in_use_again_are_not_waited_for(ledger):
+    ledger.start(1.0, None, None)
+    ledger.ask(CALLER, [0.6])
+    with sqlite3.connect(ledger.path) as database:
+        database.execute("UPDATE calls SET began = '1'")
+    assert not ledger.ask(CALLER, [0.6]).wait
+
+
 def test_time_counts_while_the_sweep_runs_and_not_between_its_starts(ledger):
     ledger.start(None, None, 10.0)
     shift(ledger, began=-1000, seen=-700)  # ran for five minutes
@@ -90,6 +110,12 @@ def test_totals_by_variant_stage_and_model(ledger):
     assert (caller, calls) == (CALLER, 2)
     assert (made.tokens_in, made.tokens_out, made.seconds) == (30, 12, 5.0)
     assert made.cost_usd == pytest.approx(0.3)
+
+
+def test_a_file_that_holds_something_else_is_one_sentence(ledger):
+    ledger.path.write_text("hello")
+    with pytest.raises(DamagedFile, match=r"ledger\.sqlite is damaged .*; delete it .* limits count from zero again"):
+        ledger.calls()
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

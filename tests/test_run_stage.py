@@ -1,7 +1,11 @@
+import sqlite3
 from dataclasses import dataclass, field, replace
 
 import pytest
 
+from rag_lab import memory as memory_module
+from rag_lab import waiting
+from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.records import Hit, Question, Trace
 from rag_lab.replayed import replay
@@ -157,3 +161,18 @@ def test_progress_counts_up_to_the_number_of_traces(memory):
     calls = []
     run_stage(Shout(), traces("a", "b", "c"), memory, lambda *call: calls.append(call))
     assert calls == [("shout", 2, 3), ("shout", 3, 3)]
+
+
+def test_a_wait_says_once_for_whom_and_ends_when_nobody_renews_the_claims(memory, monkeypatch, caplog):
+    monkeypatch.setattr(memory_module, "_VOID_S", 1.5)
+    monkeypatch.setattr(waiting, "_TELL_AFTER_S", 0.5)
+    asked, calls = traces("a", "b"), []
+    memory.claim([stage_key(Shout(), digest(Shout().identity()), trace) for trace in asked], 2)
+    with sqlite3.connect(memory.path) as database:
+        database.execute("UPDATE held SET host = '4f0c2a1b77de', pid = 57")
+    done = run_stage(Shout(), asked, memory, lambda *call: calls.append(call))
+    assert [trace.search_query for trace in done] == ["A", "B"]
+    (said,) = caplog.messages
+    assert said == "shout waits for process 57 on 4f0c2a1b77de, which computes the same results."
+    assert ("shout waits for process 57 on 4f0c2a1b77de", 0, 2) in calls
+    assert calls[-1] == ("shout", 2, 2)

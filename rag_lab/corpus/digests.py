@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
+from rag_lab.database import opened
 from rag_lab.errors import DatasetError
 
 # A file touched this shortly before may change again without its times showing it, on a coarse clock.
@@ -65,14 +64,11 @@ def _unreadable(path: Path, error: OSError) -> DatasetError:
 def _recall(cache: Path) -> dict[str, tuple[str, str]]:
     if not cache.exists():
         return {}
-    with closing(sqlite3.connect(cache, timeout=60)) as connection:
-        connection.execute(_SCHEMA)
+    with opened(cache, _SCHEMA) as connection:
         rows = connection.execute("SELECT path, stamp, sha256 FROM files").fetchall()
     return {path: (stamp, sha256) for path, stamp, sha256 in rows}
 
 
 def _remember(cache: Path, rows: list[tuple[str, str, str]]) -> None:
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(cache, timeout=60)) as connection, connection:
-        connection.execute(_SCHEMA)
+    with opened(cache, _SCHEMA) as connection, connection:
         connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)

@@ -11,6 +11,7 @@ from rag_lab.digest import digest
 from rag_lab.evaluation.metric import CostlyMetric, Metric
 from rag_lab.memory import Memory, batches
 from rag_lab.records import Score, Trace
+from rag_lab.waiting import Waiting
 
 _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
 
@@ -55,6 +56,7 @@ def _measure_missing(
 ) -> dict[str, Score]:
     """Measure what is not known, batch by batch, sharing the work with other processes that want the same."""
     fresh: dict[str, Score] = {}
+    waiting = Waiting(memory, metric.name)
     while missing := [key for key in wanted if key not in found and key not in fresh]:
         mine = memory.claim(missing, metric.batch_size)
         if mine:
@@ -62,19 +64,17 @@ def _measure_missing(
         else:
             new = {key: _SCORE.validate_json(text) for key, text in memory.recall(missing).items()}
             if not new:
-                memory.wait()
+                waiting.wait(missing)
         advance(len(new))
         fresh |= new
     return fresh
 
 
 def _measure_claimed(metric: CostlyMetric, claimed: dict[str, Trace], memory: Memory) -> dict[str, Score]:
-    try:
+    with memory.keeping(claimed):
         measured = dict(zip(claimed, metric.measure(list(claimed.values())), strict=True))
         lasting = {key: _SCORE.dump_json(each.score).decode() for key, each in measured.items() if each.lasting}
         memory.store(metric.name, lasting)
-    finally:
-        memory.release(claimed)
     return {key: each.score for key, each in measured.items()}
 
 

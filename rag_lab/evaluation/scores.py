@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_lab.errors import DamagedFile
 from rag_lab.records import Score
 
 if TYPE_CHECKING:
@@ -42,10 +43,17 @@ def write_scores(path: Path, by_variant: Mapping[str, Sequence[Score]]) -> None:
 
 
 def read_scores(path: Path) -> pd.DataFrame:
-    """Read what `write_scores` wrote, in order."""
+    """Read what `write_scores` wrote, in order.
+
+    Raises:
+        DamagedFile: if it is not that.
+    """
     import pandas as pd
 
-    return pd.read_parquet(path, engine="pyarrow").astype(COLUMNS)
+    try:
+        return pd.read_parquet(path, engine="pyarrow").astype(COLUMNS)
+    except (OSError, ValueError, KeyError, TypeError):  # pyarrow's own errors are the first two
+        raise DamagedFile(path, "it holds no scores") from None
 
 
 def _row(score: Score) -> dict[str, object]:

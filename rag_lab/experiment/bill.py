@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from rag_lab.errors import DamagedFile
 from rag_lab.experiment.estimate import Bill, BillRow
 from rag_lab.experiment.run_folder import BILL_FILE, RunFolder
 from rag_lab.experiment.spent import Spent, spent, spent_on_calls
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_LOGGER = logging.getLogger(__name__)
 
 MEASURES = ("calls", "tokens", "cost_usd", "minutes")
 COLUMNS = ("purpose", *(f"{measure}_{when}" for measure in MEASURES for when in ("estimated", "spent")))
@@ -31,17 +35,24 @@ class KeptBill:
 _FILE = TypeAdapter(KeptBill)
 
 
-def keep_bill(run: RunFolder, plan: str, make: Callable[[], Bill]) -> None:
-    """Make an estimate and keep it in the run folder, unless one of the same plan (told by its digest) is there.
+def bill_of(run: RunFolder, plan: str, make: Callable[[], Bill]) -> KeptBill:
+    """Return the estimate that the run folder keeps of the same plan (told by its digest), or make one.
 
     So a sweep that was stopped and goes on is held to what was estimated for the whole of it.
     """
-    kept = _kept(run)
-    if kept is None or kept.plan != plan:
-        whole = _FILE.dump_json(KeptBill(plan, make(), tuple(spent_on_calls(run))), indent=2)
-        partial = (run.path / BILL_FILE).with_suffix(".partial")
-        partial.write_bytes(whole)
-        partial.replace(run.path / BILL_FILE)
+    try:
+        kept = _kept(run)
+    except DamagedFile as error:
+        _LOGGER.warning("%s: what is left to do is estimated anew.", error.what)
+        kept = None
+    return kept if kept and kept.plan == plan else KeptBill(plan, make(), tuple(spent_on_calls(run)))
+
+
+def keep_bill(run: RunFolder, bill: KeptBill) -> None:
+    """Keep the estimate in the run folder."""
+    partial = (run.path / BILL_FILE).with_suffix(".partial")
+    partial.write_bytes(_FILE.dump_json(bill, indent=2))
+    partial.replace(run.path / BILL_FILE)
 
 
 def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
@@ -77,7 +88,10 @@ def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
 
 def _kept(run: RunFolder) -> KeptBill | None:
     path = run.path / BILL_FILE
-    return _FILE.validate_json(path.read_bytes()) if path.is_file() else None
+    try:
+        return _FILE.validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError:
+        raise DamagedFile(path, "it holds no bill") from None
 
 
 def _measures(row: BillRow | Spent) -> dict[str, Any]:

@@ -84,9 +84,9 @@ def estimate(plan: Plan, home: Path | None = None) -> Bill:
 
     Raises:
         ModelError: if a model cannot tell its identity.
-        ConfigError: if the user's price table cannot be read.
+        ConfigError: if the user's price table cannot be read, or nothing can be written to the home folder.
     """
-    folder = home or home_folder.home()
+    folder = home or home_folder.usable_home()
     rates = read_rates(folder)
     return Bill(tuple(_row(work, rates) for work in foresee(plan, folder)), now())
 

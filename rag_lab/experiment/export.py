@@ -26,17 +26,19 @@ def export_run(run: RunFolder, target: Path) -> tuple[list[Path], list[Problem]]
         target: a new folder.
 
     Raises:
-        RagLabError: if no variant has traces, or `target` exists or cannot be written.
+        RagLabError: if no variant has traces or those of one are damaged, or `target` exists or cannot be written.
     """
-    finished = [plan.variant_id for plan in run.variants if run.has_traces(plan.variant_id)]
+    finished = {
+        plan.variant_id: run.traces(plan.variant_id) for plan in run.variants if run.has_traces(plan.variant_id)
+    }
     if not finished:
         raise RagLabError(f"{run.path} has no traces yet: run its sweep first.")
-    questions = [trace.question for trace in run.traces(finished[0]) if trace.repeat == 0]
+    questions = [trace.question for trace in next(iter(finished.values())) if trace.repeat == 0]
     qrels = qrels_of(questions)
     try:
         target.mkdir(parents=True)
         write_judged(target, questions, qrels)
-        written = [item for variant_id in finished for item in _write_rankings(run, variant_id, qrels, target)]
+        written = [item for one in finished.items() for item in _write_rankings(*one, run.repeats, qrels, target)]
     except FileExistsError:
         raise RagLabError(f"{target} exists and is never overwritten; choose another name or remove it.") from None
     except OSError as error:
@@ -45,11 +47,10 @@ def export_run(run: RunFolder, target: Path) -> tuple[list[Path], list[Problem]]
 
 
 def _write_rankings(
-    run: RunFolder, variant_id: str, qrels: Qrels, target: Path
+    variant_id: str, traces: Sequence[Trace], repeats: int, qrels: Qrels, target: Path
 ) -> Iterator[tuple[Path, list[Problem]]]:
-    traces = run.traces(variant_id)
-    for repeat in range(run.repeats):
-        name = variant_id if run.repeats == 1 else f"{variant_id}.{repeat + 1}"
+    for repeat in range(repeats):
+        name = variant_id if repeats == 1 else f"{variant_id}.{repeat + 1}"
         path, of_repeat = target / f"{name}.run", [trace for trace in traces if trace.repeat == repeat]
         write_run(path, run_of(of_repeat), name)
         yield path, _differences(path, of_repeat, qrels)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.errors import RagLabError
+from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.records import Trace
 from rag_lab.trace_file import read_traces
 
@@ -70,12 +70,24 @@ class RunFolder:
         path = Path(path)
         try:
             plan = json.loads((path / PLAN_FILE).read_text(encoding="utf-8"))
-            return cls(path=path, **_fields(plan))
+            run = cls(path=path, **_fields(plan))
+            reason = run._problem()
+            if not reason:
+                return run
         except OSError:
             reason = f"it has no {PLAN_FILE}" if path.is_dir() else "there is no such folder"
         except (ValueError, KeyError, TypeError):
             reason = f"its {PLAN_FILE} is not a plan"
         raise RagLabError(f"{path} is no run folder: {reason}; give a folder written by `rag-lab sweep`.")
+
+    def _problem(self) -> str:
+        """Return what no plan can be, or ''."""
+        ids = [variant.variant_id for variant in self.variants]
+        if len(set(ids)) < len(ids):
+            return f"its {PLAN_FILE} has {len(ids)} variants, of which only {len(set(ids))} have a name of their own"
+        if self.baseline not in ids:
+            return f"the baseline in its {PLAN_FILE}, {self.baseline!r}, is none of its {len(ids)} variants"
+        return ""
 
     def variant_dir(self, variant_id: str) -> Path:
         """Return the folder of one variant. It may not exist yet."""
@@ -93,24 +105,41 @@ class RunFolder:
         return (self.variant_dir(variant_id) / TRACES_FILE).is_file()
 
     def traces(self, variant_id: str) -> list[Trace]:
-        """Return the variant's traces in the order of the questions; none where it failed or has not run."""
-        return read_traces(self.variant_dir(variant_id) / TRACES_FILE) if self.has_traces(variant_id) else []
+        """Return the variant's traces in the order of the questions; none where it failed or has not run.
+
+        Raises:
+            DamagedFile: if a line is no trace, or traces of the questions planned are missing.
+        """
+        if not self.has_traces(variant_id):
+            return []
+        path, n_planned = self.variant_dir(variant_id) / TRACES_FILE, len(self.questions) * self.repeats
+        traces = read_traces(path)
+        if self.questions and len(traces) != n_planned:
+            raise DamagedFile(path, f"it holds {len(traces)} traces where {n_planned} are planned")
+        return traces
 
     def scores(self) -> pd.DataFrame:
         """Return the scores of all variants, one row a (variant, question, metric, repeat).
 
         Raises:
-            RagLabError: if no variant has been scored yet.
+            RagLabError: if no variant has been scored yet, or the file is damaged.
         """
         from rag_lab.evaluation.scores import read_scores
 
         path = self.path / SCORES_FILE
         if not path.is_file():
             raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
-        return read_scores(path)
+        scores, ids = read_scores(path), [variant.variant_id for variant in self.variants]
+        if strangers := sorted(set(scores["variant_id"]) - set(ids)):
+            raise DamagedFile(path, f"it holds scores of {strangers[0]}, which is none of the variants planned")
+        return scores
 
     def manifest(self) -> dict[str, Any]:
-        """Return the manifest, or nothing while variants are still to run."""
+        """Return the manifest, or nothing while variants are still to run.
+
+        Raises:
+            DamagedFile: if it is none.
+        """
         for name in (MANIFEST_FILE, DRAFT_FILE):
             if (self.path / name).is_file():
                 return read_json(self.path / name)
@@ -131,8 +160,17 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read what `write_json` wrote."""
-    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    """Read what `write_json` wrote.
+
+    Raises:
+        DamagedFile: if it is not that.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise DamagedFile(path, "it holds no JSON object")
     return value
 
 

@@ -8,39 +8,34 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
-from rag_lab.digest import digest
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.bill import keep_bill
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.estimate import estimate
-from rag_lab.experiment.executor import Done, Job, execute
+from rag_lab.experiment.executor import Done, Job, check_parameters, execute
 from rag_lab.experiment.finish import finish
-from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.limits import Brake
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.progress import SweepProgress
 from rag_lab.experiment.rates import add_rates
+from rag_lab.experiment.resumed import resumed
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
-    DRAFT_FILE,
     LOCK_FILE,
-    MANIFEST_FILE,
     NOTEBOOK_FILE,
     PLAN_FILE,
     RECORD_FILE,
-    SCORES_FILE,
-    TRACES_FILE,
     RunFolder,
     read_json,
     write_json,
 )
-from rag_lab.experiment.spent import booked_calls, measured_rates
+from rag_lab.experiment.spent import measured_rates
+from rag_lab.experiment.start import begin
 from rag_lab.home import home
 from rag_lab.notebook.parameters import to_parameters
 
@@ -72,14 +67,12 @@ def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progre
     notebook = checkout_file(NOTEBOOK)
     run = checked.run_folder(Path(out) if out is not None else Path("results") / checked.experiment.name)
     with _locked(run.path):
-        start = now()
-        _begin(checked, run)
-        identities = run_identities(checked, notebook)
-        keep_bill(run, digest(identities), lambda: estimate(checked))
-        booked = booked_calls(run)
-        states = _run_variants(checked, run, notebook, identities, max(1, jobs), progress)
-        add_rates(home(), measured_rates(run, states, booked))
-        finish(checked, run, states, start)
+        began = now()
+        check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
+        start = begin(checked, run, notebook)
+        states = _run_variants(checked, run, notebook, start.identities, max(1, jobs), progress)
+        add_rates(home(), measured_rates(run, states, start.booked))
+        finish(checked, run, states, began)
     return run
 
 
@@ -102,18 +95,11 @@ def _locked(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _begin(checked: Plan, run: RunFolder) -> None:
-    for name in (MANIFEST_FILE, DRAFT_FILE, SCORES_FILE, "report.html", "report.md"):
-        (run.path / name).unlink(missing_ok=True)
-    run.write_plan()
-    (run.path / "experiment.yaml").write_text(checked.experiment.to_yaml(), encoding="utf-8")
-
-
 def _run_variants(
     checked: Plan, run: RunFolder, notebook: Path, identities: Mapping[str, str], jobs: int, progress: bool
 ) -> list[VariantState]:
     """Run what is not whole yet and return the state of every variant, in the order of the plan."""
-    states = {v: state for v, identity in identities.items() if (state := _resumed(run, v, identity))}
+    states = {v: state for v, identity in identities.items() if (state := resumed(run, v, identity))}
     missing = [variant for variant in checked.variants if variant.variant_id not in states]
     brake = Brake(run, checked.experiment.limits)
     todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
@@ -129,24 +115,19 @@ def _run_variants(
     return [states[variant_id] for variant_id in identities]
 
 
-def _resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
-    """Return the state of a variant that an earlier start of this sweep finished with the same identity."""
-    folder = run.variant_dir(variant_id)
-    if not all((folder / name).is_file() for name in (TRACES_FILE, SCORES_FILE, RECORD_FILE, DONE_FILE)):
-        return None
-    done = read_json(folder / DONE_FILE)
-    if done["identity"] != identity:
-        return None
-    return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=read_json(folder / RECORD_FILE))
-
-
 def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job:
     """Empty the variant's folder, so that nothing of an earlier start is taken for its result, and prepare its job."""
     folder = run.variant_dir(variant.variant_id).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
-    parameters = to_parameters(variant.config) | {
+    parameters = _parameters(checked, run, variant)
+    return Job(variant.variant_id, notebook, folder / NOTEBOOK_FILE, parameters, folder / "log.txt")
+
+
+def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, Any]:
+    folder = run.variant_dir(variant.variant_id).resolve()
+    return to_parameters(variant.config) | {
         "DATASET": str(checked.dataset.path.resolve()),
         "CONFIG": str(folder / CONFIG_FILE),
         "OUT": str(folder),
@@ -157,7 +138,6 @@ def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job
         "JUDGE_LANGUAGE": checked.experiment.judge_language,
         "REPEATS": checked.experiment.repeats,
     }
-    return Job(variant.variant_id, notebook, folder / NOTEBOOK_FILE, parameters, folder / "log.txt")
 
 
 def _state(run: RunFolder, checked: Plan, done: Done) -> VariantState:

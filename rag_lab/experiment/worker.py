@@ -54,7 +54,7 @@ def failure_sentence(ename: str, evalue: str) -> str:
     sentence = " ".join(evalue.split())
     return (
         sentence
-        if ename.endswith(("ConfigError", "DatasetError", "ModelError", "RagLabError"))
+        if ename.endswith(("ConfigError", "DamagedFile", "DatasetError", "ModelError", "RagLabError", "StoreError"))
         else (f"{ename}: {sentence}" if sentence else ename)
     )
 

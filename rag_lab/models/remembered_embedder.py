@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from rag_lab.database import opened
 from rag_lab.digest import digest
 from rag_lab.errors import ModelError
 from rag_lab.models.base import Embedder, Vectors
@@ -59,7 +59,7 @@ class RememberedEmbedder:
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
-        with _connect(self.path) as connection:
+        with opened(self.path, _SCHEMA) as connection:  # for one call: threads cannot share it
             known = _read(connection, list(dict.fromkeys(keys)))
             unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
             known.update(self._embed_unknown(connection, kind, unknown))
@@ -100,16 +100,6 @@ def _checked(vectors: Vectors, n_texts: int) -> Vectors:
             "vector for each is needed; choose another embedding model."
         )
     return vectors
-
-
-@contextmanager
-def _connect(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file for one call: a connection that is kept could not be shared by threads or survive a fork."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path, timeout=60)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(_SCHEMA)
-        yield connection
 
 
 def _read(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:

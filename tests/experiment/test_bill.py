@@ -1,6 +1,7 @@
 import pytest
 
-from rag_lab.experiment.bill import COLUMNS, keep_bill, spent_and_estimated
+from rag_lab.errors import DamagedFile
+from rag_lab.experiment.bill import COLUMNS, bill_of, keep_bill, spent_and_estimated
 from rag_lab.experiment.bill_text import bill_text, spent_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.estimate import Bill, BillRow
@@ -25,6 +26,10 @@ def run(tmp_path):
     return found
 
 
+def keep(run, plan, make):
+    keep_bill(run, bill_of(run, plan, make))
+
+
 def book(run, n, seconds=2.0, payer="a"):
     ledger = Ledger(run.path / "ledger.sqlite")
     numbers = ledger.ask(Caller(payer, "generate", CHAT), [0.001] * n).numbers
@@ -42,7 +47,7 @@ def line(table, purpose):
 
 
 def test_spent_stands_beside_estimated(run):
-    keep_bill(run, "plan", lambda: bill(CALLS, SEARCHES))
+    keep(run, "plan", lambda: bill(CALLS, SEARCHES))
     book(run, 6)
     work(run, 30.0)
     write_json(run.variant_dir("a") / DONE_FILE, {"seconds": 60.0})
@@ -62,7 +67,7 @@ def test_spent_stands_beside_estimated(run):
 
 
 def test_what_nobody_foresaw_is_told_all_the_same(run):
-    keep_bill(run, "plan", lambda: bill(SEARCHES))
+    keep(run, "plan", lambda: bill(SEARCHES))
     book(run, 1)
     assert line(spent_and_estimated(run), "generate").calls_estimated == 0
 
@@ -76,12 +81,21 @@ def test_a_run_without_a_bill_or_a_call_has_an_empty_table(run):
 
 
 def test_the_estimate_of_the_first_start_stays_until_the_plan_changes(run):
-    keep_bill(run, "plan", lambda: bill(CALLS))
+    keep(run, "plan", lambda: bill(CALLS))
     book(run, 5)
-    keep_bill(run, "plan", lambda: pytest.fail("the sweep goes on"))
+    keep(run, "plan", lambda: pytest.fail("the sweep goes on"))
     assert line(spent_and_estimated(run), "generate").calls_estimated == 8
-    keep_bill(run, "another plan", lambda: bill(CALLS))
+    keep(run, "another plan", lambda: bill(CALLS))
     assert line(spent_and_estimated(run), "generate").calls_estimated == 5 + 8
+
+
+def test_a_bill_that_cannot_be_read_is_made_anew_and_said(run, caplog):
+    (run.path / "bill.json").write_text("{")
+    with pytest.raises(DamagedFile, match="it holds no bill"):
+        spent_and_estimated(run)
+    keep(run, "plan", lambda: bill(CALLS))
+    assert line(spent_and_estimated(run), "generate").calls_estimated == 8
+    assert "bill.json is damaged (it holds no bill): what is left to do is estimated anew" in caplog.text
 
 
 def test_rates_are_of_this_start_and_of_the_variants_that_it_ran(run):
@@ -125,7 +139,7 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
 
 def test_the_closing_lines_leave_out_what_took_nothing(run):
     idle = BillRow("hyde", CHAT, "call", 0, False, 4)
-    keep_bill(run, "plan", lambda: bill(CALLS, idle))
+    keep(run, "plan", lambda: bill(CALLS, idle))
     book(run, 6)
     text = spent_text(run)
     assert "hyde" not in text

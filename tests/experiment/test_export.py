@@ -75,6 +75,15 @@ def test_each_repeat_has_its_ranking(tmp_path: Path) -> None:
     assert written[1].read_text().split()[2] == "n.txt"
 
 
+def test_a_run_with_a_damaged_file_leaves_no_half_export(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", {"base": traces((0,)), "cut": traces((1,))})
+    path = run.variant_dir("cut") / "traces.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(RagLabError, match="line 4 is no trace"):
+        export_run(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_nothing_is_overwritten_and_a_run_without_traces_is_refused(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", {"base": traces((0,))})
     (tmp_path / "out").mkdir()

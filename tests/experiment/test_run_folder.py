@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from rag_lab.errors import RagLabError
+from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.evaluation.scores import write_scores
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.records import Question, Trace
+from rag_lab.records import Question, Score, Trace
 from rag_lab.trace_file import write_traces
 
 
@@ -27,9 +28,51 @@ def test_what_is_written_is_opened(run):
 def test_traces_of_a_variant_that_has_not_run_are_none(run):
     assert run.traces("baseline") == []
     run.variant_dir("baseline").mkdir(parents=True)
-    trace = Trace(Question("a", "why?"))
-    write_traces(run.variant_dir("baseline") / "traces.jsonl", [trace])
-    assert run.traces("baseline") == [trace]
+    traces = [Trace(Question(name, "why?"), repeat) for repeat in (0, 1) for name in "ab"]
+    write_traces(run.variant_dir("baseline") / "traces.jsonl", traces)
+    assert run.traces("baseline") == traces
+
+
+def test_traces_that_are_missing_or_cut_are_said(run):
+    path = run.variant_dir("baseline") / "traces.jsonl"
+    path.parent.mkdir(parents=True)
+    write_traces(path, [Trace(Question("a", "why?"))] * 3)
+    with pytest.raises(DamagedFile, match=r"traces\.jsonl is damaged \(it holds 3 traces where 4 are planned\); start"):
+        run.traces("baseline")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DamagedFile, match="line 3 is no trace"):
+        run.traces("baseline")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]"])
+def test_a_manifest_that_is_none_is_said(run, content):
+    (run.path / "manifest.json").write_text(content)
+    with pytest.raises(DamagedFile, match=r"manifest\.json is damaged \(it holds no JSON object\)"):
+        run.manifest()
+
+
+def test_scores_that_are_none_or_of_another_plan_are_said(run):
+    (run.path / "scores.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedFile, match="it holds no scores"):
+        run.scores()
+    write_scores(run.path / "scores.parquet", {"removed": [Score("a", "cost.seconds", 0, 1.0, "scored")]})
+    with pytest.raises(DamagedFile, match="scores of removed, which is none of the variants planned"):
+        run.scores()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"variants": []}, "none of its 0 variants"),
+        ({"baseline": "gone"}, "'gone', is none of its 2 variants"),
+        ({"variants": [{"variant_id": "baseline", "label": "", "changes": {}}] * 2}, "only 1 have a name of their own"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_one_sentence(run, change, said):
+    plan = json.loads((run.path / "plan.json").read_text()) | change
+    (run.path / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(RagLabError, match=f"is no run folder: .*{said}"):
+        RunFolder.open(run.path)
 
 
 def test_an_unfinished_run_has_no_manifest_and_may_have_no_scores(run):

@@ -13,7 +13,7 @@ from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
 from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.manifest import now
-from rag_lab.experiment.run_folder import RunFolder
+from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 
 PAGE = Path(checkout_file("docs/sweeps.md")).read_text(encoding="utf-8")
 
@@ -60,7 +60,8 @@ def test_its_tables_have_todays_columns(tmp_path):
 
 
 def test_its_python_runs(tmp_path, monkeypatch):
-    RunFolder(tmp_path / "results" / "does_hyde_help", "n", "q", "d", "a", (), 1, ()).write_plan()
+    variants = (VariantPlan("a", "a"),)
+    RunFolder(tmp_path / "results" / "does_hyde_help", "n", "q", "d", "a", (), 1, variants).write_plan()
     monkeypatch.chdir(tmp_path)
     (code,) = blocks("python")
     exec(code, {})  # noqa: S102 - our own page

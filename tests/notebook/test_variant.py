@@ -38,7 +38,7 @@ def write_plan(folder, questions, answered):
         "baseline": "baseline",
         "metrics": [],
         "repeats": 1,
-        "variants": [],
+        "variants": [{"variant_id": "baseline", "label": "baseline", "changes": {}}],
         "questions": questions,
         "answered": answered,
     }

@@ -1,0 +1,55 @@
+"""Opening the workbench's SQLite files: one that is damaged, or cannot be written, is a sentence."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from rag_lab.errors import DamagedFile, RagLabError
+
+REMEMBERED = "delete it with its -wal and -shm files, and what it remembered is computed again"
+_OF_THE_PLACE = {  # what says nothing about the content of a file
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+@contextmanager
+def opened(path: Path, schema: str, mend: str = REMEMBERED) -> Iterator[sqlite3.Connection]:
+    """Open the file at `path`, made where it is not there, for one block; changes are kept by `with` on what it gives.
+
+    Args:
+        path: of the file.
+        schema: statements that make what is not there yet.
+        mend: what to do where the file is damaged.
+
+    Raises:
+        RagLabError: if the file is damaged, is locked for a minute, or cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from None
+    try:
+        with closing(sqlite3.connect(path, timeout=60)) as database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.executescript(schema)
+            yield database
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_PLACE:
+            raise _unusable(path, str(error)) from error
+        raise DamagedFile(path, str(error), mend) from error
+
+
+def _unusable(path: Path, reason: str) -> RagLabError:
+    return RagLabError(
+        f"{path} cannot be used: {reason}; see that its folder can be written and its disk has room "
+        "(RAG_LAB_HOME names the folder of what is remembered)."
+    )

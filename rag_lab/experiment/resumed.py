@@ -1,0 +1,44 @@
+"""What an earlier start of a sweep has finished, so that it is kept and not run again."""
+
+from __future__ import annotations
+
+import logging
+
+from rag_lab.errors import DamagedFile
+from rag_lab.evaluation.scores import read_scores
+from rag_lab.experiment.manifest import VariantState
+from rag_lab.experiment.run_folder import (
+    DONE_FILE,
+    RECORD_FILE,
+    SCORES_FILE,
+    TRACES_FILE,
+    RunFolder,
+    read_json,
+)
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
+    """Return the state of a variant that an earlier start of this sweep finished with the same identity.
+
+    One of whose files any is missing or damaged runs again: what is remembered makes that cheap.
+    """
+    folder = run.variant_dir(variant_id)
+    if not all((folder / name).is_file() for name in (TRACES_FILE, SCORES_FILE, RECORD_FILE, DONE_FILE)):
+        return None
+    try:
+        return _whole(run, variant_id, identity)
+    except DamagedFile as error:
+        _LOGGER.warning("Variant %s runs again: %s.", variant_id, error.what)
+        return None
+
+
+def _whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
+    folder = run.variant_dir(variant_id)
+    done, record = read_json(folder / DONE_FILE), read_json(folder / RECORD_FILE)
+    if done.get("identity") != identity:
+        return None
+    run.traces(variant_id)
+    read_scores(folder / SCORES_FILE)
+    return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)

@@ -1,0 +1,61 @@
+"""The start of a sweep: whatever can fail is tried before anything of an earlier run in the folder is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_lab.digest import digest
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.bill import bill_of, keep_bill
+from rag_lab.experiment.estimate import estimate
+from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder
+from rag_lab.experiment.spent import Booked, booked_calls
+from rag_lab.home import usable_home
+from rag_lab.memory import Memory
+
+_OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What each variant's results depend on, by its id, and the calls that earlier starts have booked."""
+
+    identities: Mapping[str, str]
+    booked: Booked
+
+
+def begin(checked: Plan, run: RunFolder, notebook: Path) -> Start:
+    """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
+
+    Raises:
+        RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used.
+    """
+    _try_home()
+    identities = run_identities(checked, notebook)
+    bill = bill_of(run, digest(identities), lambda: estimate(checked))
+    start = Start(identities, booked_calls(run))
+    _remove_outputs(run)
+    run.write_plan()
+    (run.path / "experiment.yaml").write_text(checked.experiment.to_yaml(), encoding="utf-8")
+    keep_bill(run, bill)
+    return start
+
+
+def _try_home() -> None:
+    """Open what the kernels will open, which an estimate that was made earlier has no need to."""
+    folder = usable_home()
+    for name in ("stages.sqlite", "scores.sqlite"):
+        Memory(folder / name).recall([])
+
+
+def _remove_outputs(run: RunFolder) -> None:
+    outputs = [path for name in _OUTPUTS if (path := run.path / name).exists()]
+    for path in outputs:
+        if path.is_dir():
+            raise RagLabError(f"{path} is a folder, where the sweep writes a file; move it away.")
+    for path in outputs:
+        path.unlink()

@@ -1,0 +1,58 @@
+"""Who a process is, told so that others can find out whether it still runs: a number alone is soon in use again."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Process(NamedTuple):
+    """A process. Its number means something within one start of a machine, and there within one container."""
+
+    host: str
+    system: str  # that start and that container; '' where the system does not tell
+    pid: int
+    began: str  # when, by the clock of that start; '' where the system does not tell
+
+    @classmethod
+    def this(cls) -> Process:
+        """Return the process that asks."""
+        pid = os.getpid()
+        return cls(*_place(), pid, _began(pid))
+
+    def runs(self) -> bool | None:
+        """Tell whether it still runs; None where this process cannot know, as of another host or container."""
+        if (self.host, self.system) != _place():
+            return None
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # it is there, and another user's
+        began = _began(self.pid)
+        return began == self.began if began else None
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+@cache
+def _place() -> tuple[str, str]:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return socket.gethostname(), f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname(), ""
+
+
+def _began(pid: int) -> str:
+    """Return when a process began; 'ended' for one that only waits for its parent to notice, '' where none tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if fields[0] in "ZX" else fields[19]
