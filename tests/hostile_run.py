@@ -15,6 +15,7 @@ from rag_lab.config import CorpusConfig
 from rag_lab.corpus.folder import list_files
 from rag_lab.corpus.index import open_index
 from rag_lab.corpus.loaders import load
+from rag_lab.notebook.peak_memory import peak_memory_mb
 
 CPU_S = 240
 ADDRESS_BYTES = 6 * 2**30
@@ -52,7 +53,7 @@ def main(corpus: Path, home: Path) -> None:
         "problems": [(Path(problem.path).name, problem.reason) for problem in index.problems],
         "seconds": seconds,
         "index_s": time.perf_counter() - start,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_mb": peak_memory_mb(),
     }
     print(json.dumps(report))
 

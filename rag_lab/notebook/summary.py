@@ -1,8 +1,7 @@
-"""What a variant came to: its means with their counts, and its memory."""
+"""What a variant came to: its means with their counts."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,14 +17,6 @@ def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFra
     import pandas as pd
 
     return pd.DataFrame([_row(metric, scores) for metric in metrics]).set_index("metric")
-
-
-def peak_memory_mb() -> int:
-    """Return the most memory that this process has held, in MiB."""
-    import resource
-
-    per_mib = 1024**2 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // per_mib
 
 
 def _row(metric: str, scores: Sequence[Score]) -> dict[str, Any]:

@@ -30,8 +30,9 @@ from rag_lab.experiment.stage_work import INDEX, stage_work
 from rag_lab.home import home
 from rag_lab.models import registry
 from rag_lab.notebook.parameters import from_parameters, parameters_in
+from rag_lab.notebook.peak_memory import peak_memory_mb
 from rag_lab.notebook.progress import NotebookProgress
-from rag_lab.notebook.summary import peak_memory_mb, summary_table
+from rag_lab.notebook.summary import summary_table
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.trace_file import write_traces

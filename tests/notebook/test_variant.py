@@ -7,7 +7,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
 from rag_lab.notebook.parameters import to_parameters
 from rag_lab.notebook.progress import NotebookProgress
-from rag_lab.notebook.summary import peak_memory_mb, summary_table
+from rag_lab.notebook.summary import summary_table
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
 from rag_lab.testing import openai_server
@@ -156,7 +156,3 @@ def test_by_hand_each_stage_has_a_bar(capsys):
     err = capsys.readouterr().err
     assert "hyde: 100%" in err
     assert "generate: 100%" in err
-
-
-def test_memory_is_told_in_mib():
-    assert 10 < peak_memory_mb() < 100_000
