@@ -56,10 +56,12 @@ def _check(question: str, *names: str) -> None:
     if not question.strip():
         raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
     for text in (question, *names):
-        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
             raise ConfigError(
                 f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
-            )
+            ) from None
 
 
 def _answer(trace: Trace) -> str:

@@ -86,7 +86,7 @@ def report(
     Example:
       rag-lab report results/ablation
     """
-    from rag_lab.experiment.finish import report as write_report
+    from rag_lab.report.html import write_report
 
     typer.echo(f"Report: {write_report(run)}")
 

@@ -48,7 +48,7 @@ def _mixed(data: bytes) -> tuple[str, str] | None:
     if b"\x00" in data or data.startswith(_UNICODE_MARKS):
         return None
     lines = data.split(b"\n")
-    foreign = [number for number, line in enumerate(lines) if not _is_utf8(line)]
+    foreign = [number for number, line in enumerate(lines) if not is_utf8(line)]
     western = {number for number in foreign if _is_western(lines[number]) and not _n_characters(lines[number])[0]}
     damaged = [number for number in foreign if number not in western]
     n_whole = _n_characters(data)[0]
@@ -111,7 +111,8 @@ def _warning(encoding: str) -> str:
     return f"the file is not UTF-8 and was read as {encoding}, a guess; save it as UTF-8 if characters look wrong."
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Return whether the data are UTF-8."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ import codecs
 import re
 from contextlib import suppress
 
-from rag_lab.corpus.encoding import decode
+from rag_lab.corpus.encoding import decode, is_utf8
 
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w-]{2,40})", re.IGNORECASE)
 _XML = re.compile(rb"\s{0,100}<\?xml[^>]{0,200}?encoding\s{0,5}=\s{0,5}[\"']([\w-]{2,40})")
@@ -53,6 +53,4 @@ def _declared(data: bytes) -> str:
 
 def _is_marked_utf8(data: bytes) -> bool:
     """Return whether the data are UTF-8 with letters beyond ASCII: other encodings hardly ever look so."""
-    with suppress(UnicodeDecodeError):
-        return not data.isascii() and bool(data.decode("utf-8"))
-    return False
+    return not data.isascii() and is_utf8(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import RagLabError
@@ -20,31 +19,18 @@ _LOGGER = logging.getLogger(__name__)
 
 def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
     """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
+    from rag_lab.report.html import write_report
+
     counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
     spent = {"limits": limits_used(plan.experiment.limits, run), "spent": bill_rows(run)}
     manifest = build_manifest(plan, states, counts, start) | spent
     write_json(run.path / DRAFT_FILE, manifest)
     try:
-        report(run.path)
+        write_report(run.path)
     except RagLabError as error:
         manifest["report_problem"] = str(error)
         write_json(run.path / DRAFT_FILE, manifest)
     (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
-
-
-def report(path: Path) -> Path:
-    """Write the report of the run at `path`, return the page's path.
-
-    Raises:
-        RagLabError: if the folder is no run, or something in it is damaged or stands in the report's way.
-    """
-    from rag_lab.report.html import write_report
-
-    try:
-        return write_report(path)
-    except OSError as error:
-        named = error.filename2 or error.filename or path
-        raise RagLabError(f"Cannot write {named}: {error.strerror}; make room or move away what is there.") from None
 
 
 def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:

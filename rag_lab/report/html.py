@@ -14,6 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rag_lab.errors import RagLabError
 from rag_lab.report import page_figures, sections
 from rag_lab.report.bill import bill_table
 from rag_lab.report.compare import compare
@@ -48,7 +49,7 @@ def write_report(run_dir: Path | str) -> Path:
     """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
 
     Raises:
-        RagLabError: if the folder is no run, or has no scores yet.
+        RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
     comparison = compare(run_dir)
     folder = comparison.run.path
@@ -137,5 +138,8 @@ def _digest(script: str) -> str:
 def _write(path: Path, text: str) -> None:
     """Write `text`, replacing `path` at the end: a file that is there is whole."""
     partial = path.with_suffix(path.suffix + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.") from None

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rag_lab.report.directed_routing import learned_rule, turned
 from rag_lab.report.sections import baseline_values
 from rag_lab.statistics.corrections import corrected
 from rag_lab.statistics.factors import factor_values
-from rag_lab.statistics.learned_routing import LearnedRouting
+from rag_lab.statistics.learned_routing import LearnedRouting, learn_class_to_hyde
 from rag_lab.statistics.oracle import oracle
 from rag_lab.statistics.routing import ARMS, by_class, confusion, mistake_cost, routing_table
 from rag_lab.statistics.scales import SHARE, Scale
@@ -100,7 +99,7 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
     rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
     learned = None
     if is_labelled or is_predicted:
-        learned = learned_rule(table, "predicted" if is_predicted else "labelled", scale)
+        learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
     both = is_labelled and is_predicted
     return RoutingStudy(
         metric=metric,
@@ -117,7 +116,7 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
         ),
         ceiling=oracle(table, scale=scale),
         confusion=confusion(table) if both else None,
-        mistakes=mistake_cost(turned(table, scale), {str(name): on for name, on in rule.items()})
+        mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)
         if both and rule
         else None,
         learned=learned,

@@ -13,6 +13,7 @@ _NOTHING = 1e-12  # a gain up to this is rounding
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
+Rules = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Trial:
     """What rules are learned from and tried on, and how.
 
     Args:
-        gain: (n,), what HyDE adds to the score of each question.
+        gain: (n,), what HyDE adds to the score of each question, positive where that is better.
         classes: (n,), each question's class as a number from 1; 0 is no class, for which HyDE is off.
         groups: (n,), the number of each question's cluster, from 0; a cluster is in one fold as a whole.
         folds: of a repetition, at least 2.
@@ -34,6 +35,12 @@ class Trial:
     repetitions: int
 
 
+def learned(trial: Trial) -> Rules:
+    """Return for which classes all questions together say that HyDE pays, by the number of the class."""
+    alone = np.zeros_like(trial.classes)
+    return _rules(_per_fold(alone, trial.classes), _per_fold(alone, trial.classes, trial.gain)).ravel()
+
+
 def cross_validated(trial: Trial, classes: Numbers, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return in which share of the repetitions each question is given HyDE, (n,), by rules it had no part in.
 
@@ -44,9 +51,7 @@ def cross_validated(trial: Trial, classes: Numbers, random: np.random.Generator)
         fold = _folds(classes, trial.groups, trial.folds, random)
         counts, sums = _per_fold(fold, classes), _per_fold(fold, classes, trial.gain)
         counts, sums = counts.sum(axis=0) - counts, sums.sum(axis=0) - sums  # of the other folds
-        is_on = (counts >= MIN_QUESTIONS) & (sums > _NOTHING * counts)
-        is_on[:, 0] = False
-        by_class += is_on[fold, classes]
+        by_class += _rules(counts, sums)[fold, classes]
         for_all += (sums.sum(axis=1) > _NOTHING * counts.sum(axis=1))[fold]
     return by_class / trial.repetitions, for_all / trial.repetitions
 
@@ -64,6 +69,13 @@ def p_value(trial: Trial, seed: int, n_permutations: int = N_PERMUTATIONS) -> fl
     dealt = (_permuted(trial.classes, trial.groups, random) for _ in range(n_permutations))
     n_as_good = sum(_gain(trial, classes, random) >= observed - _NOTHING for classes in dealt)
     return (1 + n_as_good) / (1 + n_permutations)
+
+
+def _rules(counts: Floats, sums: Floats) -> Rules:
+    """Return for which classes HyDE is on, by the number of questions and the sum of their gains, (folds, classes)."""
+    is_on = (counts >= MIN_QUESTIONS) & (sums > _NOTHING * counts)
+    is_on[:, 0] = False
+    return is_on
 
 
 def _gain(trial: Trial, classes: Numbers, random: np.random.Generator) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,9 +13,10 @@ import yaml
 from rag_lab.config import PipelineConfig
 from rag_lab.numbers import signed, with_interval
 from rag_lab.records import QUERY_CLASSES
-from rag_lab.statistics.class_rules import MIN_QUESTIONS, Numbers, Trial, cross_validated, p_value
+from rag_lab.statistics.class_rules import MIN_QUESTIONS, Numbers, Trial, cross_validated, learned, p_value
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.routing import ARMS, cluster_column, complete
+from rag_lab.statistics.scales import SHARE, Scale
 
 FOLDS = 5
 REPETITIONS = 20
@@ -66,10 +68,11 @@ def learn_class_to_hyde(
     seed: int = 0,
     folds: int = FOLDS,
     repetitions: int = REPETITIONS,
+    scale: Scale = SHARE,
 ) -> LearnedRouting:
     """Learn for which classes HyDE pays, and estimate the gain by repeated stratified cross-validation.
 
-    A class is on where `always` scores more than `none` on average, over at least 5 questions; ties are off. The gain
+    A class is on where `always` scores better than `none` on average, over at least 5 questions; ties are off. The gain
     of a question is that of the rules learned on the folds it is not in, averaged over the repetitions; its interval is
     that of a paired difference. A cluster is in one fold as a whole: a rule learned on half of a document
     knows the other. (The rules of the folds resemble each other, which that interval does not hold; with
@@ -82,32 +85,33 @@ def learn_class_to_hyde(
         seed: of folds and resamples.
         folds: of one repetition, at least 2; fewer where there are fewer questions or clusters.
         repetitions: with other folds each.
+        scale: of the metric; gains have the sign of its scores, also where less is better.
     """
     rows = complete(table)
     classes = np.array([str(name) for name in rows[column]], dtype=np.str_)
     gain, groups = (rows["always"] - rows["none"]).to_numpy(dtype=float), _groups(rows)
     known = [*QUERY_CLASSES, *sorted(set(classes) - set(QUERY_CLASSES) - {""})]
     numbers = np.array([known.index(name) + 1 if name else 0 for name in classes], dtype=np.int64)
-    trial = Trial(gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
-    learned = _learn(gain, classes)
+    trial = Trial(scale.sign * gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
+    class_to_hyde = _rule(trial, known)
     return LearnedRouting(
-        class_to_hyde={name: learned.get(name, False) for name in known},
-        reasons={name: _reason(gain[classes == name]) for name in known},
+        class_to_hyde=class_to_hyde,
+        reasons={name: _reason(gain[classes == name], on) for name, on in class_to_hyde.items()},
         gains=_gains(rows, trial, seed),
         n=len(rows),
     )
 
 
-def _learn(gain: Floats, classes: Names) -> dict[str, bool]:
-    return {
-        str(name): bool((classes == name).sum() >= MIN_QUESTIONS and gain[classes == name].mean() > 1e-12)
-        for name in set(classes) - {""}
-    }
+def _rule(trial: Trial, known: Sequence[str]) -> dict[str, bool]:
+    """Return the rule by the names of the classes; one that no question has is off."""
+    on = learned(trial) if len(trial.gain) else np.zeros(0, dtype=np.bool_)
+    return {name: number < len(on) and bool(on[number]) for number, name in enumerate(known, start=1)}
 
 
 def _gains(rows: pd.DataFrame, trial: Trial, seed: int) -> dict[str, PairedDifference]:
     """Return the gain over each arm; the score of a question is its mean over the rules it was not part of."""
-    none, gain = rows["none"].to_numpy(dtype=float), trial.gain
+    none = rows["none"].to_numpy(dtype=float)
+    gain = rows["always"].to_numpy(dtype=float) - none
     can_learn = trial.folds >= 2
     by_class, for_all = np.zeros(len(rows)), np.zeros(len(rows))
     if can_learn:
@@ -129,19 +133,18 @@ def _groups(rows: pd.DataFrame) -> Numbers:
     return pd.factorize(rows["cluster"])[0] if "cluster" in rows else np.arange(len(rows))
 
 
-def _reason(gain: Floats) -> str:
+def _reason(gain: Floats, is_on: bool) -> str:
     if len(gain) < MIN_QUESTIONS:
         return f"off: {len(gain)} questions, fewer than {MIN_QUESTIONS}"
     mean = float(gain.mean())
     if abs(mean) <= 1e-12:
         return f"off: HyDE changes nothing on average over {len(gain)} questions"
-    return f"{'on' if mean > 0 else 'off'}: HyDE changes the mean by {signed(mean)} over {len(gain)} questions"
+    return f"{'on' if is_on else 'off'}: HyDE changes the mean by {signed(mean)} over {len(gain)} questions"
 
 
 def _said(gain: PairedDifference) -> str:
     if gain.mean is None:
         return "no question was scored"
-    if gain.low is None or gain.high is None:
-        return with_interval(gain.mean, None, None)
-    certain = "" if gain.low > 0 or gain.high < 0 else ", which the data cannot tell from chance"
+    is_open = gain.low is not None and gain.high is not None and gain.low <= 0 <= gain.high
+    certain = ", which the data cannot tell from chance" if is_open else ""
     return with_interval(gain.mean, gain.low, gain.high) + certain

@@ -130,19 +130,21 @@ def confusion(table: pd.DataFrame) -> pd.DataFrame:
     return counts.reindex(index=labels, columns=names, fill_value=0).rename_axis(index="labelled", columns="predicted")
 
 
-def mistake_cost(table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: int = 0) -> pd.DataFrame:
+def mistake_cost(
+    table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: int = 0, scale: Scale = SHARE
+) -> pd.DataFrame:
     """Return what the classifier's mistakes cost: a question's score in its true class's arm minus in the one it got.
 
     One row `all` over every labelled question (right ones cost nothing), then one a (labelled, predicted) mistake.
 
     Columns: `labelled`, `predicted`, `n`, `n_routed_otherwise` (the mistake changed the arm), `cost` (mean over the n;
-    positive where mistakes hurt) with `low` and `high`. A question without a predicted class gets no HyDE. More must be
-    better in the table.
+    positive where mistakes hurt) with `low` and `high`. A question without a predicted class gets no HyDE.
     """
     rows = complete(table)
     rows = rows[rows["labelled"] != ""]
     ways = {"right": "labelled", "given": "predicted"}
-    rows = rows.assign(**{name: _routed(rows, rows[column], class_to_hyde) for name, column in ways.items()})
+    routed = {name: _routed(rows, rows[column], class_to_hyde) for name, column in ways.items()}
+    rows = rows.assign(**{name: scale.sign * scores for name, scores in routed.items()})
     wrong = rows[rows["labelled"] != rows["predicted"]]
     parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
     pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
