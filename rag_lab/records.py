@@ -166,6 +166,7 @@ class StageRecord:
     tokens_out: int = 0
     cost_usd: float = 0.0
     remembered: bool = False  # replayed from the store in this run
+    curable: bool = False  # another attempt may do better: a rate limit, a time-out, a server that was down
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,11 @@ class Trace:
         """The stage that ended this trace, or None."""
         return next((record for record in self.stages if record.status == "failed"), None)
 
+    @property
+    def curable(self) -> bool:
+        """Whether a stage failed or fell back for what another attempt may cure."""
+        return any(record.curable for record in self.stages)
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -213,3 +219,4 @@ class Score:
     judge: str = ""
     seconds: float = 0.0
     calls: int = 0
+    curable: bool = False  # another attempt may give a value, so this one is not remembered

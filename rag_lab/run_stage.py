@@ -130,6 +130,7 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         tokens_out=outcome.tokens_out,
         cost_usd=outcome.cost_usd,
         remembered=remembered,
+        curable=not outcome.lasting,
     )
     return replace(trace, **outcome.updates, stages=(*trace.stages, record))
 

@@ -43,7 +43,7 @@ def sweep(
 
     Each variant is one execution of notebooks/02_run_variant.ipynb. Everything is checked before anything runs. A
     variant that fails is reported and its notebook kept; the others go on. Start the same command again to go on after
-    a stop: nothing that was computed is computed twice.
+    a stop: nothing that was computed is computed twice, and what another attempt may cure is tried again.
 
     \b
     Examples:
@@ -64,12 +64,16 @@ def sweep(
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """
+    from rag_lab.experiment.curable import tried_again
     from rag_lab.experiment.finish import failures
     from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.sweep import to_try_again
 
     checked = plan(experiment)
     if dry_run:
         typer.echo(checked.describe())
+        if sentence := tried_again(to_try_again(checked, out)):
+            typer.echo(f"\n{sentence}")
         return
     if failures(_run(checked, out, jobs)):
         raise typer.Exit(1)

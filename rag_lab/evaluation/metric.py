@@ -67,14 +67,6 @@ class Gap:
 NOT_ASKED = Gap("not_applicable", "no answer was asked for")
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """A score, and whether it may be remembered: False for a failure that another attempt may cure."""
-
-    score: Score
-    lasting: bool = True
-
-
 class Metric(Protocol):
     """Something that can be measured on a trace."""
 
@@ -103,9 +95,6 @@ class CostlyMetric(Metric, Protocol):
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
         """Return what the value depends on, as JSON values; None where no model will be asked."""
-
-    def measure(self, traces: Sequence[Trace]) -> list[Measurement]:
-        """Return one measurement for each trace, in order."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from rag_lab.evaluation.judge_queue import JudgeQueue
-from rag_lab.evaluation.metric import Gap, Measurement, Metric, MetricInfo, Needs, Tools, find_gap, model_name
+from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.ragas_call import RagasCall
 from rag_lab.evaluation.ragas_import import ragas_module, run_to_end
 from rag_lab.evaluation.ragas_spec import RagasSpec, fill_arguments
@@ -68,18 +68,14 @@ class RagasMetric:
         return None if isinstance(arguments, Gap) else arguments
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
-        """Return one score for each trace, in order."""
-        return [measurement.score for measurement in self.measure(traces)]
-
-    def measure(self, traces: Sequence[Trace]) -> list[Measurement]:
-        """Return one measurement for each trace, in order, `batch_size` of them at a time."""
-        measurements: list[Measurement] = []
+        """Return one score for each trace, in order, `batch_size` of them at a time."""
+        scores: list[Score] = []
         for start in range(0, len(traces), self.batch_size):
-            batch = self._measure_batch(traces[start : start + self.batch_size])
-            measurements += run_to_end(batch, self._stop)
-        return measurements
+            batch = self._score_batch(traces[start : start + self.batch_size])
+            scores += run_to_end(batch, self._stop)
+        return scores
 
-    async def _measure_batch(self, traces: Sequence[Trace]) -> list[Measurement]:
+    async def _score_batch(self, traces: Sequence[Trace]) -> list[Score]:
         ragas_module(self.spec.module)  # so that no score is charged with the import
         arguments = [self._arguments(trace) for trace in traces]
         asked = [each for each in arguments if not isinstance(each, Gap)]
@@ -88,21 +84,19 @@ class RagasMetric:
         share_s = (time.perf_counter() - started) / max(len(asked), 1)
         return list(
             await asyncio.gather(
-                *(self._measure(t, each, embeddings, share_s) for t, each in zip(traces, arguments, strict=True))
+                *(self._score(t, each, embeddings, share_s) for t, each in zip(traces, arguments, strict=True))
             )
         )
 
-    async def _measure(
-        self, trace: Trace, arguments: dict[str, Any] | Gap, embeddings: Any, share_s: float
-    ) -> Measurement:
+    async def _score(self, trace: Trace, arguments: dict[str, Any] | Gap, embeddings: Any, share_s: float) -> Score:
         if isinstance(arguments, Gap):
-            return Measurement(arguments.to_score(trace, self.name), lasting=False)
+            return arguments.to_score(trace, self.name)
         session = self._session(trace.repeat) if self.queue else None
         started = time.perf_counter()
         call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
         value, error = await call.value(arguments)
         own_s = session.seconds if session else time.perf_counter() - started
-        score = Score(
+        return Score(
             trace.question.question_id,
             self.name,
             value,
@@ -112,8 +106,8 @@ class RagasMetric:
             judge=self._judge_name,
             seconds=own_s + share_s,
             calls=session.calls if session else 0,
+            curable=error is not None and not error.lasting,
         )
-        return Measurement(score, lasting=error is None or error.lasting)
 
     def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:
         return find_gap(trace, self.needs) or fill_arguments(self.spec, trace)

@@ -72,10 +72,10 @@ def _measure_missing(
 
 def _measure_claimed(metric: CostlyMetric, claimed: dict[str, Trace], memory: Memory) -> dict[str, Score]:
     with memory.keeping(claimed):
-        measured = dict(zip(claimed, metric.measure(list(claimed.values())), strict=True))
-        lasting = {key: _SCORE.dump_json(each.score).decode() for key, each in measured.items() if each.lasting}
+        scores = dict(zip(claimed, metric.score(list(claimed.values())), strict=True))
+        lasting = {key: _SCORE.dump_json(score).decode() for key, score in scores.items() if not score.curable}
         memory.store(metric.name, lasting)
-    return {key: each.score for key, each in measured.items()}
+    return scores
 
 
 def score_unremembered(metric: CostlyMetric, traces: Sequence[Trace], advance: Advance) -> list[Score]:

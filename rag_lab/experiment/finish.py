@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.bill import bill_rows
+from rag_lab.experiment.curable import Curable, left_to_cure
 from rag_lab.experiment.limits import limits_used
 from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
@@ -60,13 +61,19 @@ def failures(run: RunFolder) -> list[str]:
         for name, state in variants.items()
         if state["status"] == "failed"
     ]
-    told += [f"Variant {name}: {state['reason']}." for name, state in variants.items() if state["status"] == "stopped"]
+    told += [
+        f"Variant {name}: {state['reason'].rstrip('.')}."
+        for name, state in variants.items()
+        if state["status"] != "failed" and state["reason"]
+    ]
     for name, state in variants.items():
         told += [
             f"Variant {name}: {n} of {state['traces']} questions failed at {stage}." for stage, n in _failed(state)
         ]
     if failed := manifest.get("counts", {}).get("failed", 0):
         told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
+    if sentence := left_to_cure({name: Curable.of(state) for name, state in variants.items()}):
+        told.append(sentence)
     if "report_problem" in manifest:
         told.append(f"There is no report: {manifest['report_problem']}")
     return told

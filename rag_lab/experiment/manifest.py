@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import rag_lab
+from rag_lab.experiment.curable import Curable
 from rag_lab.experiment.identity import code_digest
 from rag_lab.experiment.plan import Plan
 
@@ -35,6 +36,11 @@ class VariantState:
     seconds: float = 0.0
     resumed: bool = False
     record: Mapping[str, Any] | None = None  # what the variant's notebook wrote about itself
+
+    @property
+    def curable(self) -> Curable:
+        """What failed in it for a reason that another attempt may cure."""
+        return Curable.of(self.record)
 
 
 def build_manifest(
@@ -106,7 +112,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 def _variant(state: VariantState) -> dict[str, Any]:
     record = state.record or {}
-    told = ("config_identity", "traces", "failed_stages", "peak_memory_mb")
+    told = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb")
     return {
         "status": state.status,
         "reason": state.reason,

@@ -32,11 +32,16 @@ class SweepProgress:
             self._bar.set_postfix_str(live)
             self._live = live
 
+    def tell(self, sentence: str) -> None:
+        """Show a sentence, where it is not empty."""
+        if sentence and (self._draws or self._tells):
+            tqdm.write(sentence, file=sys.stderr)
+
     def end(self, state: VariantState) -> None:
         """Show that a variant has ended, and why where it was not its own end."""
         self._done += 1
         self._bar.update()
-        told = {"ok": "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
+        told = {"ok": state.reason or "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
         if self._tells:
             tqdm.write(
                 f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)", file=sys.stderr

@@ -14,15 +14,17 @@ from filelock import FileLock, Timeout
 
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.curable import Curable, tried_again
 from rag_lab.experiment.design import Variant
+from rag_lab.experiment.earlier import forget, judged, put_back_all, set_aside, whole
 from rag_lab.experiment.executor import Done, Job, check_parameters, execute
 from rag_lab.experiment.finish import finish
+from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.limits import Brake
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.progress import SweepProgress
 from rag_lab.experiment.rates import add_rates
-from rag_lab.experiment.resumed import resumed
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
@@ -48,7 +50,8 @@ def sweep(
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
     A sweep that was stopped, by hand or by one of its limits, goes on where it was when it is called again: variants
-    that are whole are kept, and of the others the memory holds every stage result and score that was paid for.
+    that are whole are kept, and of the others the memory holds every stage result and score that was paid for. What
+    failed for a reason that another attempt may cure, such as an outage, is tried again.
 
     Args:
         experiment_path: the experiment file.
@@ -65,15 +68,28 @@ def sweep(
 def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
     """Run a plan; see `sweep`."""
     notebook = checkout_file(NOTEBOOK)
-    run = checked.run_folder(Path(out) if out is not None else Path("results") / checked.experiment.name)
+    run = _run_folder(checked, out)
     with _locked(run.path):
         began = now()
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         start = begin(checked, run, notebook)
+        put_back_all(run)
         states = _run_variants(checked, run, notebook, start.identities, max(1, jobs), progress)
+        forget(run)
         add_rates(home(), measured_rates(run, states, start.booked))
         finish(checked, run, states, began)
     return run
+
+
+def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Curable]:
+    """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
+    run = _run_folder(checked, out)
+    identities = run_identities(checked, checkout_file(NOTEBOOK))
+    return {v: state.curable for v, identity in identities.items() if (state := whole(run, v, identity))}
+
+
+def _run_folder(checked: Plan, out: Path | str | None) -> RunFolder:
+    return checked.run_folder(Path(out) if out is not None else Path("results") / checked.experiment.name)
 
 
 @contextmanager
@@ -99,16 +115,23 @@ def _run_variants(
     checked: Plan, run: RunFolder, notebook: Path, identities: Mapping[str, str], jobs: int, progress: bool
 ) -> list[VariantState]:
     """Run what is not whole yet and return the state of every variant, in the order of the plan."""
-    states = {v: state for v, identity in identities.items() if (state := resumed(run, v, identity))}
+    finished = {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
+    before = {v: state for v, state in finished.items() if state.curable.total}
+    states = {v: state for v, state in finished.items() if v not in before}
     missing = [variant for variant in checked.variants if variant.variant_id not in states]
     brake = Brake(run, checked.experiment.limits)
+    for variant_id in before:
+        set_aside(run, variant_id)
     todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
     with SweepProgress(len(identities), len(states), shown=progress) as shown:
+        shown.tell(tried_again({v: state.curable for v, state in before.items()}))
         poll = partial(shown.look, run, missing)
         for done in execute(todo, jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
+            if state.variant_id in before:
+                state = judged(run, state, before[state.variant_id])
             states[state.variant_id] = state
-            if state.status == "ok":
+            if state.status == "ok" and not state.resumed:
                 outcome = {"identity": identities[state.variant_id], "seconds": state.seconds}
                 write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
             shown.end(state)

@@ -179,6 +179,10 @@ class VariantRun:
             "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
+            "curable": {
+                "questions": sum(trace.curable for trace in self.traces),
+                "scores": sum(score.curable for score in self.scores),
+            },
             "problems": [str(problem) for problem in self.problems],
             "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
