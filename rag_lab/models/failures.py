@@ -12,9 +12,13 @@ from typing import Any
 
 from rag_lab.models.redaction import one_line
 
-_TRANSIENT_STATUSES = {408, 409, 425, 429}
+_ABOUT_THE_REQUEST = {400, 413, 414, 422, 431}  # the same request gets the same answer tomorrow
 _REJECTED_KEY = ("API_KEY_INVALID", "API key not valid")  # Gemini says so with status 400
 _CONNECTION_WORDS = ("timeout", "connect", "transport", "protocol", "readerror", "writeerror")
+
+
+class BadReply(Exception):  # noqa: N818
+    """A successful HTTP reply that is not what a model's server would send, or not within bounds; in a user's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +32,33 @@ class Failure:
 
 
 def classify(error: Exception) -> Failure:
-    """Return what `error`, raised by LangChain or a provider's client, means."""
+    """Return what `error`, raised by LangChain or a provider's client, means.
+
+    Only what the server says of this very request lasts. Whatever else goes wrong, an unknown exception of a library
+    included, may be the work of a gateway, a proxy or a day: it is transient, so that nobody remembers it.
+    """
     chain = list(_chain(error))
     status = next((found for link in chain if (found := _status(link)) is not None), None)
     text = one_line(_message(chain) or str(error))
-    if status in (401, 403) or any(word in str(error) for word in _REJECTED_KEY):
+    if status in (401, 403) or (status == 400 and any(word in str(error) for word in _REJECTED_KEY)):
         return Failure(f"the key was rejected ({status}): {text}", transient=False, fatal=True)
     if status == 404:
         return Failure(f"the server does not know the model (404): {text}", transient=False, fatal=True)
-    if status is not None and status >= 400:
-        transient = status in _TRANSIENT_STATUSES or status >= 500
+    if status is not None and status >= 300:
+        transient = status not in _ABOUT_THE_REQUEST
         return Failure(f"the server answered with status {status}: {text}", transient, wait_s=_wait(chain))
+    return Failure(_sentence(error, chain, text), transient=True)
+
+
+def _sentence(error: Exception, chain: list[BaseException], text: str) -> str:
+    bad = next((link for link in chain if isinstance(link, BadReply)), None)
+    if bad is not None:
+        return str(bad)
     if any(isinstance(link, json.JSONDecodeError) for link in chain):
-        return Failure("the server's reply is not JSON", transient=True)
+        return "the server's reply is not JSON"
     if any(_is_connection_problem(link) for link in chain):
-        return Failure(f"the server did not answer ({type(error).__name__}): {text}", transient=True)
-    return Failure(f"the call failed ({type(error).__name__}): {text}", transient=False)
+        return f"the server did not answer ({type(error).__name__}): {text}"
+    return f"the call failed ({type(error).__name__}): {text}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.models.base import ChatRequest
+from rag_lab.models.http_bounds import CHAT_BYTES, HttpBounds
 from rag_lab.models.langchain_chat import LangChainChat
 from rag_lab.models.remote import RetryPolicy
+from rag_lab.models.reply_shapes import check_candidates
 from rag_lab.models.requirements import require_key, require_package
 
 if TYPE_CHECKING:
@@ -48,11 +50,13 @@ class GeminiChat(LangChainChat):
             ModelError: if the package or the key is missing.
         """
         library = require_package("langchain_google_genai", "langchain-google-genai")
+        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_candidates)
         client: BaseChatModel = library.ChatGoogleGenerativeAI(
             model=self.name,
             google_api_key=require_key(KEY_VARIABLES),
             base_url=self.base_url or None,
             timeout=self.timeout_s,
+            client_args={"event_hooks": bounds.hooks()},
             max_retries=1,  # one attempt: 0 would mean the service's default of several
             vertexai=False,
         )

@@ -12,9 +12,13 @@ import numpy as np
 from rag_lab.errors import ModelError
 from rag_lab.models.base import Vectors
 from rag_lab.models.gemini import KEY_VARIABLES
+from rag_lab.models.http_bounds import MIB, HttpBounds
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
+from rag_lab.models.reply_shapes import check_embeddings
 from rag_lab.models.requirements import require_key, require_package
 from rag_lab.models.unit_vectors import unit_vectors
+
+_MAX_REPLY_BYTES = 32 * MIB  # a hundred vectors of 3072 numbers take 6
 
 
 class GeminiEmbedder:
@@ -59,18 +63,14 @@ class GeminiEmbedder:
     @cached_property
     def _client(self) -> Any:
         library = require_package("langchain_google_genai", "langchain-google-genai")
+        bounds = HttpBounds(self.timeout_s, _MAX_REPLY_BYTES, check_embeddings)
         return library.GoogleGenerativeAIEmbeddings(
             model=self.name,
             google_api_key=require_key(KEY_VARIABLES),
             base_url=self.base_url or None,
-            client_args={"event_hooks": {"request": [self._limit]}},
+            client_args={"event_hooks": bounds.hooks()},
             vertexai=False,
         )
-
-    def _limit(self, request: Any) -> None:
-        """Give an HTTP request its time-out: LangChain's class takes none, and the client then waits for ever."""
-        parts = ("connect", "read", "write", "pool")
-        request.extensions = {**request.extensions, "timeout": dict.fromkeys(parts, self.timeout_s)}
 
     def _embed(self, texts: Sequence[str], task_type: str) -> Vectors:
         if not texts:

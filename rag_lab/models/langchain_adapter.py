@@ -40,7 +40,7 @@ def _content(message: Message) -> str | list[str | dict[Any, Any]]:
 def from_langchain_message(message: AIMessage) -> ChatReply:
     """Return the text, thinking and token counts of LangChain's reply; `error` where there is neither text nor cut."""
     usage = message.usage_metadata
-    reason = str(message.response_metadata.get("finish_reason") or "").rpartition(".")[2].lower()
+    reason = _finish_reason(message)
     text, inline = split_thinking(message.text)
     thinking = _thinking(message) or inline
     error = ""
@@ -53,7 +53,15 @@ def from_langchain_message(message: AIMessage) -> ChatReply:
         tokens_out=usage["output_tokens"] if usage else 0,
         truncated=reason in _CUT_OFF,
         error=error,
+        transient=bool(error) and not reason,  # a model that has ended says so
     )
+
+
+def _finish_reason(message: AIMessage) -> str:
+    """Return why the reply ended, or why the prompt was blocked; '' where neither is told."""
+    metadata = message.response_metadata
+    blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
+    return str(metadata.get("finish_reason") or blocked or "").rpartition(".")[2].lower()
 
 
 def _thinking(message: AIMessage) -> str:

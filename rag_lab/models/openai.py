@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_lab.models.base import ChatRequest
+from rag_lab.models.http_bounds import CHAT_BYTES, HttpBounds
 from rag_lab.models.langchain_chat import LangChainChat
 from rag_lab.models.options import check_url
 from rag_lab.models.remote import RetryPolicy
+from rag_lab.models.reply_shapes import check_completion
 from rag_lab.models.requirements import require_key, require_package
 
 if TYPE_CHECKING:
@@ -66,13 +68,17 @@ class OpenAIChat(LangChainChat):
             ModelError: if the package is missing, or the key of a server that is not on loopback.
         """
         require_package("langchain_openai", "langchain-openai")
+        from openai import DefaultHttpxClient
+
         from rag_lab.models.openai_reasoning import ReasoningChatOpenAI
 
+        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_completion)
         client: BaseChatModel = ReasoningChatOpenAI(
             model=self.name,
             api_key=self._key(),
             base_url=self.address,
             timeout=self.timeout_s,
+            http_client=DefaultHttpxClient(event_hooks=bounds.hooks()),
             max_retries=0,
             use_responses_api=False,
         )

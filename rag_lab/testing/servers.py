@@ -22,12 +22,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scripted:
-    """One answer of a server. `raw` is sent as it is, in place of the protocol's JSON."""
+    """One answer of a server. `raw` is sent as it is, in place of the protocol's JSON; `endless`, again and again."""
 
     text: str = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    raw: str | None = None
+    raw: str | bytes | None = None
+    endless: bool = False
     delay_s: float = 0.0
     thinking: str = ""
     finish: str = "stop"
@@ -101,7 +102,7 @@ def _handler(state: ModelServer, render: Callable[[str, Json, Scripted], Json]) 
             time.sleep(reply.delay_s)
             text = json.dumps(render(self.path, body, reply)) if reply.raw is None else reply.raw
             try:
-                self._send(reply, text.encode())
+                self._send(reply, text.encode() if isinstance(text, str) else text)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client's time-out came first
 
@@ -109,9 +110,14 @@ def _handler(state: ModelServer, render: Callable[[str, Json, Scripted], Json]) 
             self.send_response(reply.status)
             for name, value in {"Content-Type": "application/json", **reply.headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
+            if reply.endless:
+                self.close_connection = True
+            else:
+                self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+            while reply.endless:
+                self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: the test looks at `paths`."""

@@ -29,7 +29,7 @@ BAD = {
     "busy": (Scripted("slow down", 429, AT_ONCE), 2, "status 429: slow down after 2 attempts"),
     "broken": (Scripted("out of order", 500, AT_ONCE), 2, "status 500: out of order after 2 attempts"),
     "refused": (Scripted("too long", 400), 1, "status 400: too long"),
-    "html": (Scripted(raw="<html>Bad gateway</html>"), 2, "reply is not JSON"),
+    "html": (Scripted(raw="<html>Bad gateway</html>"), 2, "a web page instead of JSON after 2 attempts"),
 }
 CURED = {
     "busy_once": Scripted("slow down", 429, AT_ONCE),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag_lab.models.failures import classify
+from rag_lab.models.failures import BadReply, classify
 
 
 class RefusedError(Exception):
@@ -26,12 +26,15 @@ def caused_by(cause):
 @pytest.mark.parametrize(
     ("status", "transient", "fatal"),
     [
+        (304, True, False),
         (400, False, False),
         (401, False, True),
+        (402, True, False),
         (403, False, True),
         (404, False, True),
         (408, True, False),
         (413, False, False),
+        (422, False, False),
         (429, True, False),
         (500, True, False),
         (503, True, False),
@@ -66,9 +69,14 @@ def test_a_reply_that_is_not_json_may_come_better():
     assert classify(json.JSONDecodeError("no", "<html>", 0)).transient
 
 
-def test_a_mistake_of_ours_is_not_tried_again():
+def test_what_nobody_foresaw_is_never_remembered():
     failure = classify(KeyError("choices"))
-    assert (failure.transient, failure.fatal) == (False, False)
+    assert (failure.transient, failure.fatal) == (True, False)
+
+
+def test_a_bad_reply_is_told_in_its_own_words():
+    failure = classify(caused_by(BadReply("the server answered with a web page")))
+    assert (failure.sentence, failure.transient) == ("the server answered with a web page", True)
 
 
 def test_what_the_server_asks_to_wait():

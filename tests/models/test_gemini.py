@@ -69,7 +69,7 @@ def test_a_rate_limit_is_waited_for_as_asked():
     [
         (Scripted(status=500), "status 500"),
         (Scripted(status=429), "status 429"),
-        (Scripted(raw="<html>"), "not JSON"),
+        (Scripted(raw="<html>"), "a web page instead of JSON"),
         (Scripted("late", delay_s=0.6), "did not answer"),
     ],
 )
