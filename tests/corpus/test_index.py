@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
+from tolerance import FLOAT32
 
 from rag_lab.access import access_label
 from rag_lab.config import CorpusConfig, StoreConfig
@@ -71,9 +72,9 @@ def test_search_equals_scoring_every_child(corpus: Path, home: Path, embedder: A
     expected = brute_force(corpus, embedder, queries, k)
     for hits, best in zip(index.search(embedder.embed_queries(queries), k), expected, strict=True):
         assert len(hits) == len(best) == min(k, index.n_parents)
-        np.testing.assert_allclose([hit.score for hit in hits], [score for _, score in best], atol=1e-5)
+        np.testing.assert_allclose([hit.score for hit in hits], [score for _, score in best], atol=FLOAT32)
         scores = dict(best)
-        assert all(scores.get(hit.parent_id, hit.score) == pytest.approx(hit.score, abs=1e-5) for hit in hits)
+        assert all(scores.get(hit.parent_id, hit.score) == pytest.approx(hit.score, abs=FLOAT32) for hit in hits)
 
 
 def test_no_queries_give_no_hits(corpus: Path, home: Path, embedder: Any) -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerance import FLOAT32
 
 from rag_lab.config import CorpusConfig
 from rag_lab.corpus.index import open_index
@@ -42,8 +43,8 @@ def test_each_unit_stands_once_with_the_score_of_its_best_child(index, embedder,
         best = best_by_brute_force(index, embedder, query, level)
         units = [unit_of(index.child(hit.chunk_id), level) for hit in hits]
         assert len(set(units)) == len(units) == min(k, len(best))
-        np.testing.assert_allclose([hit.score for hit in hits], sorted(best.values(), reverse=True)[:k], atol=1e-5)
-        assert [best[unit] for unit in units] == pytest.approx([hit.score for hit in hits], abs=1e-5)
+        np.testing.assert_allclose([hit.score for hit in hits], sorted(best.values(), reverse=True)[:k], atol=FLOAT32)
+        assert [best[unit] for unit in units] == pytest.approx([hit.score for hit in hits], abs=FLOAT32)
         assert len({hit.parent_id for hit in hits}) == len(hits)
 
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from tolerance import FLOAT32
 
 from rag_lab.models.gemini_embeddings import GeminiEmbedder
 from rag_lab.models.sentence_transformers import SentenceTransformerEmbedder
@@ -43,9 +44,9 @@ def test_unit_rows_in_order(model, side):
     rows = embed(TEXTS)
     assert rows.shape[0] == 4
     assert rows.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(rows, embed(TEXTS[::-1])[::-1], atol=1e-5)
-    np.testing.assert_allclose(rows[1], rows[3], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=FLOAT32)
+    np.testing.assert_allclose(rows, embed(TEXTS[::-1])[::-1], atol=FLOAT32)
+    np.testing.assert_allclose(rows[1], rows[3], atol=FLOAT32)
     assert rows[0] @ rows[1] < 0.99
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
 from rag_lab.models.gemini_embeddings import GeminiEmbedder
@@ -17,7 +18,7 @@ def test_batches_come_back_in_order_as_unit_vectors():
     with gemini_server() as server:
         rows = GeminiEmbedder("gemini-embedding-001", base_url=server.url, batch_size=2).embed_documents(texts)
     assert rows.dtype == np.float32
-    np.testing.assert_allclose(rows, HashEmbedder(16).embed_documents(texts), atol=1e-6)
+    np.testing.assert_allclose(rows, HashEmbedder(16).embed_documents(texts), atol=FLOAT32)
     assert len(server.bodies) == 4
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
 from rag_lab.models.sentence_transformers import SentenceTransformerEmbedder
@@ -21,7 +22,7 @@ def test_vectors_follow_meaning(minilm):
 def test_a_text_has_one_vector_in_any_batch(minilm):
     together = minilm.embed_documents(TEXTS)
     alone = np.concatenate([minilm.embed_documents([text]) for text in TEXTS])
-    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(together, alone, atol=FLOAT32)
     assert (minilm.embed_documents(TEXTS) == together).all()
 
 

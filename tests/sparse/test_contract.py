@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerance import FLOAT32
 
 from rag_lab.records import Chunk
 from rag_lab.sparse.analyzer import Analyzer, terms
@@ -87,15 +88,15 @@ def test_scores_are_those_of_the_formula_best_first(name, tmp_path_factory, text
     (ids,), (scores,) = index.search([query], k)
     wanted = FORMULAS[name](texts, query)
     matching = [score for score in wanted if score > 0]
-    assert scores == pytest.approx(sorted(matching, reverse=True)[:k], abs=1e-5)
-    assert [wanted[int(found[1:])] for found in ids] == pytest.approx(scores, abs=1e-5)
+    assert scores == pytest.approx(sorted(matching, reverse=True)[:k], abs=FLOAT32)
+    assert [wanted[int(found[1:])] for found in ids] == pytest.approx(scores, abs=FLOAT32)
 
 
 @pytest.mark.parametrize("analyzer", get_args(Analyzer))
 def test_every_analyzer_searches(name, tmp_path, analyzer):
     (ids,), (scores,) = built(name, tmp_path, analyzer=analyzer).search(["oven"], 2)
     assert ids == ["t1", "t5"]
-    assert scores == pytest.approx(sorted(FORMULAS[name](TEXTS, "oven", analyzer), reverse=True)[:2], abs=1e-5)
+    assert scores == pytest.approx(sorted(FORMULAS[name](TEXTS, "oven", analyzer), reverse=True)[:2], abs=FLOAT32)
 
 
 def test_only_texts_that_share_a_term_are_found(name, tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tolerance import FLOAT32
 
 from rag_lab.models.base import Vectors
 from rag_lab.stores.names import STORE_NAMES, STORES
@@ -65,7 +66,7 @@ def test_cosines_are_exact_and_sorted(name: Any, tmp_path: Path) -> None:
     index = build(name, tmp_path / "store", ["east", "north", "north-east"], unit([[1, 0], [0, 1], [1, 1]]))
     ids, cosines = index.search(unit([[1, 0], [0, -1]]), 3)
     assert ids == [["east", "north-east", "north"], ["east", "north-east", "north"]]
-    np.testing.assert_allclose(cosines, [[1, 0.5**0.5, 0], [0, -(0.5**0.5), -1]], atol=1e-6)
+    np.testing.assert_allclose(cosines, [[1, 0.5**0.5, 0], [0, -(0.5**0.5), -1]], atol=FLOAT32)
     assert all(type(cosine) is float for cosine in cosines[0])
 
 

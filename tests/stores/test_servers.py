@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loopback_qdrant import qdrant_server
+from tolerance import FLOAT32
 
 from rag_lab.errors import StoreError
 from rag_lab.models.base import Vectors
@@ -94,7 +95,7 @@ def test_stores_on_one_server_do_not_mix(served: tuple[Any, str], tmp_path: Path
         store.build(tmp_path / str(seed), IDS, vectors(seed), LABELS, url)
     for seed in (1, 2):
         cosines = store.open(tmp_path / str(seed)).search(vectors(seed)[40:50], 1)[1]
-        np.testing.assert_allclose(cosines, 1, atol=1e-6)
+        np.testing.assert_allclose(cosines, 1, atol=FLOAT32)
 
 
 def test_a_collection_that_is_there_is_not_sent_again_and_a_torn_one_is(tmp_path: Path) -> None:
