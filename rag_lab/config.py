@@ -163,7 +163,7 @@ class PipelineConfig(Section):
             raise ConfigError("; ".join(_sentence(detail) for detail in error.errors())) from None
 
     @classmethod
-    def load(cls, path: Path) -> PipelineConfig:
+    def load(cls, path: Path | str) -> PipelineConfig:
         """Read a YAML file (an empty one is the default pipeline)."""
         return cls.parse(read_mapping(path))
 

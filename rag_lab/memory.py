@@ -38,8 +38,8 @@ _HOLDER = "(host, system, pid, began) = (?, ?, ?, ?)"
 class Memory:
     """The map. Each call opens its own connection, so instances are cheap and safe to share between threads."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
 
     def recall(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the values of those of `keys` that are known."""

@@ -51,15 +51,15 @@ class Pipeline:
 
     @classmethod
     def build(
-        cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None, progress: bool = False
+        cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None, progress: bool = False
     ) -> Pipeline:
         """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
-        return cls._on(config, dataset, home or home_folder.usable_home(), progress=progress)
+        return cls._on(config, dataset, Path(home or home_folder.usable_home()), progress=progress)
 
     @classmethod
-    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | None = None) -> Pipeline:
+    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None) -> Pipeline:
         """Connect the stages as `build` does, without building an index that is not there: a pipeline to plan with."""
-        return cls._on(config, dataset, home or home_folder.home(), build=False)
+        return cls._on(config, dataset, Path(home or home_folder.home()), build=False)
 
     @classmethod
     def _on(cls, config: PipelineConfig, dataset: Dataset, home: Path, **opening: bool) -> Pipeline:
@@ -106,7 +106,7 @@ class Pipeline:
         answer: Collection[str] | None = None,
         progress: Progress | None = None,
     ) -> list[Trace]:
-        """Return one trace for each question, in order.
+        """Return one trace for each question, in order; its evidence is located in this index, as metrics need it.
 
         Args:
             questions: what is asked.
@@ -114,7 +114,7 @@ class Pipeline:
             answer: ids of the questions that are answered, all where None; the others end with their context.
             progress: called after each batch with stage, traces done and traces to do.
         """
-        traces = [Trace(question, repeat) for question in questions]
+        traces = [Trace(question, repeat) for question in self.locate(questions)[0]]
         for stage in self.retrieval_stages:
             traces = run_stage(stage, traces, self.memory, progress)
         chosen = [i for i, t in enumerate(traces) if answer is None or t.question.question_id in answer]
@@ -135,7 +135,7 @@ class Pipeline:
         return self.run([Question("asked", text.strip(), may_see=may_see, namespace=namespace)])[0]
 
     def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
-        """Return the questions with their evidence found in this index, and what could not be found."""
+        """Return the questions with their evidence found in this index, as `run` asks them, and what is not found."""
         return locate_all(self.index, questions)
 
     def identities(self) -> dict[str, Any]:

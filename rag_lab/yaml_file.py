@@ -53,14 +53,14 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(" ".join(str(error).split())[:200]) from None
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path | str) -> Any:
     """Return what a YAML file holds, None where it is empty.
 
     Raises:
         ConfigError: if the file cannot be read or is not YAML.
     """
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
+        return parse_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             f"Cannot read {path}: {error.strerror}; it must be a YAML file that is there and may be read."
@@ -69,7 +69,7 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path} is not YAML that can be used: {error}") from None
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path | str) -> dict[str, Any]:
     """Return the mapping that a YAML file holds; an empty file holds an empty one.
 
     Raises:

@@ -43,8 +43,7 @@ def run(folder, owned, config, question):
     home = folder / "home"
     index = open_index(write_corpus(folder, owned), config.corpus, HashEmbedder(), home=home, store=config.store)
     pipeline = Pipeline(config, index, HashEmbedder(), Memory(home / "stages.sqlite"))
-    located, _ = pipeline.locate([question])
-    return pipeline.run(located)[0]
+    return pipeline.run([question])[0]
 
 
 @given(owners, askers, configs)

@@ -2,8 +2,23 @@
 
 import subprocess
 import sys
+from inspect import signature
+
+import pytest
 
 import rag_lab
+from rag_lab.data.exporters import export_dataset
+from rag_lab.data.importers import import_dataset
+from rag_lab.evaluation.judge_check import check_judge
+from rag_lab.evaluation.judge_record import judge_banner, load_check, save_check
+from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.export import export_run
+from rag_lab.experiment.plan import plan
+from rag_lab.experiment.run_folder import RunFolder
+from rag_lab.memory import Memory
+from rag_lab.notebook.display import show_question
+from rag_lab.report.html import write_report
+from rag_lab.yaml_file import read_mapping
 
 PUBLIC = [
     "Dataset",
@@ -24,6 +39,32 @@ HEAVY = ["torch", "transformers", "sentence_transformers", "langchain", "langcha
 def test_the_public_names_are_these_and_all_resolve():
     assert rag_lab.__all__ == PUBLIC
     assert all(getattr(rag_lab, name) is not None for name in PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        rag_lab.Dataset.load, rag_lab.Pipeline.build, rag_lab.PipelineConfig.load, rag_lab.compare, rag_lab.evaluate,
+        rag_lab.sweep, ExperimentConfig.load, Memory, RunFolder.open, check_judge, export_dataset, export_run,
+        import_dataset, judge_banner, load_check, plan, read_mapping, save_check, show_question, write_report,
+    ],
+    ids=lambda function: function.__qualname__,
+)  # fmt: skip
+def test_whatever_takes_a_path_takes_it_as_text(function):
+    hints = [str(parameter.annotation) for parameter in signature(function).parameters.values()]
+    paths = [hint for hint in hints if "Path" in hint]
+    assert paths
+    assert all("str" in hint for hint in paths)
+
+
+def test_paths_are_read_as_text(tmp_path):
+    (tmp_path / "p.yaml").write_text("seed: 3")
+    assert rag_lab.PipelineConfig.load(str(tmp_path / "p.yaml")).seed == 3
+    (tmp_path / "t.csv").write_text("user_input,reference,reference_contexts\nHow hot?,180,\"['It is 180 hot.']\"\n")
+    dataset, _ = import_dataset(None, str(tmp_path / "t.csv"), str(tmp_path / "made"))
+    export_dataset(dataset, "squad", str(tmp_path / "out.json"))
+    assert len(dataset.questions) == 1
+    assert (tmp_path / "out.json").is_file()
 
 
 def test_an_unknown_name_is_an_attribute_error():

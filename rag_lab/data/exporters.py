@@ -28,7 +28,7 @@ class Exporter:
     holds: tuple[str, ...]
 
 
-def export_dataset(dataset: Dataset, format: str, target: Path) -> list[Problem]:
+def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Problem]:
     """Write `dataset` to `target`, and return what the format cannot hold, then what of the dataset cannot be read.
 
     Args:
@@ -39,6 +39,7 @@ def export_dataset(dataset: Dataset, format: str, target: Path) -> list[Problem]
     Raises:
         DatasetError: if the format is unknown, or `target` exists or cannot be written.
     """
+    target = Path(target)
     if format not in EXPORTERS:
         raise DatasetError(unknown_name("format", format, EXPORTERS))
     if target.exists():

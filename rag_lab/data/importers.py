@@ -51,8 +51,8 @@ IMPORTERS = {
 
 def import_dataset(
     format: str | None,
-    source: Path,
-    target: Path,
+    source: Path | str,
+    target: Path | str,
     *,
     force: bool = False,
     name: str = "",
@@ -79,6 +79,7 @@ def import_dataset(
             or the target cannot be written.
         ConfigError: if the format has no such option.
     """
+    source, target = Path(source), Path(target)
     importer = _importer(format, source)
     _check_options(importer, options)
     if source.resolve().is_relative_to(target.resolve()):

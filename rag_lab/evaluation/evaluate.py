@@ -25,7 +25,7 @@ def evaluate(
     *,
     judge: ChatModel | None = None,
     embedder: Embedder | None = None,
-    memory: Path | None = None,
+    memory: Path | str | None = None,
     language: str = "",
     progress: bool = False,
 ) -> list[Score]:

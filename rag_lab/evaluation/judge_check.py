@@ -55,7 +55,7 @@ def check_judge(
     metrics: Sequence[str] | None = None,
     embedder: Embedder | None = None,
     language: str = "",
-    memory: Path | None = None,
+    memory: Path | str | None = None,
     seed: int = 0,
     progress: bool = False,
 ) -> JudgeCheck:

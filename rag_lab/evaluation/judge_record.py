@@ -17,9 +17,9 @@ _FOLDER = "judge_checks"
 _COMMAND = "rag-lab judge check"
 
 
-def save_check(check: JudgeCheck, folder: Path | None = None) -> Path:
+def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:
     """Write the record where `judge_banner` finds it, below `home()`; return its path."""
-    path = _record_path(check.identity, check.language, folder or home())
+    path = _record_path(check.identity, check.language, Path(folder or home()))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(check.to_json(), encoding="utf-8")
@@ -27,9 +27,11 @@ def save_check(check: JudgeCheck, folder: Path | None = None) -> Path:
     return path
 
 
-def load_check(judge: Mapping[str, Any] | str, folder: Path | None = None, language: str = "") -> JudgeCheck | None:
+def load_check(
+    judge: Mapping[str, Any] | str, folder: Path | str | None = None, language: str = ""
+) -> JudgeCheck | None:
     """Return the record of a judge's last trial, by identity or by `provider:name` (the latest); None without one."""
-    root = folder or home()
+    root = Path(folder or home())
     if not isinstance(judge, str):
         return _read(_record_path(judge, language, root))
     found = [check for path in (root / _FOLDER).glob("*.json") if (check := _read(path)) and check.judge == judge]
@@ -37,7 +39,7 @@ def load_check(judge: Mapping[str, Any] | str, folder: Path | None = None, langu
     return max(found, key=lambda check: check.checked_at, default=None)
 
 
-def judge_banner(judge: Mapping[str, Any] | str, folder: Path | None = None, language: str = "") -> str:
+def judge_banner(judge: Mapping[str, Any] | str, folder: Path | str | None = None, language: str = "") -> str:
     """Return what a report says of a judge beside its scores: the verdict of its trial, or that there was none.
 
     Args:

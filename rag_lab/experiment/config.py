@@ -99,7 +99,7 @@ class ExperimentConfig(Section):
         return value
 
     @classmethod
-    def load(cls, path: Path) -> ExperimentConfig:
+    def load(cls, path: Path | str) -> ExperimentConfig:
         """Read an experiment file.
 
         Raises:
@@ -124,24 +124,24 @@ class Draft:
     broken: frozenset[str]
 
 
-def read_experiment(path: Path) -> Draft:
+def read_experiment(path: Path | str) -> Draft:
     """Read as much of an experiment file as can be read, so that all of its mistakes are found in one go.
 
     Raises:
         ConfigError: if the file cannot be read at all.
     """
-    data = read_mapping(path)
+    data, folder = read_mapping(path), Path(path).parent
     problems: list[str] = []
     broken: set[str] = set()
     if "base" in data:
         try:
-            data["base"] = _base(data["base"], path.parent)
+            data["base"] = _base(data["base"], folder)
         except ConfigError as error:
             problems.append(f"base: {error}")
             broken.add("base")
             del data["base"]
     if isinstance(data.get("variants"), Mapping):
-        data["variants"], wrong = _variants(data["variants"], data.get("base", PipelineConfig()), path.parent)
+        data["variants"], wrong = _variants(data["variants"], data.get("base", PipelineConfig()), folder)
         problems += wrong
         broken |= {"variants"} if wrong else set()
     try:
@@ -171,9 +171,19 @@ def _base(value: Any, folder: Path) -> PipelineConfig:
     if not isinstance(value, str):
         raise ConfigError(f"must be a YAML file, the name of a preset, or a mapping of keys, got {value!r}")
     if value.endswith((".yaml", ".yml")):
-        return PipelineConfig.load(folder / value)
+        return PipelineConfig.load(_file(value, folder))
     beside = folder / "presets" / f"{value}.yaml"
     return PipelineConfig.load(beside if beside.is_file() else _preset(value))
+
+
+def _file(name: str, folder: Path) -> Path:
+    """Return the path of a pipeline's file: beside the experiment, else in the checkout's `experiments/`."""
+    places = [folder / name, _experiments() / name]
+    found = next((path for path in places if path.is_file()), None)
+    if found is None:
+        looked = " and ".join(dict.fromkeys(str(path.resolve().parent) for path in places))
+        raise ConfigError(f"there is no {name}: looked in {looked}; give a path from the experiment's folder.")
+    return found
 
 
 def _variants(
@@ -191,11 +201,15 @@ def _variants(
 
 
 def _preset(name: str) -> Path:
-    presets = checkout_file("experiments/presets")
+    presets = _experiments() / "presets"
     path = presets / f"{name}.yaml"
     if not path.is_file():
         raise ConfigError(unknown_name("preset", name, [known.stem for known in presets.glob("*.yaml")]))
     return path
+
+
+def _experiments() -> Path:
+    return checkout_file("experiments")
 
 
 def _sentence(detail: Any) -> str:

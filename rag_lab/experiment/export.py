@@ -15,7 +15,7 @@ from rag_lab.records import Problem, Trace
 from rag_lab.wording import counted, some_of
 
 
-def export_run(run: RunFolder, target: Path) -> tuple[list[Path], list[Problem]]:
+def export_run(run: RunFolder, target: Path | str) -> tuple[list[Path], list[Problem]]:
     """Write the run's `topics.txt` and `qrels.txt`, and a ranking a variant; return the rankings' paths, as planned.
 
     A ranking is called `<variant>.run`, with repeats `<variant>.1.run` and so on. A variant without traces has none.
@@ -31,6 +31,7 @@ def export_run(run: RunFolder, target: Path) -> tuple[list[Path], list[Problem]]
     finished = {
         plan.variant_id: run.traces(plan.variant_id) for plan in run.variants if run.has_traces(plan.variant_id)
     }
+    target = Path(target)
     if not finished:
         raise RagLabError(f"{run.path} has no traces yet: run its sweep first.")
     questions = [trace.question for trace in next(iter(finished.values())) if trace.repeat == 0]

@@ -118,12 +118,11 @@ class VariantRun:
             self.out.mkdir(parents=True, exist_ok=True)
         with NotebookProgress(self._live) as progress:
             progress.enter("index")
-            located, problems = self.pipeline.locate(asked)
-            self.problems = (*self.pipeline.index.problems, *problems)
+            self.problems = (*self.pipeline.index.problems, *self.pipeline.locate(asked)[1])
             self.traces = [
                 trace
                 for repeat in range(self.repeats)
-                for trace in self.pipeline.run(located, repeat=repeat, answer=set(self.answered), progress=progress)
+                for trace in self.pipeline.run(asked, repeat=repeat, answer=set(self.answered), progress=progress)
             ]
         return self.traces
 

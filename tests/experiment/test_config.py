@@ -80,6 +80,22 @@ def test_a_missing_key_is_named(tmp_path, key):
         ExperimentConfig.load(path)
 
 
+def test_a_preset_by_its_file_is_found_from_anywhere_and_one_beside_the_experiment_comes_first(tmp_path, monkeypatch):
+    path = write(tmp_path / "e.yaml", base="presets/homer.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert ExperimentConfig.load("e.yaml").base == PipelineConfig.load(checkout_file("experiments/presets/homer.yaml"))
+    (tmp_path / "presets").mkdir()
+    (tmp_path / "presets/homer.yaml").write_text("seed: 7\n")
+    assert ExperimentConfig.load(path).base == PipelineConfig(seed=7)
+
+
+def test_a_file_that_is_nowhere_says_where_it_was_looked_for(tmp_path):
+    with pytest.raises(ExperimentError) as caught:
+        ExperimentConfig.load(write(tmp_path / "e.yaml", base="presets/none.yaml"))
+    assert str(tmp_path / "presets") in str(caught.value)
+    assert str(checkout_file("experiments/presets")) in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("base", "said"), [("asistant", "did you mean 'assistant'"), ("no.yaml", "no.yaml"), (3, "got 3")]
 )

@@ -35,7 +35,7 @@ def run(monkeypatch, tmp_path):
         home = tmp_path / "home"
         index = open_index(dataset.corpus_dir, config.corpus, HashEmbedder(), home=home, store=config.store)
         pipeline = Pipeline(config, index, HashEmbedder(), Memory(home / "stages.sqlite"))
-        return pipeline.run(pipeline.locate(questions or dataset.questions)[0])
+        return pipeline.run(questions or dataset.questions)
 
     return run
 
@@ -46,6 +46,16 @@ def test_it_finds_and_answers(run, path):
     assert [trace.failure for trace in traces] == [None] * 4
     assert [trace.ranked[0].source for trace in traces[:3]] == ["press.md", "oven.txt", "canteen.txt"]
     assert all(trace.answer and trace.answer.text == "Yes." for trace in traces)
+
+
+def test_what_was_run_can_be_evaluated_as_it_is(run):
+    """Nobody has to locate the evidence first: a forgotten step would take these values, or make them others."""
+    config = PipelineConfig().override({"query.rewrite": "none", "query.hyde": "none", "rerank.final_k": 1})
+    traces = run(config)
+    assert all(evidence.context and evidence.start is not None for t in traces for evidence in t.question.evidence)
+    metrics = ["retrieval.mrr@10", "ragas.non_llm_context_recall"]
+    statuses = {name: [s.status for s in evaluate(traces, [name])] for name in metrics}
+    assert statuses == dict.fromkeys(metrics, ["scored"] * 3 + ["not_applicable"])  # q4 has no evidence
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=[path.stem for path in PRESETS])
