@@ -10,18 +10,20 @@ from rag_lab.report.figure_style import ABOVE, BELOW, FONT_SIZE, GRID, INK, MUTE
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from rag_lab.report.shown_figure import ShownFigure
 
 LABEL_CHARS = 56
 _STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 _COLOURS = (ABOVE, BELOW, INK, MUTED)
 
 
-def forest_figure(effects: pd.DataFrame, metric: str) -> Figure:
+def forest_figure(effects: pd.DataFrame, metric: str) -> ShownFigure:
     """Plot the main effects (or toggles) of `metric` with 95% intervals, and below a line the interactions."""
     table = effects[(effects["metric"] == metric) & (effects["kind"] != "conditional")]
     rows = [row for row in table.to_dict("records") if number(row["effect"]) is not None]
-    figure, axes = new_figure(6.4, 0.7 + 0.3 * max(len(rows), 2))
+    alt = f"Effect of each module on {metric} with its 95% interval."
+    figure, axes = new_figure(6.4, 0.7 + 0.3 * max(len(rows), 2), alt)
     axes.axvline(0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     for place, row in enumerate(rows):
         _whisker(axes, row, place)
@@ -35,12 +37,13 @@ def forest_figure(effects: pd.DataFrame, metric: str) -> Figure:
     return figure
 
 
-def interaction_figure(effects: pd.DataFrame, metric: str, factor: str, other: str) -> Figure:
+def interaction_figure(effects: pd.DataFrame, metric: str, factor: str, other: str) -> ShownFigure:
     """Plot the effect of each level of `factor` on `metric`, with its interval, at each level of `other`."""
     table = effects[(effects["metric"] == metric) & (effects["kind"] == "conditional")]
     table = table[(table["factor"] == factor) & (table["other"] == other)]
     held, levels = list(dict.fromkeys(table["other_level"])), list(dict.fromkeys(table["level"]))
-    figure, axes = new_figure(1.8 + 1.3 * max(len(held), 2), 3.2)
+    alt = f"The effect of {factor} at each level of {other}, on {metric}, with 95% intervals."
+    figure, axes = new_figure(1.8 + 1.3 * max(len(held), 2), 3.2, alt)
     axes.axhline(0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     for index, level in enumerate(levels):
         shift = 0.08 * (index - (len(levels) - 1) / 2)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from rag_lab.report.shown_figure import ShownFigure
 
 INK, MUTED, GRID, SHADE = "#1f2a33", "#6b7782", "#dfe4e8", "#eef1f4"
 ABOVE, BELOW, SAME = "#0072b2", "#d55e00", "#7a8791"
@@ -20,11 +21,14 @@ FONT_SIZE = 9
 LABEL_GAP_POINTS = 11.0
 
 
-def new_figure(width_inches: float, height_inches: float) -> tuple[Figure, Axes]:
-    """Return a figure with one plain pair of axes, without touching pyplot's state."""
-    from matplotlib.figure import Figure
+def new_figure(width_inches: float, height_inches: float, alt: str) -> tuple[ShownFigure, Axes]:
+    """Return a figure with one plain pair of axes, without touching pyplot's state.
 
-    figure = Figure(figsize=(width_inches, height_inches), layout="constrained", facecolor="none")
+    `alt` is the text alternative for people who do not see the figure.
+    """
+    from rag_lab.report.shown_figure import ShownFigure
+
+    figure = ShownFigure(width_inches, height_inches, alt)
     axes = figure.add_subplot(facecolor="none")
     dress(axes)
     return figure, axes
@@ -72,17 +76,16 @@ def _pushed_apart(spots: Sequence[tuple[float, float]]) -> list[float]:
     return heights
 
 
-def to_svg(figure: Figure, prefix: str, title: str) -> str:
-    """Return `figure` as an SVG element for a page: text as text, colours as CSS variables, ids begin with `prefix`.
-
-    `title` is the text alternative for people who do not see the figure.
-    """
+def to_svg(figure: ShownFigure, prefix: str) -> str:
+    """Return `figure` as an SVG element for a page: text as text, colours as CSS variables, ids begin with `prefix`."""
     import matplotlib as mpl
     from markupsafe import escape
 
     out = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": prefix}):
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(
+            out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
@@ -92,5 +95,5 @@ def to_svg(figure: Figure, prefix: str, title: str) -> str:
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
     for colour, name in CSS_NAMES.items():
         svg = svg.replace(colour, f"var({name})")
-    head = f'<svg role="img" aria-label="{escape(title)}" class="figure"'
+    head = f'<svg role="img" aria-label="{escape(figure.alt)}" class="figure"'
     return re.sub(r"\n\s*", "\n", svg.replace("<svg", head, 1))

@@ -16,16 +16,18 @@ from rag_lab.statistics.scales import SHARE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from rag_lab.report.shown_figure import ShownFigure
 
 LABEL_CHARS = 30
 Point = tuple[str, float, float]  # variant_id, median seconds a question, mean of the metric
 
 
-def quality_figure(comparison: Comparison, metric: str) -> Figure:
+def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
     """Plot mean and 95% interval of `metric` for each variant, best read against the baseline's line."""
     plans = [plan for plan in comparison.variants if _mean(comparison, plan.variant_id, metric) is not None]
-    figure, axes = new_figure(4.6, 0.62 + 0.3 * max(len(plans), 2))
+    alt = f"Mean and 95% interval of {metric} for each variant; the numbers stand in the table of scores."
+    figure, axes = new_figure(4.6, 0.62 + 0.3 * max(len(plans), 2), alt)
     base = comparison.cell(comparison.run.baseline, metric)
     if base is not None and number(base["mean"]) is not None:
         _baseline(axes, base)
@@ -40,7 +42,7 @@ def quality_figure(comparison: Comparison, metric: str) -> Figure:
     return figure
 
 
-def latency_figure(comparison: Comparison, metric: str) -> Figure:
+def latency_figure(comparison: Comparison, metric: str) -> ShownFigure:
     """Plot the mean of `metric` against the median seconds a question takes (log scale where they span tenfold)."""
     seconds = comparison.latency.set_index("variant_id")["median_s"]
     points: list[Point] = [
@@ -48,7 +50,9 @@ def latency_figure(comparison: Comparison, metric: str) -> Figure:
         for plan in comparison.variants
         if plan.variant_id in seconds.index and (mean := _mean(comparison, plan.variant_id, metric)) is not None
     ]
-    figure, axes = new_figure(6.4, 3.8)
+    figure, axes = new_figure(
+        6.4, 3.8, f"Mean of {metric} against median seconds per question, a mark for each variant."
+    )
     for variant, x, y in points:
         cell = comparison.cell(variant, metric) or {}
         colour, marker = _mark(comparison, variant, metric)
@@ -63,14 +67,15 @@ def latency_figure(comparison: Comparison, metric: str) -> Figure:
     return figure
 
 
-def class_figure(comparison: Comparison, metric: str) -> Figure:
+def class_figure(comparison: Comparison, metric: str) -> ShownFigure:
     """Tabulate the mean of `metric` by variant and labelled query class, tinted by what is better than the baseline."""
     table = comparison.by_class[comparison.by_class["metric"] == metric]
     classes = list(dict.fromkeys(table["query_class"]))
     plans = [plan for plan in comparison.variants if plan.variant_id in set(table["variant_id"])]
     means = {(r.variant_id, r.query_class): number(r.mean) for r in table.itertuples()}
     sign = comparison.scales.get(metric, SHARE).sign
-    figure, axes = new_figure(1.4 + 1.0 * max(len(classes), 1) + 1.2, 0.75 + 0.32 * max(len(plans), 1))
+    alt = f"Mean of {metric} by variant and query class; the numbers stand in its tiles."
+    figure, axes = new_figure(1.4 + 1.0 * max(len(classes), 1) + 1.2, 0.75 + 0.32 * max(len(plans), 1), alt)
     for row, plan in enumerate(plans):
         for column, name in enumerate(classes):
             base = means.get((comparison.run.baseline, name))

@@ -50,7 +50,7 @@ def test_class_figure_tells_how_many_questions_a_class_has(wide: Comparison) -> 
 
 @pytest.mark.parametrize("draw", [quality_figure, latency_figure, class_figure])
 def test_svg_is_well_formed_and_names_no_address(wide: Comparison, draw: object) -> None:
-    svg = to_svg(draw(wide, MAIN), "fig", "what it shows")  # type: ignore[operator]
+    svg = to_svg(draw(wide, MAIN), "fig")  # type: ignore[operator]
     words = _words(svg)
     assert "A" in words
     assert "http" not in svg
@@ -59,12 +59,16 @@ def test_svg_is_well_formed_and_names_no_address(wide: Comparison, draw: object)
 
 def test_drawing_leaves_matplotlib_as_it_was(wide: Comparison) -> None:
     before = dict(mpl.rcParams)
-    to_svg(quality_figure(wide, MAIN), "fig", "title")
+    to_svg(quality_figure(wide, MAIN), "fig")
     assert dict(mpl.rcParams) == before
 
 
 def test_labels_are_no_formulas_and_no_markup(wide: Comparison) -> None:
     plans = (*wide.run.variants[:-1], VariantPlan(wide.run.variants[-1].variant_id, "<b>$x_1$ & $5", {}))
     odd = replace(wide, run=replace(wide.run, variants=plans))
-    svg = to_svg(quality_figure(odd, MAIN), "fig", 'a "title" <b>')
-    assert "<b>$x_1$ & $5" in _words(svg)
+    assert "<b>$x_1$ & $5" in _words(to_svg(quality_figure(odd, MAIN), "fig"))
+
+
+def test_the_text_alternative_is_no_markup(wide: Comparison) -> None:
+    svg = to_svg(quality_figure(wide, 'a "metric" <b>'), "fig")
+    assert 'of a "metric" <b> for each variant' in ElementTree.fromstring(svg).attrib["aria-label"]
