@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from rag_lab.digest import digest
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, QueryClass
+from rag_lab.redaction import holds_secret
 from rag_lab.retrieval.config import RetrievalConfig, SelectConfig
 from rag_lab.section import Section
 from rag_lab.stores.names import StoreName, store_url_problem
@@ -88,7 +89,9 @@ class ModelsConfig(Section):
     def _names_a_provider(cls, value: str) -> str:
         provider, _, name = value.partition(":")
         if not provider or not name:
-            raise ValueError(f"a model is named provider:name, got {value!r}")
+            raise ValueError("a model is named provider:name")
+        if holds_secret(value):
+            raise ValueError("a model name must not hold secrets (set the provider's environment variable instead)")
         return value
 
 

@@ -6,9 +6,18 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+from rag_lab.redaction import redact_sentence, redact_value
+from rag_lab.visible import visible
+
 
 class RagLabError(Exception):
-    """Base of every error the user can mend; the command line prints it without a traceback and exits with 2."""
+    """Base of every error the user can mend; the command line prints it without a traceback and exits with 2.
+
+    The sentence may repeat what was given and what a server said: secrets in it are hidden, control characters shown.
+    """
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(visible(redact_sentence(sentence)))
 
 
 class ConfigError(RagLabError):
@@ -40,4 +49,4 @@ def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
     names = sorted(allowed)
     near = get_close_matches(given, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"Unknown {kind} {given!r}: allowed are {', '.join(names)}{hint}"
+    return f"Unknown {kind} {redact_value(given)!r}: allowed are {', '.join(names)}{hint}"

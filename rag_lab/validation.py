@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rag_lab.redaction import redact_value
+
 
 def key_of(detail: Any) -> str:
     """Return the dotted key that is wrong."""
@@ -17,6 +19,16 @@ def complaint(detail: Any) -> str:
 
 
 def complaint_and_value(detail: Any) -> str:
-    """Return what the value must be and what it is; a mapping, which may be long, is not repeated."""
-    given = "" if isinstance(detail["input"], dict) else f", got {detail['input']!r}"
-    return complaint(detail) + given
+    """Return what the value must be and what it is, without secrets; a mapping, which may be long, is not repeated."""
+    given = detail["input"]
+    if isinstance(given, dict):
+        return complaint(detail)
+    return f"{complaint(detail)}, got {_without_secrets(given)!r}"
+
+
+def _without_secrets(given: Any) -> Any:
+    if isinstance(given, str):
+        return redact_value(given)
+    if isinstance(given, dict):
+        return {redact_value(str(key)): _without_secrets(value) for key, value in given.items()}
+    return [_without_secrets(value) for value in given] if isinstance(given, list | tuple | set) else given

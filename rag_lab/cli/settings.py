@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_lab.errors import ConfigError
+from rag_lab.redaction import redact_value
 from rag_lab.yaml_file import parse_yaml
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
                 raise ValueError
             changes[key.strip()] = parse_yaml(value)
         except ValueError:
-            problems.append(f"--set takes key=value, got {setting!r}; write for instance --set rerank.final_k=3")
+            problems.append(
+                f"--set takes key=value, got {redact_value(setting)!r}; write for instance --set rerank.final_k=3"
+            )
     if problems:
         raise ConfigError("; ".join(problems))
     return changes

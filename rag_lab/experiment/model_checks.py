@@ -10,6 +10,7 @@ from rag_lab.models.providers import Kind, Provider, providers_of
 from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
 from rag_lab.models.spec import ModelSpec
 from rag_lab.models.weights import find
+from rag_lab.redaction import redact_value
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KINDS: dict[str, Kind] = {
@@ -61,7 +62,7 @@ def model_problem(role: str, text: str) -> str:
             find(spec.name)
     except ModelError as error:
         found = str(error)
-    return f"{role if role == 'judge' else f'models.{role}'} ({text}): {found}" if found else ""
+    return f"{role if role == 'judge' else f'models.{role}'} ({redact_value(text)}): {found}" if found else ""
 
 
 def _missing(provider: Provider, spec: ModelSpec) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from rag_lab.models.redaction import one_line
+from rag_lab.redaction import one_line
 
 _ABOUT_THE_REQUEST = {400, 413, 414, 422, 431}  # the same request gets the same answer tomorrow
 _REJECTED_KEY = ("API_KEY_INVALID", "API key not valid")  # Gemini says so with status 400

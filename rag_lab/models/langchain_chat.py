@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rag_lab.models.base import ChatReply, ChatRequest
 from rag_lab.models.langchain_adapter import from_langchain_message, to_langchain_messages
 from rag_lab.models.prices import cost_usd
-from rag_lab.models.redaction import one_line
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
 from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.redaction import one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from rag_lab.errors import ModelError, unknown_name
+from rag_lab.redaction import names_secret
 
 Value = str | int | float | bool
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_SECRETS = ("key", "token", "secret", "password", "auth", "credential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ def parse_options(text: str, allowed: Mapping[str, Option]) -> dict[str, Value]:
     """
     values: dict[str, Value] = {}
     for part in filter(None, text.split("&")):
-        key, _, raw = part.partition("=")
+        key, equals, raw = part.partition("=")
+        if key not in allowed and not equals:
+            raise ModelError("An option of a model is written name=value, and one of them is not.")
         if key not in allowed:
             raise ModelError(_unknown(key, allowed))
         if key in values:
@@ -41,7 +43,7 @@ def parse_options(text: str, allowed: Mapping[str, Option]) -> dict[str, Value]:
 
 
 def _unknown(key: str, allowed: Mapping[str, Option]) -> str:
-    if any(word in key.lower() for word in _SECRETS):
+    if names_secret(key):
         return f"A model name must not hold secrets ({key!r}); set the provider's environment variable instead."
     return unknown_name("option of this model", key, allowed) if allowed else f"This model has no option {key!r}."
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, Field, FiniteFloat, StrictInt, StrictStr, ValidationError
 
 from rag_lab.models.failures import BadReply
-from rag_lab.models.redaction import one_line
+from rag_lab.redaction import one_line
 
 Shape = TypeVar("Shape", bound=BaseModel)
 _EXCERPT_CHARS = 80

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rag_lab.errors import ModelError, unknown_name
 from rag_lab.models.options import Value, parse_options
 from rag_lab.models.providers import Kind, Provider, providers_of
+from rag_lab.redaction import redact_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class ModelSpec:
         provider, colon, rest = text.strip().partition(":")
         name, _, options = rest.partition("?")
         if not colon or not provider or not name:
-            raise ModelError(f"A model is named provider:name, for example {_example(kind)}; got {text!r}.")
+            raise ModelError(
+                f"A model is named provider:name, for example {_example(kind)}; got {redact_value(text)!r}."
+            )
         known = providers_of(kind)
         if provider not in known:
             raise ModelError(unknown_name(f"{kind} provider", provider, known))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.report.redact import redact
+from rag_lab.redaction import redact
 from rag_lab.report.tables import Table, escape_latex, escape_markdown
 
 Format = Literal["text", "markdown", "latex", "csv"]

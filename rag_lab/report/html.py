@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rag_lab.errors import RagLabError
+from rag_lab.redaction import redact
 from rag_lab.report import page_figures, sections
 from rag_lab.report.bill import bill_table
 from rag_lab.report.compare import compare
@@ -22,7 +23,6 @@ from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
 from rag_lab.report.conclusions import topics
 from rag_lab.report.questions import QuestionCard, cards
-from rag_lab.report.redact import redact
 from rag_lab.report.templates import asset, render
 
 logger = logging.getLogger(__name__)

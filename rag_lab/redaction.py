@@ -1,0 +1,165 @@
+"""Secrets are taken out of whatever is shown or written.
+
+Known are the values of environment variables that are named like keys, and the passwords of addresses that stand in
+the environment. They are found as they are and as JSON, HTML, addresses and base64 write them, also where a reply is
+cut off behind a key's first characters. Not found: a key in pieces with other text between them, in hexadecimal or
+enciphered, and what is shorter than eight characters.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+from rag_lab.visible import visible
+
+HIDDEN = "[hidden]"
+SHORTEST_CHARS = 8
+_PIECE_CHARS = 12  # of a longer secret; so much of it is no coincidence
+_NAMED = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|credentials?)(?:_?\d+)?$")
+_WORDS = r"key|token(?!s)|secret|passw|auth|credential"
+_LOOKS_SECRET = re.compile(
+    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}"
+    r"|(?<=[?&]key=)[^&\s\"'<]{8,}|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{16,}|(?<=://)[^\s/@\"'<>]+(?=@)"
+)
+_SAID_SECRET = (
+    re.compile(r"(?i)\b((?:bearer|basic)\s+)[^\s\"',;\[]+"),
+    re.compile(r"(?i)\b((?:api[_-]?key|access[_-]?token|secret|passw(?:or)?d)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;}\[]+"),
+    re.compile(rf"(?i)([?&][^\s=&]*(?:{_WORDS})[^\s=&]*=)[^\s\"'&,;}}\[]+"),
+    re.compile(r"()\b(?:sk-|AIza)[\w*-]{6,}"),
+    re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)\S*(?=@)"),
+)
+_GIVEN_SECRET = (  # in a value whose end is known, so that blanks do not end a secret
+    re.compile(r"(?s)(://).*(?=@)"),
+    re.compile(rf"(?is)([?&][^=&]*(?:{_WORDS})[^=&]*=)[^&]+"),
+)
+_NAMELESS = re.compile(r"([?&])[^=&\s]+(?=&|$)")  # a value that may be one without its name
+
+
+def hide_known(text: str) -> str:
+    """Return `text` without the secrets that this process knows. This is for data: nothing else is touched."""
+    for secret in _forms(_known()):
+        text = _without(text, secret)
+    return text
+
+
+def hide_known_in(value: Any) -> Any:
+    """Return a JSON value with `hide_known` done to each of its texts, keys included."""
+    if isinstance(value, str):
+        return hide_known(value)
+    if isinstance(value, Mapping):
+        return {hide_known(str(key)): hide_known_in(inner) for key, inner in value.items()}
+    return [hide_known_in(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def redact(text: str) -> str:
+    """Return `text` without known secrets and without what has the shape of a provider's key. This is for pages."""
+    return _LOOKS_SECRET.sub(HIDDEN, hide_known(text))
+
+
+def redact_sentence(text: str) -> str:
+    """Return a sentence of an error without known secrets and without anything that may be one."""
+    return _hidden(redact(text), _SAID_SECRET)
+
+
+def redact_value(value: str) -> str:
+    """Return a value of the configuration, as it was given, without a secret in it, also where it is percent-coded."""
+    found = redact_sentence(_NAMELESS.sub(rf"\1{HIDDEN}", _hidden(value, _GIVEN_SECRET)))
+    plain = unquote(found)
+    decoded = redact_sentence(_hidden(plain, _GIVEN_SECRET))
+    return found if decoded == plain else decoded
+
+
+def holds_secret(value: str) -> bool:
+    """Tell whether a value of the configuration holds a secret, or may hold one."""
+    return redact_value(value) != value
+
+
+def names_secret(option: str) -> bool:
+    """Tell whether an option of this name would hold a secret."""
+    return re.search(_WORDS, option, re.IGNORECASE) is not None
+
+
+def one_line(text: str, limit_chars: int = 300) -> str:
+    """Return what a server said on one line: redacted, control characters visible, cut to `limit_chars` characters."""
+    return visible(" ".join(redact_sentence(text).split()))[:limit_chars]
+
+
+def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
+    for pattern in patterns:
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+def _known() -> frozenset[str]:
+    named = {value for name, value in os.environ.items() if _NAMED.search(name)}
+    addressed = {secret for value in os.environ.values() if "://" in value for secret in _of_address(value)}
+    return frozenset(secret for secret in (named | addressed) if len(secret) >= SHORTEST_CHARS)
+
+
+def _of_address(text: str) -> Iterator[str]:
+    """Yield the password of an address, and user and password as they are sent for it."""
+    try:
+        parts = urlsplit(text)
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    except ValueError:
+        return
+    if password:
+        yield from (password, f"{user}:{password}")
+    for option in parts.query.split("&"):
+        name, _, value = option.partition("=")
+        if names_secret(name):
+            yield unquote(value)
+
+
+@lru_cache(maxsize=8)
+def _forms(known: frozenset[str]) -> tuple[str, ...]:
+    """Return the secrets as texts may hold them, longest first: what holds another is hidden whole."""
+    forms = {form for secret in known for form in _written(secret)}
+    return tuple(sorted((form for form in forms if len(form) >= SHORTEST_CHARS), key=lambda form: (-len(form), form)))
+
+
+def _written(secret: str) -> Iterator[str]:
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield repr(secret)[1:-1]
+    yield html.escape(secret)
+    yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
+    data = secret.encode(errors="surrogateescape")
+    yield from (base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode())
+    for before in range(3):  # how far into a group of three bytes the secret begins
+        whole = base64.b64encode(bytes(before) + data).decode().rstrip("=")
+        inner = whole[(0, 2, 3)[before] : len(whole) - ((before + len(data)) % 3 > 0)]
+        yield from (inner, inner.translate({ord("+"): "-", ord("/"): "_"}))
+
+
+def _without(text: str, secret: str) -> str:
+    """Return `text` without `secret`, and without longer pieces of it."""
+    for start in _starts(len(secret)):
+        piece = secret[start : start + _PIECE_CHARS]
+        place = text.find(piece)
+        while place >= 0:
+            before = _n_alike(secret[:start][::-1], text[max(0, place - start) : place][::-1])
+            after = _n_alike(secret[start:], text[place : place + len(secret) - start])
+            text = text[: place - before] + HIDDEN + text[place + after :]
+            place = text.find(piece, place - before + len(HIDDEN))
+    return text
+
+
+def _n_alike(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+
+
+def _starts(length: int) -> range:
+    """Return where the pieces of a secret begin: side by side, so that every longer run of it holds one."""
+    return range(0, max(1, length - _PIECE_CHARS + 1), _PIECE_CHARS)

@@ -1,0 +1,23 @@
+r"""Control characters made visible, so that a text from outside cannot steer the terminal or page that shows it.
+
+An escape sequence can write to the clipboard, rename the window or hide what was printed; U+202E turns the reading
+direction around. Each such character is shown as Python writes it: `\x1b`, `\u202e`. New lines and tabs stay.
+"""
+
+from __future__ import annotations
+
+import re
+
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"  # C0, C1, bidi, surrogates
+)
+
+
+def visible(text: str) -> str:
+    """Return `text` with every control character shown in place of sent; anything else is left as it is."""
+    return CONTROL.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
