@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rag_lab.sealed_folder import damage, seal
+
+_LOGGER = logging.getLogger(__name__)
+
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path | None]:
-    """Give a path that becomes `target` once the block has made a folder there; None where `target` is there already.
+def whole_folder(target: Path, apart: str = "") -> Iterator[Path | None]:
+    """Give a path that becomes `target` once the block has made a folder there; None where `target` is there, whole.
 
-    Only one process at a time is in the block; the others wait, and find what it made.
+    A folder of which a file was changed, added or lost is not whole: one sentence says so, and it is made again. Only
+    one process at a time is in the block; the others wait, and find what it made.
+
+    Args:
+        target: the folder.
+        apart: a folder in it whose files are not of its making and say nothing about it.
     """
-    if target.exists():
+    if is_whole(target, apart):
         yield None
         return
     from filelock import FileLock
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):
-        if target.exists():
+        if is_whole(target, apart):
             yield None
             return
+        if target.exists():
+            _LOGGER.warning("The index %s was damaged (%s); it is built again.", target, damage(target, apart))
         for leftover in target.parent.glob(f"{target.name}.partial-*"):  # of a process that was killed
             shutil.rmtree(leftover)
         partial = target.parent / f"{target.name}.partial-{uuid.uuid4().hex}"
         try:
             yield partial
-            partial.replace(target)
+            seal(partial, apart)
+            _put_in_place(partial, target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+
+def is_whole(target: Path, apart: str = "") -> bool:
+    """Tell whether a folder that `whole_folder` made is there and as it was made."""
+    return target.exists() and not damage(target, apart)
+
+
+def _put_in_place(partial: Path, target: Path) -> None:
+    if target.exists():
+        aside = partial.with_name(f"{partial.name}-before")
+        target.replace(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+    partial.replace(target)

@@ -20,13 +20,14 @@ from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
 from rag_lab.stores import registry
-from rag_lab.whole_folder import whole_folder
+from rag_lab.whole_folder import is_whole, whole_folder
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
 VECTORS = "vectors"
+SPARSE = "sparse"  # each index in it is whole by itself
 
-_FORMAT = 4  # raised when the files of an index change
+_FORMAT = 5  # raised when the files of an index change
 _LIBRARIES = ("langchain-text-splitters",)
 
 
@@ -56,6 +57,11 @@ def index_path(parts: Mapping[str, Any], home: Path) -> Path:
     return home / "indexes" / digest(parts)
 
 
+def is_built(path: Path) -> bool:
+    """Tell whether the index at `path` is there, each file as it was written."""
+    return is_whole(path, apart=SPARSE)
+
+
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
     """Return whatever can change an index: files, whose they are, and the recipe."""
     attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
@@ -63,7 +69,7 @@ def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dic
 
 
 def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
-    """Return the folder of the index of the files of `listing`, building it first where it is not there.
+    """Return the folder of the index of the files of `listing`, building it first where it is not there, or damaged.
 
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
@@ -72,7 +78,7 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
     """
     parts = made_of(listing, digests, recipe)
     target = index_path(parts, home)
-    with whole_folder(target) as partial:
+    with whole_folder(target, apart=SPARSE) as partial:
         if partial:
             partial.mkdir()
             memory = Memory(home / "files.sqlite")

@@ -12,7 +12,17 @@ from typing import Any
 from rag_lab.access import Labels, may_see
 from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.attributes import Attributes
-from rag_lab.corpus.build import CHUNKS, MANIFEST, VECTORS, Recipe, ensure_index, index_path, made_of
+from rag_lab.corpus.build import (
+    CHUNKS,
+    MANIFEST,
+    SPARSE,
+    VECTORS,
+    Recipe,
+    ensure_index,
+    index_path,
+    is_built,
+    made_of,
+)
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
@@ -58,8 +68,8 @@ class CorpusIndex:
 
     @property
     def is_built(self) -> bool:
-        """Whether the index is on disk; one that is not can only tell its digest."""
-        return (self.path / MANIFEST).exists()
+        """Whether the index is on disk, undamaged; one that is not can only tell its digest."""
+        return is_built(self.path)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -149,7 +159,7 @@ class CorpusIndex:
         """Return the sparse index of the children; it is built when it is first asked for, and kept."""
         key = (name, analyzer)
         if key not in self._sparse:
-            self._sparse[key] = open_sparse(self.path, name, analyzer, self._chunks.children)
+            self._sparse[key] = open_sparse(self.path / SPARSE, name, analyzer, self._chunks.children)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
@@ -202,7 +212,7 @@ def open_index(
     """Open the index of a corpus folder below `home`, building it where it is missing.
 
     An unchanged corpus is neither read nor embedded again; after a change, only files never read are read, and only
-    texts never seen are embedded.
+    texts never seen are embedded. An index of which a file is not as it was written is built again, which is said.
 
     Args:
         corpus_dir: the folder of the files.

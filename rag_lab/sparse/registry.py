@@ -21,8 +21,7 @@ from rag_lab.whole_folder import whole_folder
 SparseName = Literal["bm25", "tfidf"]
 SPARSE: dict[SparseName, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
-_FORMAT = 1  # raised when the files of an index, or what is indexed, change
-_FOLDER = "sparse"
+_FORMAT = 2  # raised when the files of an index, or what is indexed, change
 
 
 def identity(name: SparseName, analyzer: Analyzer) -> Mapping[str, Any]:
@@ -44,12 +43,12 @@ def _version(library: str) -> str:
 def open_sparse(
     folder: Path, name: SparseName, analyzer: Analyzer, children: Callable[[], Iterable[Chunk]]
 ) -> SparseIndex:
-    """Open the sparse index of a corpus index's `folder`; where it is missing, build it from `children`.
+    """Open a sparse index in `folder`; where it is missing or damaged, build it from `children`.
 
     Processes that want it at the same time build it once.
     """
     index = SPARSE[name]
-    target = folder / _FOLDER / f"{name}-{analyzer}-{digest(identity(name, analyzer))[:12]}"
+    target = folder / f"{name}-{analyzer}-{digest(identity(name, analyzer))[:12]}"
     with whole_folder(target) as partial:
         if partial:
             found = list(children())

@@ -2,10 +2,18 @@
 
 At the sizes of a workbench (up to some ten thousand children) a wide search finds the true neighbours, so that a
 variant's score does not depend on the luck of the graph.
+
+Chroma writes into its files whenever it is opened. So each process that reads the store works on a copy of its own: the
+index stays as it was written, and can be checked.
 """
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +26,8 @@ from rag_lab.stores.rows import Rows, batches, padded
 from rag_lab.stores.server import Server
 
 _COLLECTION = "children"
+_FOLDER = "chroma"
+_DATABASE = "chroma.sqlite3"
 _HNSW = {
     "space": "cosine",
     "ef_construction": 200,
@@ -36,11 +46,15 @@ class ChromaStore(EngineStore):
 
     def _fill(self) -> None:
         if self.server is None:
-            client = _embedded(self.path)
+            client = _embedded(self.path / _FOLDER)
             _add(client, _create(client, _COLLECTION), self.rows)
             client.close()
+            _shrink(self.path / _FOLDER / _DATABASE)
         else:
             _fill_server(self.server, self.rows)
+
+    def _is_filled(self, server: Server) -> bool:
+        return _n_rows(_remote(server), server.collection) == len(self.rows)
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         where = None if numbers is None else {"label": {"$in": list(numbers)}}
@@ -51,18 +65,44 @@ class ChromaStore(EngineStore):
     @cached_property
     def _collection(self) -> Any:
         if self.server is None:
-            return _embedded(self.path).get_collection(_COLLECTION, embedding_function=None)
-        return _remote(self.server).get_collection(self.server.collection, embedding_function=None)
+            return self._opened_copy().get_collection(_COLLECTION, embedding_function=None)
+        return _remote(self._served(self.server)).get_collection(self.server.collection, embedding_function=None)
+
+    def _opened_copy(self) -> Any:
+        """Return a client on a copy that goes with this object, or when the process ends."""
+        scratch = tempfile.TemporaryDirectory(prefix="rag_lab_chroma_")
+        folder = shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER)
+        client = _embedded(folder)
+        weakref.finalize(self, _close, client, scratch)
+        return client
+
+
+def _close(client: Any, scratch: tempfile.TemporaryDirectory[str]) -> None:
+    client.close()
+    scratch.cleanup()
+
+
+def _shrink(database: Path) -> None:
+    """Give back the room of Chroma's log, which is empty by now: nine tenths of the file."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
 
 
 def _fill_server(server: Server, rows: Rows) -> None:
     """Make the collection, unless it is there in full: one that a killed build left is made again."""
     client = _remote(server)
-    if server.collection in [collection.name for collection in client.list_collections()]:
-        if client.get_collection(server.collection, embedding_function=None).count() == len(rows):
-            return
+    if (n_rows := _n_rows(client, server.collection)) == len(rows):
+        return
+    if n_rows is not None:
         client.delete_collection(server.collection)
     _add(client, _create(client, server.collection), rows)
+
+
+def _n_rows(client: Any, collection: str) -> int | None:
+    """Return how many rows a server's collection has, None where there is no such collection."""
+    if collection not in [found.name for found in client.list_collections()]:
+        return None
+    return int(client.get_collection(collection, embedding_function=None).count())
 
 
 def _create(client: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,12 +11,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from rag_lab.errors import StoreError
 from rag_lab.models.base import Vectors
 from rag_lab.stores.base import Cosines, Found, Positions
 from rag_lab.stores.entries import Numbers
 from rag_lab.stores.rows import Rows, batches
 from rag_lab.stores.server import Server, answering
 
+_LOGGER = logging.getLogger(__name__)
 _TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut
 _ROUNDING = 1e-5  # cosines of engines may differ by this from those in double precision
 _QUERIES_AT_ONCE = 256
@@ -74,11 +77,22 @@ class SearchedRows(ABC):
             short = found[:, -1] < 0
             if short.any():  # the engine gave up early
                 found[short], near[short] = self.rows.scan(queries[pending[short]], n_wanted, numbers)
+            self._refuse_others(found, numbers)
             whole = (near[:, -1] < near[:, k - 1] - _ROUNDING) | (n_wanted == n)
             done, pending = pending[whole], pending[~whole]
             rows[done], cosines[done] = self.rows.rank(queries[done], found[whole], k)
             n_wanted = min(n, 2 * n_wanted)
         return rows, cosines
+
+    def _refuse_others(self, found: Positions, numbers: Numbers | None) -> None:
+        """Refuse what is no row here, or one that is not allowed: the labels here decide, not the engine's copy."""
+        if found.max(initial=0) < len(self.rows) and self.rows.have(found, numbers):
+            return
+        where = f" at {self.server.url}" if self.server else ""
+        raise StoreError(
+            f"The vector store{where} returned a child that it should not have: what it holds is not what was written; "
+            "delete its collection, which is then filled again."
+        )
 
     @abstractmethod
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
@@ -111,6 +125,22 @@ class EngineStore(SearchedRows):
     def open(cls, path: Path) -> Self:
         """Return the store that `build` wrote, for reading."""
         return cls(path)
+
+    def _served(self, server: Server) -> Server:
+        """Return the server that is searched, its collection filled again where the server lost some or all of it."""
+        if self._is_filled(server):
+            return server
+        from filelock import FileLock
+
+        with FileLock(f"{self.path.parent}.lock"):
+            if not self._is_filled(server):
+                _LOGGER.warning("%s at %s is not whole; it is filled again.", server.collection, server.url)
+                self._fill()
+        return server
+
+    def _is_filled(self, server: Server) -> bool:
+        """Tell whether the server has a row for each of these; of stores that may lie on one."""
+        raise NotImplementedError
 
     @abstractmethod
     def _fill(self) -> None:

@@ -34,6 +34,9 @@ class QdrantStore(EngineStore):
         if self.server is not None:
             _fill_server(self.server, self.rows)
 
+    def _is_filled(self, server: Server) -> bool:
+        return _n_rows(_remote(server), server.collection) == len(self.rows)
+
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         from qdrant_client import models
 
@@ -61,7 +64,7 @@ class QdrantStore(EngineStore):
         from qdrant_client import QdrantClient
 
         if self.server is not None:
-            return _remote(self.server)
+            return _remote(self._served(self.server))
         client = QdrantClient(":memory:")
         _create(client, _COLLECTION, self.rows)
         _add(client, _COLLECTION, self.rows)
@@ -81,13 +84,20 @@ def _fill_server(server: Server, rows: Rows) -> None:
     from qdrant_client import models
 
     client = _remote(server)
-    if client.collection_exists(server.collection):
-        if client.count(server.collection, exact=True).count == len(rows):
-            return
+    if (n_rows := _n_rows(client, server.collection)) == len(rows):
+        return
+    if n_rows is not None:
         client.delete_collection(server.collection)
     _create(client, server.collection, rows)
     client.create_payload_index(server.collection, "label", models.PayloadSchemaType.INTEGER)
     _add(client, server.collection, rows)
+
+
+def _n_rows(client: Any, collection: str) -> int | None:
+    """Return how many rows a server's collection has, None where there is no such collection."""
+    if not client.collection_exists(collection):
+        return None
+    return int(client.count(collection, exact=True).count)
 
 
 def _create(client: Any, collection: str, rows: Rows) -> None:

@@ -64,6 +64,10 @@ class Rows(Entries):
         """Return how many rows have one of these labels."""
         return len(self) if numbers is None else int(self._counts[list(numbers)].sum())
 
+    def have(self, positions: Positions, numbers: Numbers | None) -> bool:
+        """Tell whether all of these rows have one of these labels (any, where None)."""
+        return numbers is None or bool(np.isin(self.label_numbers[positions], numbers).all())
+
     def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         """Compare each query with every row that has one of these labels, and return the nearest, best first.
 

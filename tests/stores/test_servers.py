@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from httpx import Client
 from loopback_qdrant import qdrant_server
 from tolerance import FLOAT32
 
@@ -23,6 +24,7 @@ from rag_lab.models.base import Vectors
 from rag_lab.stores.chroma import ChromaStore
 from rag_lab.stores.exact import ExactStore
 from rag_lab.stores.qdrant import QdrantStore
+from rag_lab.stores.server import Server
 
 N, DIM = 700, 24
 IDS = [f"c{number}" for number in range(N)]
@@ -130,3 +132,27 @@ def test_a_server_that_fails_is_one_sentence(tmp_path: Path) -> None:
 def test_no_server_is_one_sentence(store: Any, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"^The vector store at http://127.0.0.1:9 failed: .*is store.url right\?$"):
         store.build(tmp_path / "store", IDS, vectors(6), LABELS, "http://127.0.0.1:9")
+
+
+def test_a_server_that_lost_its_vectors_is_filled_again(
+    served: tuple[Any, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, url = served
+    store.build(tmp_path / "store", IDS, vectors(7), LABELS, url)
+    expected = store.open(tmp_path / "store").search(vectors(7)[:3], 5)
+    name = Server.read(tmp_path / "store").collection
+    with Client(base_url=url) as client:
+        path = "collections" if store is QdrantStore else "api/v2/tenants/default_tenant/databases/default_database"
+        path += f"/{name}" if store is QdrantStore else f"/collections/{name}"
+        assert client.delete(path).is_success
+    assert store.open(tmp_path / "store").search(vectors(7)[:3], 5) == expected
+    assert f"{name} at {url} is not whole; it is filled again." in caplog.messages
+
+
+def test_a_server_that_returns_what_is_not_allowed_is_refused(tmp_path: Path) -> None:
+    with qdrant_server() as server:
+        QdrantStore.build(tmp_path / "store", IDS, vectors(8), LABELS, server.url)
+        collection = server.engine.get_collections().collections[0].name
+        server.engine.set_payload(collection, {"label": 0}, points=list(range(600)))
+        with pytest.raises(StoreError, match=r"returned a child that it should not have"):
+            QdrantStore.open(tmp_path / "store").search(vectors(8)[:6], N, frozenset({LABELS[0]}))
