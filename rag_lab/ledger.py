@@ -7,6 +7,7 @@ most it can have cost: limits are on the safe side. All starts of a sweep share 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,10 @@ CREATE TABLE IF NOT EXISTS calls (
 CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, seen REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failing (
+    model TEXT PRIMARY KEY, calls INTEGER NOT NULL, time_outs INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 """
+LEDGER_VARIABLE = "RAG_LAB_LEDGER"
 _MEND = "delete it with its -wal and -shm files, and limits count from zero again"
 _CENT_FRACTION = 1e-9  # sums of floats that should be equal
 
@@ -68,6 +72,15 @@ class Made:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """How often calls of a model failed in a row, and attempts timed out; `reason` is that of the last one."""
+
+    calls: int = 0
+    time_outs: int = 0
+    reason: str = ""
+
+
 class Ledger:
     """The ledger in the file at `path`. Each call opens its own connection, so threads may share an instance."""
 
@@ -77,12 +90,14 @@ class Ledger:
     def start(self, cost_usd: float | None, calls: int | None, minutes: float | None) -> None:
         """Begin a start of the sweep with these limits (None is no limit); what was refused before may be tried.
 
-        Nobody waits for the calls of earlier starts, whose processes have ended, wherever they ran.
+        Nobody waits for the calls of earlier starts, whose processes have ended, wherever they ran. Models that were
+        given up are called again.
         """
         given = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
         with self._change() as database:
             database.execute("UPDATE calls SET open = 0")
             database.execute("DELETE FROM refused")
+            database.execute("DELETE FROM failing")
             database.execute("DELETE FROM limits")
             rows = [(name, value) for name, value in given.items() if value is not None]
             database.executemany("INSERT INTO limits VALUES (?, ?)", rows)
@@ -121,6 +136,26 @@ class Ledger:
         with self._change() as database:
             database.executemany("DELETE FROM calls WHERE id = ?", [(number,) for number in numbers])
 
+    def failing(self, model: str) -> Failing:
+        """Return how calls of `model` have failed since its last answer in the present start."""
+        with self._change() as database:
+            row = database.execute("SELECT calls, time_outs, reason FROM failing WHERE model = ?", (model,)).fetchone()
+        return Failing(*row) if row else Failing()
+
+    def failed(self, model: str, more: Failing) -> None:
+        """Add to how calls of `model` have failed."""
+        change = (
+            "INSERT INTO failing VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET calls = calls + excluded.calls, "
+            "time_outs = time_outs + excluded.time_outs, reason = excluded.reason"
+        )
+        with self._change() as database:
+            database.execute(change, (model, more.calls, more.time_outs, more.reason))
+
+    def answered(self, model: str) -> None:
+        """Note that `model` answers."""
+        with self._change() as database:
+            database.execute("DELETE FROM failing WHERE model = ?", (model,))
+
     def used(self) -> Used:
         """Return what has been used so far."""
         with self._change() as database:
@@ -153,6 +188,12 @@ class Ledger:
             database.execute("BEGIN IMMEDIATE")
             with database:
                 yield database
+
+
+def environment_ledger() -> Ledger | None:
+    """Return the ledger that the sweep named for this process, or None outside a sweep."""
+    path = os.environ.get(LEDGER_VARIABLE)
+    return Ledger(Path(path)) if path else None
 
 
 def _fitting(database: sqlite3.Connection, most_usd: Sequence[float]) -> tuple[int, str]:

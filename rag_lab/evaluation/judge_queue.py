@@ -17,7 +17,6 @@ from rag_lab.evaluation.judge_replies import JudgeReplies
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 
 Result = TypeVar("Result")
-PATIENCE = 16  # calls that may fail in a row, each tried again by the model itself, before the judge is given up
 
 
 class JudgeQueue:
@@ -32,14 +31,12 @@ class JudgeQueue:
         self._waiting: dict[str, ChatRequest] = {}
         self._open: dict[str, asyncio.Future[ChatReply]] = {}
         self._broken: RagLabError | None = None
-        self._n_failed = 0  # calls in a row
 
     async def ask(self, request: ChatRequest) -> ChatReply:
         """Return the judge's reply.
 
         Raises:
-            RagLabError: if the judge cannot be used at all, or too many calls failed in a row; from then on it is not
-                called again.
+            RagLabError: if the judge cannot be used at all; from then on it is not called again.
         """
         loop = asyncio.get_running_loop()
         key = self._replies.key(request)
@@ -109,16 +106,7 @@ class JudgeQueue:
         """Call the judge, and keep what it says at once: an interruption loses no reply."""
         replies = self._unless_broken(lambda: self.judge.generate(list(requests.values())))
         self._replies.keep(dict(zip(requests, replies, strict=True)))
-        self._lose_patience(replies)
         return replies
-
-    def _lose_patience(self, replies: Sequence[ChatReply]) -> None:
-        """Give up a judge that is down for longer than its retries last, or an evaluation would take days to fail."""
-        for reply in replies:
-            self._n_failed = self._n_failed + 1 if reply.transient else 0
-            if self._n_failed >= PATIENCE and self._broken is None:
-                reason = f"{PATIENCE} calls in a row failed, the last one because {reply.error.rstrip('.')}"
-                self._broken = RagLabError(f"The judge was given up: {reason}; run it again to go on.")
 
     def _raise_broken(self) -> list[ChatReply]:
         raise self._broken or RagLabError("The judge was not asked.")

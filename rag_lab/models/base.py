@@ -46,6 +46,7 @@ class ChatReply:
     truncated: bool = False  # stopped by max_tokens
     error: str = ""
     transient: bool = False  # another attempt may cure the error
+    asked: bool = True  # False: a model that was given up was not called
 
 
 @runtime_checkable

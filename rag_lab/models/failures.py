@@ -14,6 +14,7 @@ from rag_lab.redaction import one_line
 
 _ABOUT_THE_REQUEST = {400, 413, 414, 422, 431}  # the same request gets the same answer tomorrow
 _REJECTED_KEY = ("API_KEY_INVALID", "API key not valid")  # Gemini says so with status 400
+_TIME_OUTS = {408, 504, 524}  # of a gateway that has waited for the model in vain
 _CONNECTION_WORDS = ("timeout", "connect", "transport", "protocol", "readerror", "writeerror")
 
 
@@ -29,6 +30,7 @@ class Failure:
     transient: bool
     fatal: bool = False  # no request to this model can succeed
     wait_s: float | None = None
+    time_out: bool = False
 
 
 def classify(error: Exception) -> Failure:
@@ -46,8 +48,10 @@ def classify(error: Exception) -> Failure:
         return Failure(f"the server does not know the model (404): {text}", transient=False, fatal=True)
     if status is not None and status >= 300:
         transient = status not in _ABOUT_THE_REQUEST
-        return Failure(f"the server answered with status {status}: {text}", transient, wait_s=_wait(chain))
-    return Failure(_sentence(error, chain, text), transient=True)
+        late = status in _TIME_OUTS
+        return Failure(f"the server answered with status {status}: {text}", transient, False, _wait(chain), late)
+    late = any("timeout" in word for word in _names(chain))
+    return Failure(_sentence(error, chain, text), transient=True, time_out=late)
 
 
 def _sentence(error: Exception, chain: list[BaseException], text: str) -> str:
@@ -56,7 +60,7 @@ def _sentence(error: Exception, chain: list[BaseException], text: str) -> str:
         return str(bad)
     if any(isinstance(link, json.JSONDecodeError) for link in chain):
         return "the server's reply is not JSON"
-    if any(_is_connection_problem(link) for link in chain):
+    if any(word in name for name in _names(chain) for word in _CONNECTION_WORDS):
         return f"the server did not answer ({type(error).__name__}): {text}"
     return f"the call failed ({type(error).__name__}): {text}"
 
@@ -88,11 +92,8 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _is_connection_problem(error: BaseException) -> bool:
-    if isinstance(error, TimeoutError | ConnectionError):
-        return True
-    names = " ".join(base.__name__.lower() for base in type(error).__mro__)
-    return any(word in names for word in _CONNECTION_WORDS)
+def _names(chain: list[BaseException]) -> set[str]:
+    return {base.__name__.lower() for link in chain for base in type(link).__mro__}
 
 
 def _wait(chain: list[BaseException]) -> float | None:

@@ -13,6 +13,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.base import Vectors
 from rag_lab.models.gemini import KEY_VARIABLES
 from rag_lab.models.http_bounds import MIB, HttpBounds
+from rag_lab.models.patience import Patience
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
 from rag_lab.models.reply_shapes import check_embeddings
 from rag_lab.models.requirements import require_key, require_package
@@ -72,14 +73,20 @@ class GeminiEmbedder:
             vertexai=False,
         )
 
+    @cached_property
+    def _patience(self) -> Patience:
+        return Patience({**self.identity(), "kind": "embedding"})
+
     def _embed(self, texts: Sequence[str], task_type: str) -> Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        client, size = self._client, self.batch_size
+        client, size, _ = self._client, self.batch_size, self._patience
 
         def embed(batch: Sequence[str]) -> list[list[float]]:
             return self.retry.call(
-                repr(self), lambda: client.embed_documents(list(batch), task_type=task_type, batch_size=size)
+                repr(self),
+                lambda: client.embed_documents(list(batch), task_type=task_type, batch_size=size),
+                self._patience,
             )
 
         batches = [texts[start : start + size] for start in range(0, len(texts), size)]

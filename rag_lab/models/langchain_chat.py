@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab.models.base import ChatReply, ChatRequest
 from rag_lab.models.langchain_adapter import from_langchain_message, to_langchain_messages
+from rag_lab.models.patience import Patience
 from rag_lab.models.prices import cost_usd
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
 from rag_lab.models.token_estimate import estimated_tokens
@@ -17,6 +18,8 @@ from rag_lab.redaction import one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+_REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
 
 
 class LangChainChat:
@@ -50,7 +53,7 @@ class LangChainChat:
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order, at most `concurrency` at a time."""
         if requests:
-            _ = self._client  # a missing key is one error, before any thread starts
+            _ = self._client, self._patience  # a missing key is one error, before any thread starts
         return in_parallel(self._reply, requests, self.concurrency)
 
     def count_tokens(self, text: str) -> int:
@@ -71,14 +74,19 @@ class LangChainChat:
     def _client(self) -> BaseChatModel:
         return self.build()
 
+    @cached_property
+    def _patience(self) -> Patience:
+        return Patience(self.identity())
+
     def _reply(self, request: ChatRequest) -> ChatReply:
         start = time.perf_counter()
         messages, options = to_langchain_messages(request.messages), self.call_options(request)
         try:
-            message = self.retry.call(repr(self), lambda: self._client.invoke(messages, **options))
+            message = self.retry.call(repr(self), lambda: self._client.invoke(messages, **options), self._patience)
         except CallFailed as error:
-            seconds = time.perf_counter() - start
-            return ChatReply(error=one_line(str(error)), transient=error.transient, seconds=seconds)
+            seconds = time.perf_counter() - start if error.asked else 0.0
+            reason = one_line(str(error), _REASON_CHARS)
+            return ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
         reply = from_langchain_message(message)
         cost = cost_usd(self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
         return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)

@@ -10,16 +10,14 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import RagLabError
-from rag_lab.ledger import Caller, Ledger, Made
+from rag_lab.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 from rag_lab.models.prices import price
 from rag_lab.purpose import current
 
-LEDGER_VARIABLE = "RAG_LAB_LEDGER"
 PAYER_VARIABLE = "RAG_LAB_PAYER"
 _WAIT_S = 0.2
 _TOKENS_AROUND = 8  # what a chat template may put around a message
@@ -28,8 +26,8 @@ _TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI
 
 def metered(model: ChatModel, spec: str) -> ChatModel:
     """Return `model`, metered where the environment names a ledger."""
-    path = os.environ.get(LEDGER_VARIABLE)
-    return MeteredChat(model, spec, Ledger(Path(path)), os.environ.get(PAYER_VARIABLE, "")) if path else model
+    ledger = environment_ledger()
+    return MeteredChat(model, spec, ledger, os.environ.get(PAYER_VARIABLE, "")) if ledger else model
 
 
 class MeteredChat:
@@ -75,7 +73,9 @@ class MeteredChat:
     def _call(self, requests: Sequence[ChatRequest], numbers: Sequence[int]) -> list[ChatReply]:
         with self._entered(numbers):
             replies = self.inner.generate(requests)
-        self.ledger.correct(numbers, [Made(r.tokens_in, r.tokens_out, r.cost_usd, r.seconds) for r in replies])
+        made = {n: reply for n, reply in zip(numbers, replies, strict=True) if reply.asked}
+        self.ledger.strike([number for number in numbers if number not in made])
+        self.ledger.correct(list(made), [Made(r.tokens_in, r.tokens_out, r.cost_usd, r.seconds) for r in made.values()])
         return replies
 
     @contextmanager

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from rag_lab.errors import ModelError
 from rag_lab.models.failures import Failure, classify
+from rag_lab.models.patience import Patience
 
 _LOG = logging.getLogger(__name__)
 _FIRST_WAIT_S = 1.0
@@ -22,12 +23,12 @@ B = TypeVar("B")
 
 
 class CallFailed(Exception):  # noqa: N818
-    """One request failed for good, or for as often as it was tried."""
+    """One request failed for good, or for as often as it was tried; `asked` is False where it was never sent."""
 
-    def __init__(self, failure: Failure, attempts: int) -> None:
-        self.transient = failure.transient
-        tries = f" after {attempts} attempts" if attempts > 1 else ""
-        super().__init__(f"{failure.sentence}{tries}")
+    def __init__(self, reason: str, *, transient: bool, asked: bool = True) -> None:
+        self.transient = transient
+        self.asked = asked
+        super().__init__(reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +38,44 @@ class RetryPolicy:
     max_attempts: int = 5
     sleep: Callable[[float], None] = time.sleep
 
-    def call(self, what: str, function: Callable[[], B]) -> B:
+    def call(self, what: str, function: Callable[[], B], patience: Patience) -> B:
         """Return what `function` returns, trying again after rate limits, server errors and time-outs.
 
-        Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured.
+        Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured. A model that
+        is given up meanwhile is not tried again, and one that is given up already is not called.
 
         Raises:
             ModelError: if the key is rejected or the model unknown: no request can succeed.
             CallFailed: if this request fails otherwise.
         """
-        attempt = 1
-        while True:
+        attempt = 0
+        while not (given_up := patience.given_up()):
+            attempt += 1
             try:
-                return function()
+                result = function()
             except Exception as error:
                 failure = classify(error)
-                if failure.fatal:
-                    raise ModelError(f"{what}: {failure.sentence}.") from None
-                wait_s = _wait_s(attempt, failure)
-                if not failure.transient or attempt >= self.max_attempts or wait_s > _LONGEST_WAIT_S:
-                    raise CallFailed(failure, attempt) from None
+            else:
+                patience.answered()
+                return result
+            if failure.fatal:
+                raise ModelError(f"{what}: {failure.sentence}.")
+            wait_s = _wait_s(attempt, failure)
+            if self._is_last(attempt, failure, wait_s, patience):
+                tries = f" after {attempt} attempts" if attempt > 1 else ""
+                raise CallFailed(f"{failure.sentence}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
             self.sleep(wait_s)
-            attempt += 1
+        raise CallFailed(given_up, transient=True, asked=attempt > 0)
+
+    def _is_last(self, attempt: int, failure: Failure, wait_s: float, patience: Patience) -> bool:
+        """Tell whether this attempt ends the call, and count it."""
+        if not failure.transient:  # the model is there, and refuses this request alone
+            patience.answered()
+            return True
+        last = attempt >= self.max_attempts or wait_s > _LONGEST_WAIT_S
+        patience.failed(failure.sentence, calls=int(last), time_outs=int(failure.time_out))
+        return last
 
 
 def _wait_s(attempt: int, failure: Failure) -> float:

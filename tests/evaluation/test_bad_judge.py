@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.judge_queue import PATIENCE
 from rag_lab.memory import Memory
+from rag_lab.models import patience
 from rag_lab.models.base import ChatRequest, Message
 from rag_lab.models.openai import OpenAIChat
 from rag_lab.models.remote import RetryPolicy
@@ -101,8 +101,8 @@ def test_a_judge_that_stays_down_is_given_up(concurrency, tmp_path):
         scores = evaluate(traces, ["ragas.faithfulness"], judge=judge, memory=tmp_path / "scores.sqlite")
         n_asked = len(server.paths)
     assert {score.status for score in scores} == {"failed"}
-    assert "The judge was given up: 16 calls in a row failed" in scores[-1].reason
-    assert 2 * PATIENCE <= n_asked <= 2 * (PATIENCE + 8 * concurrency)
+    assert "the judge failed: openai:tiny was given up for now: " in scores[-1].reason
+    assert 2 * patience.CALLS <= n_asked <= 2 * (patience.CALLS + concurrency - 1)
     assert Memory(tmp_path / "scores.sqlite").counts() == {}
 
 

@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from rag_lab.errors import ModelError
+from rag_lab.models.patience import Patience
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
 
 
@@ -14,6 +15,10 @@ class RefusedError(Exception):
 
     def __str__(self):
         return "refused"
+
+
+def fresh():
+    return Patience({"provider": "test", "name": "model"})
 
 
 def failing(*errors):
@@ -31,21 +36,22 @@ def failing(*errors):
 def test_waits_double_with_a_little_jitter():
     waits = []
     policy = RetryPolicy(5, waits.append)
-    assert policy.call("model", failing(*[RefusedError(500)] * 4)) == "done"
+    assert policy.call("model", failing(*[RefusedError(500)] * 4), fresh()) == "done"
     for wait, base in zip(waits, [1, 2, 4, 8], strict=True):
         assert base <= wait <= base * 1.25
 
 
 def test_the_server_says_how_long_to_wait():
     waits = []
-    assert RetryPolicy(3, waits.append).call("model", failing(RefusedError(429, 7), RefusedError(429, 0))) == "done"
+    refused = failing(RefusedError(429, 7), RefusedError(429, 0))
+    assert RetryPolicy(3, waits.append).call("model", refused, fresh()) == "done"
     assert waits == [7, 0]
 
 
 def test_it_gives_up_after_the_last_attempt():
     waits = []
     with pytest.raises(CallFailed, match="status 503: refused after 3 attempts") as caught:
-        RetryPolicy(3, waits.append).call("model", failing(*[RefusedError(503)] * 9))
+        RetryPolicy(3, waits.append).call("model", failing(*[RefusedError(503)] * 9), fresh())
     assert caught.value.transient
     assert len(waits) == 2
 
@@ -54,13 +60,13 @@ def test_it_gives_up_after_the_last_attempt():
 def test_what_waiting_cannot_cure_is_not_tried_again(error, transient):
     waits = []
     with pytest.raises(CallFailed) as caught:
-        RetryPolicy(5, waits.append).call("model", failing(error))
+        RetryPolicy(5, waits.append).call("model", failing(error), fresh())
     assert (caught.value.transient, waits) == (transient, [])
 
 
 def test_a_rejected_key_ends_everything():
     with pytest.raises(ModelError, match="model: the key was rejected"):
-        RetryPolicy(5, lambda wait: None).call("model", failing(RefusedError(401)))
+        RetryPolicy(5, lambda wait: None).call("model", failing(RefusedError(401)), fresh())
 
 
 def test_order_is_kept_and_concurrency_bounded():
