@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from rag_lab.records import Question
 
 Labels = frozenset[str]
+NOBODY = ("",)  # permissions that no asker has: a name is never empty
 
 
 def access_label(namespace: str, permissions: Iterable[str]) -> str:
@@ -41,13 +42,8 @@ def may_see(question: Question, namespace: str, permissions: Sequence[str]) -> b
     return _is_allowed(access_label(namespace, permissions), question)
 
 
-def namespaces(labels: Iterable[str]) -> frozenset[str]:
-    """Return the namespaces of documents with these labels; "" is that of documents in none."""
-    return frozenset(json.loads(label)[0] for label in labels)
-
-
 def _is_allowed(label: str, question: Question) -> bool:
     namespace, permissions = json.loads(label)
     if question.namespace is not None and question.namespace != namespace:
         return False
-    return question.may_see is None or not permissions or not set(permissions).isdisjoint(question.may_see)
+    return question.may_see is None or not permissions or any(name and name in question.may_see for name in permissions)

@@ -32,14 +32,10 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
-    from rag_lab.access import namespaces
-    from rag_lab.errors import ConfigError, unknown_name
-
     _check(question, *(may_see or ()), namespace or "")
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
-    if namespace is not None and namespace not in (known := namespaces(pipeline.index.labels)):
-        raise ConfigError(unknown_name("namespace", namespace, known))
+    _refuse_nothing_to_see(pipeline.index.labels, permissions, namespace)
     trace = pipeline.ask(question, permissions, namespace)
     for record in trace.stages:
         if record.status != "ok":
@@ -62,6 +58,17 @@ def _check(question: str, *names: str) -> None:
             raise ConfigError(
                 f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
             ) from None
+
+
+def _refuse_nothing_to_see(labels: frozenset[str], permissions: tuple[str, ...] | None, namespace: str | None) -> None:
+    """Say the same of a namespace that is not there and of one that is closed: whose documents exist is no answer."""
+    from rag_lab.access import allowed_labels
+    from rag_lab.errors import ConfigError
+    from rag_lab.records import Question
+
+    allowed = allowed_labels(labels, Question("asked", "", may_see=permissions, namespace=namespace))
+    if allowed is not None and not allowed:
+        raise ConfigError("There is no document that this asker may see; check --namespace and --may-see.")
 
 
 def _answer(trace: Trace) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -12,9 +12,12 @@ from rag_lab.corpus.base import LoadError
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.loaders import LOADERS, load
 from rag_lab.corpus.removed import REMOVED, read_removed, stale_lines
+from rag_lab.corpus.strictest import of_copies, of_link, stricter_reason
 from rag_lab.corpus.walk import printable, refusal, sources_below
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem
+
+_ELSEWHERE = "the link leads to {}, which is of another namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,12 @@ class Listing:
         """Return a document of one of the files with that file's attributes."""
         attributes = self.attributes.get(document.source, Attributes())
         return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
+
+    def strictest(self, digests: Mapping[str, str]) -> Listing:
+        """Return the listing with labels that hold for all files of the same content; see `strictest`."""
+        attributes, reasons = of_copies(self.attributes, digests)
+        problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
+        return replace(self, attributes=attributes, problems=(*self.problems, *problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,25 @@ def list_files(folder: Path) -> Listing:
     if not files:
         found = f"; found: {'; '.join(str(problem) for problem in problems[:3])}" if problems else ""
         raise DatasetError(f"The corpus folder {folder} holds no {_allowed()} file: put some into it{found}")
-    return Listing(files, tuple(problems), read_attributes(folder, sources))
+    return _linked(Listing(files, tuple(problems), {}), folder, sources)
+
+
+def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing:
+    """Return the listing with the labels of its files; a link has that of its target, too, or is passed over."""
+    files, problems = dict(listing.files), list(listing.problems)
+    links = {source: path for source, path in files.items() if path.is_symlink()}
+    targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
+    attributes = read_attributes(folder, {*sources, *targets.values()})
+    for source, target in targets.items():
+        own = attributes.get(source, Attributes())
+        held = of_link(own, attributes.get(target, Attributes()))
+        if held is None:
+            problems.append(Problem(printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed."))
+        elif held != own:
+            attributes[source] = held
+            reason = stricter_reason(held, f"it is a link to {target}")
+            problems.append(Problem(printable(links[source]), reason))
+    return Listing(files, tuple(problems), attributes)
 
 
 def load_folder(folder: Path) -> LoadedCorpus:
@@ -76,6 +103,7 @@ def load_folder(folder: Path) -> LoadedCorpus:
     """
     listing = list_files(folder)
     digests = file_digests(listing.files)
+    listing = listing.strictest(digests)
     documents: list[Document] = []
     problems = list(listing.problems)
     for source, path in listing.files.items():

@@ -231,6 +231,7 @@ def open_index(
     """
     listing = list_files(corpus_dir)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
+    listing = listing.strictest(digests)
     remembered = _remembering(embedder, home, progress)
     recipe = Recipe(config, Reading(config, vision, home), store, remembered)
     if not build:

@@ -37,9 +37,13 @@ def test_passages_come_with_their_place_and_nothing_that_may_not_be_seen(ask):
     assert "notes/" not in of_nobody and of_nobody.startswith("[1] ")
 
 
-def test_a_namespace_that_no_file_is_in_is_a_mistake(ask):
-    status, out, err = ask("What is there?", "--namespace", "plan")
-    assert (status, out) == (2, "") and "Unknown namespace 'plan'" in err and "did you mean 'plant'" in err
+def test_who_asks_does_not_learn_which_namespaces_there_are(ask):
+    """One that is not there, and one that this asker may not see, are the same."""
+    not_there = ask("What is there?", "--namespace", "plan")
+    closed = ask("What is there?", "--namespace", "plant", "--may-see", "")
+    assert not_there[:2] == closed[:2] == (2, "")
+    assert not_there[2].splitlines()[-1] == closed[2].splitlines()[-1]
+    assert "no document that this asker may see" in closed[2] and "plant" not in not_there[2]
 
 
 def test_passages_that_do_not_fit_are_told_from_nothing_found(ask):
