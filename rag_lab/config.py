@@ -139,6 +139,11 @@ class AnswerConfig(Section):
     temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
     thinking: bool = Field(False, description="ask for and split off the model's thinking (Qwen3)")
 
+    @property
+    def is_on(self) -> bool:
+        """Whether answers are generated."""
+        return self.name != "none"
+
 
 class PipelineConfig(Section):
     """One variant of the pipeline."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rag_lab.query.rephrase import Rephrase
 from rag_lab.query.rewrite import GuardedRewrite, OwnWords
 from rag_lab.query.route import RouteHyde
 from rag_lab.query.understand import LlmUnderstanding
+from rag_lab.readers import with_readers
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rerank.keep import KeepOrder
 from rag_lab.rerank.pairs import PairRerank
@@ -32,6 +34,8 @@ from rag_lab.retrieval.merge import Merge
 from rag_lab.retrieval.stages import hyde_search, searches, selection
 from rag_lab.run_stage import Progress, run_stage
 from rag_lab.stage import Stage
+
+Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
 
 class Pipeline:
@@ -92,11 +96,32 @@ class Pipeline:
     def answer_stages(self) -> tuple[Stage, ...]:
         """From the context to the parsed answer; none where answers are switched off."""
         answer = self.config.answer
-        if answer.name == "none":
+        if not answer.is_on:
             return ()
         model = registry.chat_model(self.config.models.generation)
         generate = Generate(model, answer.max_tokens, answer.temperature, answer.thinking, self.config.seed)
         return (generate, Parse())
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All stages, in their order."""
+        return (*self.retrieval_stages, *self.answer_stages)
+
+    def steps(
+        self, questions: Sequence[Question], answer: Collection[str] | None = None, read: Read | None = None
+    ) -> Iterator[tuple[Stage, list[int]]]:
+        """Yield each stage that runs, in order, with the places of the questions that it runs for; see `run`."""
+        stages = self.stages
+
+        @cache
+        def names(fields: frozenset[str]) -> frozenset[str]:
+            return frozenset(stage.name for stage in with_readers(stages, fields))
+
+        needed = [names(_fields_read(question, answer, read)) for question in questions]
+        for stage in stages:
+            places = [place for place, some in enumerate(needed) if stage.name in some]
+            if places:
+                yield stage, places
 
     def run(
         self,
@@ -104,6 +129,7 @@ class Pipeline:
         *,
         repeat: int = 0,
         answer: Collection[str] | None = None,
+        read: Read | None = None,
         progress: Progress | None = None,
     ) -> list[Trace]:
         """Return one trace for each question, in order; its evidence is located in this index, as metrics need it.
@@ -112,17 +138,17 @@ class Pipeline:
             questions: what is asked.
             repeat: number of this repetition; results of different repeats are never shared.
             answer: ids of the questions that are answered, all where None; the others end with their context.
+            read: the trace fields that are read beside ranking and answer; a stage that sets nothing that is read, be
+                it by a later stage, is not run. Where None, the context is read, too.
             progress: called after each batch with stage, traces done and traces to do.
         """
-        traces = [Trace(question, repeat) for question in self.locate(questions)[0]]
-        for stage in self.retrieval_stages:
-            traces = run_stage(stage, traces, self.memory, progress)
-        chosen = [i for i, t in enumerate(traces) if answer is None or t.question.question_id in answer]
-        answered = [traces[i] for i in chosen]
-        for stage in self.answer_stages:
-            answered = run_stage(stage, answered, self.memory, progress)
-        done = dict(zip(chosen, answered, strict=True))
-        return [done.get(i, trace) for i, trace in enumerate(traces)]
+        located = self.locate(questions)[0]
+        traces = [Trace(question, repeat) for question in located]
+        for stage, places in self.steps(located, answer, read):
+            done = run_stage(stage, [traces[place] for place in places], self.memory, progress)
+            for place, trace in zip(places, done, strict=True):
+                traces[place] = trace
+        return traces
 
     def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
         """Answer one question, from what an asker with these permissions may see (None: everything).
@@ -138,10 +164,10 @@ class Pipeline:
         """Return the questions with their evidence found in this index, as `run` asks them, and what is not found."""
         return locate_all(self.index, questions)
 
-    def identities(self) -> dict[str, Any]:
-        """Return every stage that is on with its identity, models included."""
-        stages = (*self.retrieval_stages, *self.answer_stages)
-        return {stage.name: dict(stage.identity()) for stage in stages if not isinstance(stage, Off)}
+    def identities(self, of: Collection[str]) -> dict[str, Any]:
+        """Return the identity, models included, of every stage named in `of` that is on."""
+        on = (stage for stage in self.stages if stage.name in of and not isinstance(stage, Off))
+        return {stage.name: dict(stage.identity()) for stage in on}
 
     def _understand(self) -> Stage:
         query = self.config.query
@@ -190,3 +216,10 @@ class Pipeline:
 
     def _remembered(self, scorer: Any) -> Any:
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory)
+
+
+def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:
+    """Return the trace fields that somebody reads; ranking and answer stand in every report."""
+    is_answered = answer is None or question.question_id in answer
+    others = {"passages"} if read is None else set(read(question))
+    return frozenset(others - {"answer"} | {"ranked"} | ({"answer"} if is_answered else set()))

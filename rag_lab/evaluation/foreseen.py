@@ -1,12 +1,12 @@
-"""What no run can measure, said before it: questions that lack what a metric needs."""
+"""What a run can measure, told before it: which questions lack what a metric needs, and what it reads of the others."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from rag_lab.evaluation.metric import NOT_ASKED, Gap, Needs, question_gap
+from rag_lab.evaluation.metric import FIELDS, NOT_ASKED, Gap, Needs, question_gap
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.records import Question
 
@@ -43,6 +43,22 @@ def foreseen_gaps(
         reasons = Counter(gap.reason for question in questions if (gap := _gap(question, needs, answered)))
         found += [Foreseen(name, n, len(questions), reason) for reason, n in reasons.most_common()]
     return found
+
+
+def reads_of(metrics: Iterable[str], answered: Collection[str]) -> Callable[[Question], frozenset[str]]:
+    """Return a function that tells which fields of a question's trace `metrics` read; none where none applies to it.
+
+    Args:
+        metrics: names, as `evaluate` takes them.
+        answered: ids of the questions for which answers are generated.
+    """
+    needs = [parse_name(name).info.needs for name in metrics]
+
+    def reads(question: Question) -> frozenset[str]:
+        applying = [each for each in needs if _gap(question, each, answered) is None]
+        return frozenset(field for each in applying for need, field in FIELDS.items() if need in each)
+
+    return reads
 
 
 def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> Gap | None:

@@ -19,6 +19,8 @@ from rag_lab.records import Question, Score, Trace
 Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings"]
 Needs = frozenset[Need]
 
+FIELDS: Mapping[Need, str] = {"ranking": "ranked", "contexts": "passages", "answer": "answer"}  # of the trace
+
 # A failure in these stages comes after the field is complete, so it takes nothing away from a metric that reads it.
 _ASSEMBLY = "context"
 _AFTER_CONTEXTS = frozenset({"generate", "parse"})
@@ -65,6 +67,7 @@ class Gap:
 
 
 NOT_ASKED = Gap("not_applicable", "no answer was asked for")
+NO_CONTEXT = Gap("not_applicable", "no context was assembled, since nothing read it when this was run")
 
 
 class Metric(Protocol):
@@ -170,5 +173,5 @@ def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:
         return NOT_ASKED
     if "contexts" in needs and not trace.passages:
         assembled = any(record.stage == _ASSEMBLY for record in trace.stages)
-        return Gap("failed", "the context is empty") if assembled else Gap("not_applicable", "no context was assembled")
+        return Gap("failed", "the context is empty") if assembled else NO_CONTEXT
     return None

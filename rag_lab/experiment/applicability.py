@@ -16,7 +16,7 @@ def not_applicable(plan: Plan) -> list[str]:
     questions = [question for question in plan.dataset.questions if question.question_id in asked]
     variants_of: dict[Foreseen, list[str]] = {}
     for variant in plan.variants:
-        answered = () if variant.config.answer.name == "none" else plan.answered
+        answered = plan.answered if variant.config.answer.is_on else ()
         for gap in foreseen_gaps(plan.experiment.metrics, questions, set(answered)):
             variants_of.setdefault(gap, []).append(variant.variant_id)
     return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]

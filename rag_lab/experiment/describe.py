@@ -51,7 +51,8 @@ def _changes(variant: Variant) -> str:
 
 
 def _models(plan: Plan) -> str:
-    used = {(role, spec) for variant in plan.variants for role, spec in models_used(variant.config).items()}
+    metrics = plan.experiment.metrics
+    used = {(role, spec) for v in plan.variants for role, spec in models_used(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
     return text_table(("role", "model"), sorted(used))

@@ -20,7 +20,7 @@ from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest
 from rag_lab.models.registry import spec_of
 from rag_lab.models.token_estimate import estimated_tokens
-from rag_lab.pipeline import Pipeline
+from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Question, Trace
 from rag_lab.rerank.pairs import PairRerank
 from rag_lab.rerank.remembered_scorer import RememberedScorer
@@ -37,19 +37,16 @@ class Foreseen:
 
 
 def foresee_traces(
-    pipeline: Pipeline, questions: Sequence[Question], repeat: int, answered: set[str], tally: Tally
+    pipeline: Pipeline, questions: Sequence[Question], repeat: int, answered: set[str], read: Read, tally: Tally
 ) -> list[Foreseen]:
     """Return the traces that `pipeline.run` would, as far as they are known, and put the work to be done in `tally`."""
     traces = [Foreseen(Trace(question, repeat)) for question in questions]
     walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index.is_built)
-    for stage in pipeline.retrieval_stages:
-        traces = walk.pass_through(stage, traces)
-    chosen = [i for i, each in enumerate(traces) if each.trace.question.question_id in answered]
-    done = [traces[i] for i in chosen]
-    for stage in pipeline.answer_stages:
-        done = walk.pass_through(stage, done)
-    finished = dict(zip(chosen, done, strict=True))
-    return [finished.get(i, each) for i, each in enumerate(traces)]
+    for stage, places in pipeline.steps(questions, answered, read):
+        passed = walk.pass_through(stage, [traces[place] for place in places])
+        for place, each in zip(places, passed, strict=True):
+            traces[place] = each
+    return traces
 
 
 def model_of(stage: Stage) -> str:

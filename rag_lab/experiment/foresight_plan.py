@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_lab.corpus.folder import list_files
+from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.metric import Metric, Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.foresight import Foreseen, foresee_traces
@@ -31,7 +32,7 @@ def foresee(plan: Plan, home: Path) -> list[Work]:
     order = [INDEX]
     for variant in plan.variants:
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
-        order += [stage.name for stage in (*pipeline.retrieval_stages, *pipeline.answer_stages)]
+        order += [stage.name for stage in pipeline.stages]
         traces = _foresee_variant(plan, pipeline, tally)
         for metric in metrics:
             scores.foresee(metric, traces)
@@ -44,11 +45,13 @@ def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Fores
     if not pipeline.index.is_built and tally.is_new(str(pipeline.index.path)):
         n_files = len(list_files(plan.dataset.corpus_dir).files)
         tally.add(Work(INDEX, pipeline.config.models.embedding, "file", n_files))
+    answered = set(plan.answered)
     asked = [question for question in plan.dataset.questions if question.question_id in set(plan.questions)]
+    read = reads_of(plan.experiment.metrics, answered if pipeline.config.answer.is_on else ())
     return [
         each
         for repeat in range(plan.experiment.repeats)
-        for each in foresee_traces(pipeline, asked, repeat, set(plan.answered), tally)
+        for each in foresee_traces(pipeline, asked, repeat, answered, read, tally)
     ]
 
 

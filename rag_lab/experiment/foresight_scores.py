@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_lab.digest import digest
 from rag_lab.evaluation.judge_calls import CALLS
-from rag_lab.evaluation.metric import CostlyMetric, Metric, Need
+from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.foresight import Foreseen
 from rag_lab.experiment.work import Tally, Work
@@ -16,7 +16,6 @@ from rag_lab.memory import Memory
 from rag_lab.models.token_estimate import estimated_tokens
 
 MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
-_FIELDS: Mapping[Need, str] = {"answer": "answer", "contexts": "passages"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:
 
 def _waits_for(metric: Metric, each: Foreseen) -> dict[str, str]:
     """Return the open fields that the score depends on, with the keys that stand for them."""
-    fields = (field for need, field in _FIELDS.items() if need in metric.needs)
+    fields = (field for need, field in FIELDS.items() if need in metric.needs)
     return {field: each.open[field] for field in fields if field in each.open}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
+from rag_lab.evaluation.registry import find_info
 from rag_lab.models.providers import Kind, Provider, providers_of
 from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
 from rag_lab.models.spec import ModelSpec
@@ -31,21 +33,28 @@ def asks_understanding(config: PipelineConfig) -> bool:
     return query.rewrite != "none" or query.hyde == "classified" or query.phrasings > 0
 
 
-def models_used(config: PipelineConfig) -> dict[str, str]:
+def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
     """Return the role and `provider:name` of every model that this pipeline uses; roles that are off are left out.
 
-    The generation model counts the tokens of the context even where no answer is generated.
+    The generation model counts the tokens of the context where no answer is generated, too: where one of `metrics`
+    reads the context, or somebody looks at it (None).
     """
     needed = {
         "embedding": True,
         "understanding": asks_understanding(config),
         "hyde": config.query.hyde != "none",
-        "generation": True,
+        "generation": config.answer.is_on or metrics is None or any(map(_reads_context, metrics)),
         "cross_encoder": config.rerank.name == "cross_encoder",
         "likelihood": config.rerank.name == "query_likelihood",
         "vision": config.corpus.pdf == "vision",
     }
     return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
+
+
+def _reads_context(metric: str) -> bool:
+    """Tell whether a metric reads the context of a question that is not answered."""
+    info = find_info(metric)
+    return info is not None and "contexts" in info.needs and "answer" not in info.needs
 
 
 def model_problem(role: str, text: str) -> str:

@@ -75,7 +75,7 @@ def plan(experiment_path: Path | str) -> Plan:
     problems += _store_problems(draft, expansion)
     if problems or expansion is None or dataset is None:
         raise ExperimentError(str(path), problems)
-    answers = any(variant.config.answer.name != "none" for variant in expansion.variants)
+    answers = any(variant.config.answer.is_on for variant in expansion.variants)
     questions, answered = choose_questions(dataset.questions, draft.config, answers)
     return Plan(draft.config, dataset, expansion, questions, answered)
 
@@ -143,7 +143,9 @@ def _configs(draft: Draft, expansion: Expansion | None) -> list[PipelineConfig]:
 
 def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
     """Return what keeps a model of any variant, or the judge, from being used."""
-    needed = {(role, text) for config in _configs(draft, expansion) for role, text in models_used(config).items()}
+    metrics = draft.config.metrics
+    configs = _configs(draft, expansion)
+    needed = {(role, text) for config in configs for role, text in models_used(config, metrics).items()}
     if draft.config.judge is not None:
         needed.add(("judge", draft.config.judge))
     problems = [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]

@@ -27,6 +27,7 @@ TRACES_FILE = "traces.jsonl"
 CONFIG_FILE = "config.yaml"
 NOTEBOOK_FILE = "notebook.ipynb"
 RECORD_FILE = "record.json"  # what the variant's notebook says about what it ran
+EXCERPTS_FILE = "excerpts.json"  # how the passages of its rankings begin, for the report
 DONE_FILE = "done.json"  # written by the sweep once a variant is whole
 LIVE_FILE = "live.txt"  # the stage a running variant is at
 LEDGER_FILE = "ledger.sqlite"  # every call of a chat model
@@ -117,6 +118,15 @@ class RunFolder:
         if self.questions and len(traces) != n_planned:
             raise DamagedFile(path, f"it holds {len(traces)} traces where {n_planned} are planned")
         return traces
+
+    def excerpts(self) -> dict[str, str]:
+        """Return how the ranked passages of all variants begin, by the id of what was retrieved.
+
+        Raises:
+            DamagedFile: if a variant's are none.
+        """
+        paths = (self.variant_dir(variant.variant_id) / EXCERPTS_FILE for variant in self.variants)
+        return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
 
     def scores(self) -> pd.DataFrame:
         """Return the scores of all variants, one row a (variant, question, metric, repeat).

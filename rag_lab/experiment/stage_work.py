@@ -17,8 +17,7 @@ INDEX = "index"  # reading, splitting and embedding the documents, in files
 
 def stage_work(pipeline: Pipeline, traces: Sequence[Trace]) -> list[Rate]:
     """Return for each costly stage what it computed for these traces; what came from the memory is left out."""
-    stages = (*pipeline.retrieval_stages, *pipeline.answer_stages)
-    rates = (_rate(stage, traces) for stage in stages if stage.costly and not isinstance(stage, ChatStage))
+    rates = (_rate(stage, traces) for stage in pipeline.stages if stage.costly and not isinstance(stage, ChatStage))
     return [rate for rate in rates if rate is not None]
 
 

@@ -64,6 +64,15 @@ class CausalSettings:
         with _LOADING:
             return _load(self)
 
+    def tokenizer(self) -> Any:
+        """Return the tokenizer alone, without the weights.
+
+        Raises:
+            ModelError: if it is missing or does not load.
+        """
+        with _LOADING:
+            return _load_tokenizer(self.name)
+
     def context_tokens(self) -> int:
         """Return the context size, reading the weights' configuration alone."""
         from transformers import AutoConfig
@@ -89,17 +98,34 @@ def readable(source: Source) -> str:
 
 
 @lru_cache(maxsize=4)
+def _load_tokenizer(name: str) -> Any:
+    require_package("transformers", "transformers")
+    from transformers import AutoTokenizer
+
+    source = find(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(readable(source))
+    except ModelError:
+        raise
+    except Exception as error:
+        raise loading_error(source, error) from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+@lru_cache(maxsize=4)
 def _load(settings: CausalSettings) -> CausalLM:
     require_package("transformers", "transformers")
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     source = find(settings.name)
     four_bit = settings.four_bit or _QUANTIZED_MARK in source.location
     if four_bit:
         require_four_bit(settings.name)
+    tokenizer = _load_tokenizer(settings.name)
     try:
         path = readable(source)
-        tokenizer = AutoTokenizer.from_pretrained(path)
         with without_progress_bars():
             model = AutoModelForCausalLM.from_pretrained(path, **_loading_options(settings, four_bit, source))
         if not four_bit:
@@ -108,8 +134,6 @@ def _load(settings: CausalSettings) -> CausalLM:
         raise
     except Exception as error:
         raise loading_error(source, error) from error
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
     return CausalLM(model.eval(), tokenizer)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from typing import Any
 from rag_lab.errors import ModelError
 from rag_lab.models.base import ChatReply, ChatRequest, Message
 from rag_lab.models.gguf_conversion import q8_0_copy
+from rag_lab.models.gguf_tokenizer import gguf_tokenizer
 from rag_lab.models.llamacpp_server import LlamaCppServer, ServerError
 from rag_lab.models.requirements import missing_package
 from rag_lab.models.thinking import split_thinking
 from rag_lab.models.weights import Source, find
 
 _PACKAGED = "smollm2"
+_TEXTS_COUNTED = 65_536  # remembered: many questions find the same passages
 
 
 class LlamaCppChat:
@@ -65,8 +67,8 @@ class LlamaCppChat:
         return [replies[index] for index in range(len(requests))]
 
     def count_tokens(self, text: str) -> int:
-        """Return the exact number of tokens that the model reads for `text`."""
-        return self._server.count_tokens(text)
+        """Return the exact number of tokens that the model reads for `text`; its tokenizer alone counts where known."""
+        return self._count(text)
 
     def _reply(self, request: ChatRequest) -> ChatReply:
         start = time.perf_counter()
@@ -91,6 +93,13 @@ class LlamaCppChat:
         if source.on_hub or not source.location.endswith(".gguf"):
             raise ModelError(f"llamacpp reads {_PACKAGED} or the path of an existing .gguf file, got {self.name!r}.")
         return source
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        tokenizer = gguf_tokenizer(Path(self._source.location))
+        if tokenizer is None:
+            return self._server.count_tokens
+        return lru_cache(_TEXTS_COUNTED)(lambda text: len(tokenizer.encode(text, add_special_tokens=False)))
 
     @cached_property
     def _server(self) -> LlamaCppServer:

@@ -6,8 +6,8 @@ switch of the template.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_lab.models.base import ChatReply, ChatRequest
@@ -50,8 +50,13 @@ class TransformersChat:
         return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
 
     def count_tokens(self, text: str) -> int:
-        """Return the exact number of tokens."""
-        return len(self._lm.tokenizer(text, add_special_tokens=False)["input_ids"])
+        """Return the exact number of tokens; the tokenizer counts alone."""
+        return self._count(text)
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        tokenizer = self.settings.tokenizer()
+        return lru_cache(65_536)(lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]))
 
     @cached_property
     def _lm(self) -> CausalLM:

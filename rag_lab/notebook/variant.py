@@ -15,10 +15,12 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
+from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import split_names
 from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
+    EXCERPTS_FILE,
     LIVE_FILE,
     RECORD_FILE,
     SCORES_FILE,
@@ -35,6 +37,7 @@ from rag_lab.notebook.progress import NotebookProgress
 from rag_lab.notebook.summary import summary_table
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
+from rag_lab.report.ranking import excerpt
 from rag_lab.trace_file import write_traces
 
 if TYPE_CHECKING:
@@ -116,13 +119,15 @@ class VariantRun:
         asked = [question for question in self.dataset.questions if question.question_id in chosen]
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
+        answered = set(self.answered) if self.config.answer.is_on else set()
+        read = reads_of(self.metrics, answered)
         with NotebookProgress(self._live) as progress:
             progress.enter("index")
             self.problems = (*self.pipeline.index.problems, *self.pipeline.locate(asked)[1])
             self.traces = [
                 trace
                 for repeat in range(self.repeats)
-                for trace in self.pipeline.run(asked, repeat=repeat, answer=set(self.answered), progress=progress)
+                for trace in self.pipeline.run(asked, repeat=repeat, answer=answered, read=read, progress=progress)
             ]
         return self.traces
 
@@ -150,7 +155,7 @@ class VariantRun:
         return summary_table(self.metrics, self.scores)
 
     def save(self) -> Path | None:
-        """Write config, traces, scores and a record of what ran to `out`, each whole; return `out`."""
+        """Write config, traces, scores, excerpts and a record of what ran to `out`, each whole; return `out`."""
         from rag_lab.evaluation.scores import write_scores
 
         if self.out is None:
@@ -159,6 +164,7 @@ class VariantRun:
         (self.out / CONFIG_FILE).write_text(self.config.to_yaml(), encoding="utf-8")
         write_traces(self.out / TRACES_FILE, self.traces)
         write_scores(self.out / SCORES_FILE, {self.name: self.scores})
+        write_json(self.out / EXCERPTS_FILE, self._excerpts())
         write_json(self.out / RECORD_FILE, self.record())
         return self.out
 
@@ -172,7 +178,7 @@ class VariantRun:
         failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
         return {
             "config_identity": self.config.identity,
-            "models": self.pipeline.identities(),
+            "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
             "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
             "judge_language": self.judge_language,
             "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()),
@@ -186,6 +192,11 @@ class VariantRun:
             "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
         }
+
+    def _excerpts(self) -> dict[str, str]:
+        """Return how each ranked passage begins; the traces hold no text where nobody reads the context."""
+        hits = {hit.parent_id: hit for trace in self.traces for hit in trace.ranked}
+        return {name: excerpt(self.pipeline.index.text(hit)) for name, hit in hits.items()}
 
     def _repr_html_(self) -> str:
         from html import escape

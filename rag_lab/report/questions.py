@@ -63,8 +63,9 @@ def cards(comparison: Comparison, only: Iterable[str] | None = None) -> list[Que
     runs = _by_question(comparison)
     table = comparison.questions.set_index("question_id")
     scores = _scores_by_question(comparison)
+    excerpts = comparison.run.excerpts()
     return [
-        _card(comparison, runs[name], table.loc[name], scores.get(name, {}))
+        _card(comparison, runs[name], table.loc[name], scores.get(name, {}), excerpts)
         for name in table.index
         if wanted is None or name in wanted
     ]
@@ -113,7 +114,9 @@ def _scores_by_question(comparison: Comparison) -> dict[str, dict[tuple[str, int
     return result
 
 
-def _card(comparison: Comparison, runs: Runs, row: Any, scores: dict[Any, Any]) -> QuestionCard:
+def _card(
+    comparison: Comparison, runs: Runs, row: Any, scores: dict[Any, Any], excerpts: dict[str, str]
+) -> QuestionCard:
     total = len(runs)
     letters = comparison.codes
     lines = _score_lines(comparison, scores)
@@ -128,7 +131,7 @@ def _card(comparison: Comparison, runs: Runs, row: Any, scores: dict[Any, Any]) 
         scores=share([(letter, cells) for letter, cells, _ in lines], len(lines)),
         problems=share(stage_problems, total),
         score_problems=share([(letter, bad) for letter, _, problems in lines for bad in problems], len(lines)),
-        ranking=ranking(runs),
+        ranking=ranking(runs, excerpts),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Evidence, Hit, Question, Trace
@@ -40,11 +41,14 @@ class Ranking:
     missed: tuple[Evidence, ...]
 
 
-def ranking(runs: Sequence[tuple[str, Trace]]) -> Ranking:
-    """Return the table for (letter, trace) pairs of one question; passages stand in order of their best rank."""
+def ranking(runs: Sequence[tuple[str, Trace]], excerpts: Mapping[str, str] = MappingProxyType({})) -> Ranking:
+    """Return the table for (letter, trace) pairs of one question; passages stand in order of their best rank.
+
+    Where no variant gave a passage to a reader, `excerpts` tells by its id how it begins.
+    """
     columns: dict[tuple[tuple[str, Rank], ...], list[str]] = {}
     hits: dict[str, Hit] = {}
-    texts: dict[str, str] = {}
+    texts = dict(excerpts)
     for letter, trace in runs:
         hits |= {hit.parent_id: hit for hit in (*trace.candidates, *trace.ranked)}
         texts |= {passage.parent_id: passage.text for passage in trace.passages}

@@ -13,6 +13,15 @@ def test_only_models_that_a_pipeline_uses_are_named():
     assert "cross_encoder" in models_used(plain.override({"rerank.name": "cross_encoder"}))
 
 
+def test_the_generation_model_is_needed_where_an_answer_or_a_metric_reads_the_context():
+    answering = PipelineConfig()
+    silent = answering.override({"answer.name": "none"})
+    assert "generation" in models_used(answering, ["retrieval.mrr@10"])
+    assert "generation" in models_used(silent, ["ragas.id_based_context_recall"])
+    assert "generation" in models_used(silent)  # somebody looks at the context
+    assert "generation" not in models_used(silent, ["retrieval.mrr@10", "ragas.faithfulness", "cost.seconds"])
+
+
 NEEDS_NO_KEY = {role: model for role, model in PipelineConfig().models.model_dump().items() if role != "vision"}
 
 

@@ -1,0 +1,26 @@
+"""Which stages have a reader: work follows its reader, and what nobody reads is not computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from rag_lab.off import Off
+from rag_lab.stage import Stage
+
+
+def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
+    """Return, in order, the stages that set a field of `read` or one that a later stage returned here reads.
+
+    A stage that is switched off does nothing, and stays: its record says so.
+    """
+    wanted = set(read)
+    found: list[Stage] = []
+    for stage in reversed(stages):
+        if isinstance(stage, Off) or not wanted.isdisjoint(stage.writes):
+            wanted |= _fields(stage.reads)
+            found.append(stage)
+    return found[::-1]
+
+
+def _fields(paths: Collection[str]) -> set[str]:
+    return {path.partition(".")[0] for path in paths}
