@@ -82,3 +82,9 @@ def p_value(value: Any) -> str:
     if result is None:
         return DASH
     return "< 0.001" if result < 0.001 else f"{result:.3f}"
+
+
+def p_text(value: Any) -> str:
+    """Write a p-value for a sentence, after the letter p: `= 0.043`, `< 0.001`."""
+    text = p_value(value)
+    return text if text.startswith("<") else f"= {text}"

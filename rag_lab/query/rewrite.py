@@ -15,6 +15,7 @@ from rag_lab.models.base import Embedder
 from rag_lab.records import Question, Trace
 from rag_lab.stage import Outcome
 
+REWRITE = "rewrite"
 _CODE = re.compile(r"[\w./-]*\d[\w./-]*")
 
 
@@ -22,7 +23,7 @@ _CODE = re.compile(r"[\w./-]*\d[\w./-]*")
 class OwnWords:
     """Search the user's own wording."""
 
-    name: ClassVar[str] = "rewrite"
+    name: ClassVar[str] = REWRITE
     reads: ClassVar[tuple[str, ...]] = ("question.text",)
     writes: ClassVar[tuple[str, ...]] = ("search_query",)
     batch_size: ClassVar[int] = 1000
@@ -44,7 +45,7 @@ class GuardedRewrite:
     embedder: Embedder
     min_similarity: float
 
-    name: ClassVar[str] = "rewrite"
+    name: ClassVar[str] = REWRITE
     reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "proposed_query")
     writes: ClassVar[tuple[str, ...]] = ("search_query",)
     batch_size: ClassVar[int] = 256

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_lab.numbers import number
+from rag_lab.query.rewrite import REWRITE
 from rag_lab.records import Question, StageRecord, Trace
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.ranking import Ranking, ranking
@@ -85,9 +86,12 @@ def place(source: str, page: int | None) -> str:
 
 
 def refused_rewrite(trace: Trace) -> str | None:
-    """Return the model's rewrite where the search did not use it."""
-    proposed = trace.proposed_query
-    return proposed if proposed not in (None, trace.search_query, trace.question.text) else None
+    """Return the model's rewrite where the guard refused it.
+
+    A variant that does not rewrite may have a proposal too, as the model that classifies a question also rewrites it.
+    """
+    refused = any(record.stage == REWRITE and record.status == "fallback" for record in trace.stages)
+    return trace.proposed_query or None if refused else None
 
 
 Runs = list[tuple[str, Trace]]  # (letter, trace)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab.numbers import number, p_value, plain, signed, signed_interval, with_interval
+from rag_lab.numbers import number, p_text, p_value, plain, signed, signed_interval, with_interval
 from rag_lab.report.routing import RoutingStudy
 from rag_lab.report.tables import Table
+from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.routing import ALL
 from rag_lab.statistics.verdict import ALPHA
 from rag_lab.wording import short_verdict
 
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
+_BETTER_ARM = "the better of no HyDE and HyDE for all"
 _CLASS_HEADER = (
     *("class", "arms", "n", "mean", "mean against", "difference", "95% interval", "corrected p", "verdict"),
 )
@@ -20,21 +22,39 @@ _MISTAKE_HEADER = ("labelled", "taken for", "questions", "sent elsewhere", "cost
 
 def conclusion(study: RoutingStudy) -> str:
     """Return in a few words whether routing pays."""
-    reach = "gain" if study.scale.higher_is_better else "change it by"
-    most = f"No router could {reach} more than {_seen(study.ceiling, 'gain')} over that."
     if study.learned is None:
-        return f"No question has a class, so no routing of HyDE can be learned{_where(study)}. {most}"
+        return f"No question has a class, so no routing of HyDE can be learned{_where(study)}.{_most(study)}"
     gain = study.learned.gains["best_arm"]
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
-    low, high = sorted(study.scale.sign * (number(end) or 0.0) for end in (gain.low, gain.high))
-    pays = study.p_gain is not None and study.p_gain < ALPHA and low > 0
-    end = "it pays" if pays else "it does not pay" if high < 0 else "the data cannot tell whether it pays"
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
         f"Routing HyDE by class{_where(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
         f"questions they were not learned on, such rules change {study.scale.named(study.metric)} by {seen} against "
-        f"the better of no HyDE and HyDE for all: {end}. {most}"
+        f"{_BETTER_ARM}: {_pays(study, gain)}.{_most(study)}"
     )
+
+
+def _pays(study: RoutingStudy, gain: PairedDifference) -> str:
+    """Say whether a gain is one, by its interval and by the classes dealt out at random; both must agree."""
+    if gain.mean is None or gain.ties == gain.n:
+        return "no question could be scored" if gain.mean is None else "they change no question"
+    low, high = sorted(study.scale.sign * (number(end) or 0.0) for end in (gain.low, gain.high))
+    if high < 0:
+        return "it does not pay"
+    rare = study.p_gain is not None and study.p_gain < ALPHA
+    if rare and low > 0:
+        return "it pays"
+    unlike = f"p {p_text(study.p_gain)} where classes are dealt out at random"
+    why = f" ({unlike})" if low > 0 else f" ({unlike}, but the interval holds zero)" if rare else ""
+    return f"the data cannot tell whether it pays{why}"
+
+
+def _most(study: RoutingStudy) -> str:
+    """Name the ceiling of any router."""
+    if number(study.ceiling["gain"]) is None:
+        return ""
+    reach = "gain" if study.scale.higher_is_better else f"change {study.metric} by"
+    return f" No router could {reach} more than {_seen(study.ceiling, 'gain')} over {_BETTER_ARM}."
 
 
 def sentences(study: RoutingStudy) -> list[str]:
@@ -109,6 +129,8 @@ def _classifier(study: RoutingStudy) -> str:
     if study.mistakes is None or study.mistakes.empty:
         return f"{told}."
     row = study.mistakes.iloc[0]
+    if not row["n_routed_otherwise"]:
+        return f"{told}; no mistake sent a question to another arm."
     moved = f"its mistakes sent {row['n_routed_otherwise']} of {row['n']} to another arm"
     return f"{told}; {moved}, which {_cost(row)} a question on average."
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab.numbers import number, p_value, plain, seconds, signed, signed_interval, with_interval
+from rag_lab.numbers import number, p_text, plain, seconds, signed, signed_interval, with_interval
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.few_units import too_few
-from rag_lab.statistics.verdict import ALPHA
 from rag_lab.wording import counted, listing
 
 FULLY_TOLD = 3  # reliable variants with a sentence of their own
@@ -34,7 +32,6 @@ def verdict(comparison: Comparison) -> list[str]:
         sentences.append(_also_reliable(comparison, in_order[FULLY_TOLD:], metric))
     if unsettled:
         sentences.append(_cannot_tell(comparison, unsettled, metric))
-        sentences += _no_finding(comparison, unsettled, metric)
     if equal:
         sentences.append(_equal(comparison, equal, metric))
     return sentences + _elsewhere(comparison) + _caveats(comparison, metric, compared)
@@ -50,11 +47,12 @@ def _reliable(comparison: Comparison, variant: str, metric: str) -> str:
     more, is_better = float(row["difference"]) > 0, comparison.reliable(variant, metric) > 0
     verb, size = "raises" if more else "lowers", plain(abs(float(row["difference"])))
     judged = "" if more == is_better else f", which is {row['verdict']},"
-    between = signed_interval(row["low"], row["high"])
+    between, n, p = signed_interval(row["low"], row["high"]), int(row["n"]), p_text(row["p_corrected"])
+    wins, ties, losses = int(row["wins"]), int(row["ties"]), int(row["losses"])
     return (
         f"{named(comparison, variant)} {verb} {metric} by {size}{judged} against the baseline (95% interval of the "
-        f"difference {between}; {int(row['n'])} questions; corrected p {_p(row)}): {int(row['wins'])} questions "
-        f"better, {int(row['ties'])} equal, {int(row['losses'])} worse.{_price(comparison, variant)}"
+        f"difference {between}; {n} questions; corrected p {p}): {wins} questions better, {ties} equal, "
+        f"{losses} worse.{_price(comparison, variant)}"
     )
 
 
@@ -77,11 +75,6 @@ def _all_ties(row: dict[str, Any]) -> bool:
     return 0 < int(row["n"]) == int(row["ties"])
 
 
-def _p(row: dict[str, Any]) -> str:
-    text = p_value(row["p_corrected"])
-    return text if text.startswith("<") else f"= {text}"
-
-
 def _price(comparison: Comparison, variant: str) -> str:
     table = comparison.latency.set_index("variant_id")["median_s"]
     if variant not in table.index or comparison.run.baseline not in table.index:
@@ -92,37 +85,16 @@ def _price(comparison: Comparison, variant: str) -> str:
 
 def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
     rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
-    names = [f"{named(comparison, variant)} {_seen(row)}" for variant, row in rows.items()]
+    names = [f"{named(comparison, variant)} {_seen(row)}{_doubt(row)}" for variant, row in rows.items()]
     halves = [(float(row["high"]) - float(row["low"])) / 2 for row in rows.values() if number(row["low"]) is not None]
     n = max(int(row["n"]) for row in rows.values())
     width = f" With {n} questions an interval reaches about {plain(median(halves))} to each side." if halves else ""
     return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
 
 
-def _no_finding(comparison: Comparison, variants: Sequence[str], metric: str) -> list[str]:
-    """Say why a difference is not called one although its interval leaves out zero."""
-    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
-    apart = [variant for variant, row in rows.items() if _is_apart(row)]
-    told = [sentence for variant in apart if (sentence := too_few(comparison, variant))]
-    lost = [comparison.codes[variant] for variant in apart if _is_lost(rows[variant])]
-    if not lost:
-        return told
-    ours = "that of {} does, and after the correction it is no finding"
-    if len(lost) > 1:
-        ours = "those of {} do, and after the correction they are no findings"
-    chance = f"Among {len(comparison.differences)} comparisons some intervals leave out zero by chance alone"
-    return [*told, f"{chance}: {ours.format(listing(lost))}."]
-
-
-def _is_lost(row: dict[str, Any]) -> bool:
-    """Tell whether it is the correction for many comparisons that keeps the difference from being a finding."""
-    alone, among_all = number(row["p_value"]), number(row["p_corrected"])
-    return alone is not None and among_all is not None and alone < ALPHA <= among_all
-
-
-def _is_apart(row: dict[str, Any]) -> bool:
-    low, high = number(row["low"]), number(row["high"])
-    return low is not None and high is not None and (low > 0 or high < 0)
+def _doubt(row: dict[str, Any]) -> str:
+    """Say why a difference is not called one although its interval or its test alone looks so."""
+    return f", which is no finding ({row['doubt']})" if row["doubt"] else ""
 
 
 def _seen(row: dict[str, Any]) -> str:

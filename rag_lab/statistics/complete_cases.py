@@ -22,7 +22,7 @@ from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
 from rag_lab.statistics.randomization import N_PERMUTATIONS
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
-from rag_lab.statistics.verdict import verdict
+from rag_lab.statistics.verdict import doubt, verdict
 
 SUMMARY_COLUMNS = (
     *("variant_id", "metric", "asked", "scored", "failed", "not_applicable"),
@@ -30,7 +30,7 @@ SUMMARY_COLUMNS = (
 )
 COMPARISON_COLUMNS = (
     *("variant_id", "metric", "n", "difference", "low", "high", "p_value", "p_corrected"),
-    *("wins", "ties", "losses", "verdict", "against", "effect_size"),
+    *("wins", "ties", "losses", "verdict", "against", "effect_size", "doubt"),
 )
 Pairs = Literal["baseline", "all"]
 _FLIPS_PER_TEST = 40  # so that Holm's strictest step can still be met: p_corrected can fall to 1 / 40
@@ -109,6 +109,7 @@ def comparisons(
         verdict: `better`, `worse`, or a sentence that says why neither can be said (see `verdict`)
         against: the baseline; with all pairs, the one of the two that comes first (the baseline before all)
         effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
+        doubt: why what looks like a finding is none, else "" (see `verdict.doubt`)
 
     Args:
         scores: the table.
@@ -166,10 +167,11 @@ def _table(
     rows = []
     for (variant, metric, against), d, p in zip(keys, differences, p_values, strict=True):
         more = scales.get(metric, SHARE).higher_is_better
-        said = verdict(d, p, n_tested, floor_over(noise.get(metric), d.n), more)
+        floor = floor_over(noise.get(metric), d.n)
+        said = verdict(d, p, n_tested, floor, more)
         wins, losses = (d.wins, d.losses) if more else (d.losses, d.wins)
         numbers_of_d = (d.n, d.mean, d.low, d.high, d.p_value, p, wins, d.ties, losses)
-        rows.append((variant, metric, *numbers_of_d, said, against, d.effect_size))
+        rows.append((variant, metric, *numbers_of_d, said, against, d.effect_size, doubt(d, p, n_tested, floor)))
     return frame(rows, COMPARISON_COLUMNS)
 
 

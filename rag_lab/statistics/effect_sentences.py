@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.numbers import with_interval
+from rag_lab.statistics.verdict import NO_DIFFERENCE
 from rag_lab.wording import counted, listing
 
 
@@ -44,8 +45,11 @@ def _interaction(row: dict[Any, Any], rows: pd.DataFrame) -> str:
         end = f"the difference, {_seen(row)}, is reliable"
     elif row["effect"] is None:
         end = f"about the difference: {row['verdict']}"
+    elif _is_same(row):
+        end = "these two differ on no question"
     else:
-        end = f"whether these two differ the data cannot tell ({_seen(row)})"
+        why = f"; {row['doubt']}" if row["doubt"] else ""
+        end = f"whether these two differ the data cannot tell ({_seen(row)}{why})"
     swapped = {
         **{"factor": row["other"], "level": row["other_level"], "first": row["other_first"]},
         **{"other": row["factor"], "other_level": row["level"], "other_first": row["first"]},
@@ -76,9 +80,15 @@ def _does(row: dict[Any, Any]) -> str:
         return f"adds {_seen(row)}" if row["effect"] > 0 else f"takes off {_seen(row)}, which is better,"
     if row["verdict"] == "worse":
         return f"costs {_seen(row)}" if row["effect"] < 0 else f"adds {_seen(row)}, which is worse,"
-    if str(row["verdict"]).startswith("no difference"):
+    if _is_same(row):
         return "changes no question"
+    if row["doubt"]:
+        return f"shows {_seen(row)}, which is no finding ({row['doubt']}),"
     return f"does nothing that the data can tell from chance ({_seen(row)})"
+
+
+def _is_same(row: dict[Any, Any]) -> bool:
+    return str(row["verdict"]).startswith(NO_DIFFERENCE)
 
 
 def _seen(row: dict[Any, Any]) -> str:

@@ -19,11 +19,11 @@ from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
 from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.verdict import verdict
+from rag_lab.statistics.verdict import doubt, verdict
 
 EFFECT_COLUMNS = (
     *("metric", "kind", "factor", "level", "first", "other", "other_level", "other_first"),
-    *("n", "effect", "low", "high", "p_value", "p_corrected", "effect_size", "verdict"),
+    *("n", "effect", "low", "high", "p_value", "p_corrected", "effect_size", "verdict", "doubt"),
 )
 
 
@@ -52,7 +52,7 @@ def effects(
         p_value, p_corrected: sign-flip test; corrected over all main effects, interactions and toggles of the table,
             and in a family of their own over the conditional effects, which follow up on interactions
         effect_size: Cohen's d_z
-        verdict: as in `comparisons`
+        verdict, doubt: as in `comparisons`
 
     Args:
         scores: as for `summary`.
@@ -122,5 +122,6 @@ def _table(
         tested, more = sizes[later] if correction != "none" else 1, scales.get(metric, SHARE).higher_is_better
         floor = floor_over(noise.get(metric), d.n, sum(weight**2 for weight in c.weights.values()))
         said = verdict(d, p, tested, floor, more)
-        rows.append((*what, d.n, d.mean, d.low, d.high, d.p_value, p, d.effect_size, said))
+        told = (said, doubt(d, p, tested, floor))
+        rows.append((*what, d.n, d.mean, d.low, d.high, d.p_value, p, d.effect_size, *told))
     return frame(rows, EFFECT_COLUMNS)

@@ -57,6 +57,7 @@ class PairedDifference:
     reason: str = ""
     standard_error: float | None = None  # of the mean, robust to clusters; None with fewer than two of them
     n_units: int = 0  # clusters, or pairs where none were given
+    n_apart: int = 0  # of these, with a difference that is not zero
 
     @property
     def effect_size(self) -> float | None:
@@ -134,7 +135,8 @@ def _paired(values: Floats, column: Units, bounds: Bounds | None, p_value: float
     sd = float(np.std(np.sort(-values if flip else values), ddof=1)) if n > 1 else None
     p = p_value if n else None
     se = column.standard_error if n else None
-    return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se, g)
+    apart = int(np.count_nonzero(column.sums))
+    return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se, g, apart)
 
 
 def _interval(column: Units, bounds: Bounds | None) -> Interval:

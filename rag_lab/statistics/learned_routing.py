@@ -145,6 +145,8 @@ def _reason(gain: Floats, is_on: bool) -> str:
 def _said(gain: PairedDifference) -> str:
     if gain.mean is None:
         return "no question was scored"
+    if gain.ties == gain.n:
+        return "no question changes"
     is_open = gain.low is not None and gain.high is not None and gain.low <= 0 <= gain.high
     certain = ", which the data cannot tell from chance" if is_open else ""
     return with_interval(gain.mean, gain.low, gain.high) + certain

@@ -21,7 +21,7 @@ from rag_lab.wording import counted
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
-NOT_MEASURED = "not measured: set repeats to 2 or more"
+NOT_MEASURED = "not measured: no question has two scores under one variant"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,13 @@ from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
 from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.verdict import verdict
+from rag_lab.statistics.verdict import doubt, verdict
 
 ARMS = ("none", "always", "classified")
 ALL = "all"
 CLASS_COLUMNS = (
     *("query_class", "arm", "against", "n", "mean", "mean_against", "difference", "low", "high"),
-    *("p_value", "p_corrected", "verdict"),
+    *("p_value", "p_corrected", "verdict", "doubt"),
 )
 MISTAKE_COLUMNS = ("labelled", "predicted", "n", "n_routed_otherwise", "cost", "low", "high")
 
@@ -112,8 +112,9 @@ def by_class(
     lines = []
     for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
         means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
-        said = verdict(d, p, tested, floor_over(noise, d.n), scale.higher_is_better)
-        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, said))
+        floor = floor_over(noise, d.n)
+        told = (verdict(d, p, tested, floor, scale.higher_is_better), doubt(d, p, tested, floor))
+        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, *told))
     return frame(lines, CLASS_COLUMNS)
 
 

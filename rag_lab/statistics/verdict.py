@@ -6,14 +6,16 @@ import math
 
 from scipy.special import ndtri
 
-from rag_lab.numbers import plain, signed
+from rag_lab.numbers import p_text, plain, signed
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.randomization import smallest_n
+from rag_lab.wording import counted
 
 ALPHA = 0.05
 POWER = 0.8
 MOST_QUESTIONS = 100_000  # beyond this a number of questions is no advice
 CANNOT_TELL = "the data cannot tell"
+NO_DIFFERENCE = "no difference"
 
 
 def verdict(
@@ -28,7 +30,7 @@ def verdict(
     `better` and `worse` need a corrected p-value below 0.05, an interval off zero, and, where a noise floor was
     measured, a difference above it; `higher_is_better` tells which is which. Otherwise the sentence names the number of
     questions that would settle a difference of the size seen, or of clusters, since more questions of the same clusters
-    would not.
+    would not; before that it says why what looks like a finding is none (see `doubt`).
     """
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or p_corrected is None:
@@ -36,17 +38,59 @@ def verdict(
     if low is None or high is None:
         return f"{CANNOT_TELL}: only {_lone(difference)} under both"
     if difference.ties == difference.n:
-        return f"no difference on any of the {difference.n} questions"
+        return f"{NO_DIFFERENCE} on any of the {difference.n} questions"
     if noise_floor is not None and abs(mean) < noise_floor:
         return f"{CANNOT_TELL}: a difference of {signed(mean)} is below the noise floor of {plain(noise_floor)}"
-    if p_corrected < ALPHA and (low > 0 or high < 0):
+    if _is_found(difference, p_corrected):
         return "better" if (mean > 0) is higher_is_better else "worse"
+    why = doubt(difference, p_corrected, n_comparisons)
+    return f"{CANNOT_TELL}: {f'{why}; ' if why else ''}{_advice(difference, n_comparisons)}"
+
+
+def doubt(
+    difference: PairedDifference, p_corrected: float | None, n_comparisons: int, noise_floor: float | None = None
+) -> str:
+    """Return why a difference is no finding although its interval or its p-value alone looks like one.
+
+    "" where nothing looks so, and where it is a finding. The arguments are those of `verdict`.
+    """
+    p_value, mean = difference.p_value, difference.mean
+    if p_value is None or p_corrected is None or mean is None or not (_is_apart(difference) or p_value < ALPHA):
+        return ""
+    if noise_floor is not None and abs(mean) < noise_floor:
+        return f"below the noise floor of {plain(noise_floor)}"
+    if _is_found(difference, p_corrected):
+        return ""
+    needed = smallest_n(ALPHA)
+    if difference.n_apart < needed:
+        units = "question" if difference.n_units == difference.n else "cluster"
+        differ = f"only {counted(difference.n_apart, units)} differ{'s' if difference.n_apart == 1 else ''}"
+        return f"{differ}, and with fewer than {needed} no test can reach p < {ALPHA}"
+    if p_value >= ALPHA:
+        return f"the interval leaves out zero, but the test does not: p {p_text(p_value)}"
+    if p_corrected >= ALPHA:
+        return f"among {n_comparisons} comparisons some look like one by chance, corrected p {p_text(p_corrected)}"
+    return f"the test finds it (corrected p {p_text(p_corrected)}), but the interval holds zero"
+
+
+def _is_found(difference: PairedDifference, p_corrected: float) -> bool:
+    return p_corrected < ALPHA and _is_apart(difference)
+
+
+def _is_apart(difference: PairedDifference) -> bool:
+    """Tell whether the interval leaves out zero."""
+    low, high = difference.low, difference.high
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def _advice(difference: PairedDifference, n_comparisons: int) -> str:
+    """Say how many questions, or clusters of them, would settle a difference of the size seen."""
     needed = units_needed(difference, n_comparisons)
     if needed is None:
-        return f"{CANNOT_TELL}: wins and losses cancel out over {difference.n} questions"
+        return f"wins and losses cancel out over {difference.n} questions"
     count = f"about {needed:,}" if needed <= MOST_QUESTIONS else f"more than {MOST_QUESTIONS:,}"
     clusters = f"clusters of questions, not {difference.n_units}," if difference.n_units < difference.n else "questions"
-    return f"{CANNOT_TELL}: {count} {clusters} would settle a difference of {signed(mean)}"
+    return f"{count} {clusters} would settle a difference of {signed(difference.mean)}"
 
 
 def units_needed(difference: PairedDifference, n_comparisons: int) -> int | None:

@@ -136,7 +136,7 @@ def _trace(question: Question, variant: int, repeat: int, seed: int) -> Trace:
         question=question,
         repeat=repeat,
         query_class="fuzzy" if refused else question.query_class,
-        proposed_query=None if variant == 4 else f"{question.text} torque" if not refused else "the weather in Bonn",
+        proposed_query="the weather in Bonn" if refused else f"{question.text} torque",
         hyde_suggested=True,
         search_query=question.text if refused or variant == 4 else f"{question.text} torque",
         hypothetical=hyde,
@@ -167,9 +167,10 @@ def _stages(variant: int, refused: bool, chance: random.Random) -> tuple[StageRe
     def about(value: float) -> float:
         return value * (0.8 + 0.4 * chance.random())
 
-    drift = StageRecord("understand", "fallback", "the rewrite drifted (cosine 0.31 < 0.60)", about(0.9), 410, 38)
+    drift = StageRecord("rewrite", "fallback", "the rewrite drifted (cosine 0.31 < 0.60)", about(0.01))
     return (
-        drift if refused else StageRecord("understand", "ok", "", about(0.9), 410, 38, remembered=variant > 0),
+        StageRecord("understand", "ok", "", about(0.9), 410, 38, remembered=variant > 0),
+        drift if refused else StageRecord("rewrite", "ok", "", about(0.01)),
         StageRecord("hyde", "ok", "", about(1.1) if variant == 2 else 0.0, 180 if variant == 2 else 0, 70),
         StageRecord("retrieve", "ok", "", about(0.02)),
         StageRecord("merge", "ok", "", about(0.0005)),

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_lab.query.rewrite import GuardedRewrite, OwnWords
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.questions import cards, share
+from rag_lab.report.questions import cards, refused_rewrite, share
 from rag_lab.report.ranking import Rank, ranking
+from rag_lab.run_stage import run_stage
+from rag_lab.stage import Stage
+from rag_lab.testing import HashEmbedder
 
 
 def _hit(name: str) -> Hit:
@@ -57,5 +62,23 @@ def test_cards_group_equal_answers_and_tell_failures(comparison: Comparison) -> 
     assert ("parse", "failed", "the reply is no JSON object") in [one.value for one in failed.problems]
     assert any(one.value.failure and one.value.text == "{answer: 85 Nm" for one in failed.replies)
     refused = [one.value.refused for one in by_id["q004"].understood]
+    assert not any(one.value.refused for one in by_id["q002"].understood)
     assert refused == ["the weather in Bonn"] and by_id["q004"].understood[0].everyone
     assert all(letter != "D" or value is None for card in by_id.values() for letter, value in card.strip)
+
+
+@pytest.mark.parametrize(
+    ("stage", "refused"),
+    [(OwnWords(), None), (GuardedRewrite(HashEmbedder(), 0.5), "weather"), (GuardedRewrite(HashEmbedder(), -1), None)],
+)
+def test_a_rewrite_is_refused_by_the_guard_alone(stage: Stage, refused: str | None) -> None:
+    (trace,) = run_stage(stage, [Trace(Question("q", "Why does the oven trip?"), proposed_query="weather")])
+    assert refused_rewrite(trace) == refused
+
+
+def test_a_variant_that_does_not_rewrite_refuses_no_rewrite(wide: Comparison) -> None:
+    config = next(plan for plan in wide.variants if plan.changes.get("query.rewrite") == "none")
+    assert any(trace.proposed_query for trace in wide.traces[config.variant_id])
+    letter = wide.codes[config.variant_id]
+    refusing = {who for card in cards(wide) for one in card.understood if one.value.refused for who in one.who}
+    assert refusing and letter not in refusing

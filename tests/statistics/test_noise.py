@@ -69,7 +69,9 @@ def test_without_repeats_nothing_is_said_of_noise() -> None:
     found = components([0.1, 0.5, 0.9], ["a", "b", "c"], [0, 0, 0])
     floor = noise_floor(found)
     assert (found.generation, found.judge, floor.value) == (None, None, None)
-    assert noise_sentence(found, "m") == "The noise of m was not measured: set repeats to 2 or more."
+    assert (
+        noise_sentence(found, "m") == "The noise of m was not measured: no question has two scores under one variant."
+    )
 
 
 def test_judgements_of_one_generation_tell_the_judge_alone() -> None:

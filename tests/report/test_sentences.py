@@ -1,0 +1,156 @@
+"""Sentences against the numbers beside them, over runs of every design, size and strength of effect."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_lab.numbers import MINUS
+from rag_lab.report import routing_text
+from rag_lab.report.compare import compare
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.conclusions import conclusions
+from rag_lab.statistics.verdict import ALPHA
+
+_NUMBER = rf"[+{MINUS}]?[\d.,]+"
+_SEEN = rf"{_NUMBER} \[({_NUMBER}) to ({_NUMBER})\]"
+METRICS = ("retrieval.ndcg@5", "retrieval.mrr@5", "citations.precision")
+CLASSES = ("fuzzy", "specific", "procedural")
+
+
+@st.composite
+def scores(draw: st.DrawFn) -> dict[str, Any]:
+    """Return plans and scores of a run: a grid or a HyDE study, with effects of any size, and failures."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, repeats = draw(st.sampled_from([2, 4, 7, 12, 40])), draw(st.sampled_from([1, 1, 2]))
+    effect, noise = draw(st.sampled_from([0.0, 0.02, 0.1])), draw(st.sampled_from([0.0, 0.02, 0.1]))
+    touched = random.random(n) < draw(st.sampled_from([0.1, 0.5, 1.0]))
+    plans: dict[str, dict[str, Any]] = draw(
+        st.sampled_from(
+            [
+                {f"{h}-{r}": {"query.hyde": h, "rerank.name": r} for h in ("none", "always") for r in ("none", "x")},
+                {name: {"query.hyde": name} for name in ("none", "always", "classified")},
+                {name: {"query.hyde": name} for name in ("classified", "none", "always")},
+            ]
+        )
+    )
+    plans = {
+        name: {key: "query_likelihood" if value == "x" else value for key, value in changes.items()}
+        for name, changes in plans.items()
+    }
+    found = {}
+    for metric in METRICS:
+        base = random.uniform(0.2, 0.6, n)
+        found[metric] = {
+            name: base + touched * effect * index + random.normal(0, noise, (repeats, n))
+            for index, name in enumerate(plans)
+        }
+        if draw(st.booleans()):
+            found[metric][list(plans)[-1]][:, 0] = np.nan
+    classes = [CLASSES[int(i)] for i in random.integers(0, len(CLASSES), n)] if draw(st.booleans()) else []
+    return {"plans": plans, "metrics": found, "labelled": classes, "predicted": classes[::-1]}
+
+
+@given(scores(), st.sampled_from(["holm", "bh", "none"]))
+@settings(max_examples=12, deadline=None)
+def test_no_sentence_contradicts_the_numbers_beside_it(
+    synthetic: ModuleType, made: dict[str, Any], correction: Any
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        comparison = compare(synthetic.write_run(Path(folder) / "run", **made).path, correction=correction)
+        for row in _rows(comparison):
+            _hold_row(row)
+        for sentence in _sentences(comparison):
+            _hold(sentence)
+
+
+def _rows(comparison: Comparison) -> Iterator[dict[Any, Any]]:
+    yield from comparison.differences.to_dict("records")
+    yield from comparison.effects.table.to_dict("records")
+    for study in comparison.routing:
+        yield from study.by_class.to_dict("records")
+
+
+def _sentences(comparison: Comparison) -> Iterator[str]:
+    yield from conclusions(comparison)
+    for metric in comparison.quality_metrics:
+        yield from comparison.effects.sentences(metric)
+    for study in comparison.routing:
+        yield from routing_text.sentences(study)
+        yield from study.learned.sentences() if study.learned else ()
+
+
+def _hold_row(row: dict[Any, Any]) -> None:
+    """A difference is called one, or it is said why not wherever its interval or its p-value alone looks like one."""
+    low, high, alone, corrected = (row[name] for name in ("low", "high", "p_value", "p_corrected"))
+    if row["verdict"] in ("better", "worse"):
+        assert (low > 0 or high < 0) and corrected < ALPHA and not row["doubt"]
+        return
+    looks_so = (low is not None and (low > 0 or high < 0)) or (alone is not None and alone < ALPHA)
+    assert bool(row["doubt"]) is looks_so, row
+    if looks_so and "noise floor" not in row["verdict"]:
+        assert row["doubt"] in row["verdict"]
+
+
+def _hold(sentence: str) -> None:
+    assert "nan" not in sentence.lower() and "None" not in sentence, sentence
+    for ends in re.findall(rf"nothing that the data can tell from chance \({_SEEN}\)", sentence):
+        assert _holds_zero(ends), sentence
+    for ends in re.findall(rf"these two differ the data cannot tell \({_SEEN}\)", sentence):
+        assert _holds_zero(ends), sentence
+    if sentence.startswith("The data cannot tell from chance, in "):
+        for ends in re.findall(rf"{_SEEN}(?!, which is no finding)", sentence):
+            assert _holds_zero(ends), sentence
+    for ends in re.findall(rf"{_SEEN} in .*?; the data cannot tell: (?:about|more than|wins)", sentence):
+        assert _holds_zero(ends), sentence
+    for said, above in (("it pays", True), ("it does not pay", False)):
+        for ends in re.findall(rf"change \S+ by {_SEEN} against [^:]*: {said}\.", sentence):
+            assert (_value(ends[0]) >= 0) if above else (_value(ends[1]) <= 0), sentence
+    assert "whether it pays." not in sentence or _holds_zero(re.findall(rf"by {_SEEN}", sentence)[0]), sentence
+
+
+def _holds_zero(ends: tuple[str, str]) -> bool:
+    return _value(ends[0]) <= 0 <= _value(ends[1])
+
+
+def _value(text: str) -> float:
+    return float(text.replace(MINUS, "-").replace(",", ""))
+
+
+def test_what_only_the_correction_takes_away_is_told_so(synthetic: ModuleType, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    base = random.uniform(0.3, 0.6, 60)
+    plans = {"base": {}} | {f"v{number}": {"retrieval.base_k": 20 + number} for number in range(12)}
+    values = {name: base + random.normal(0, 0.05, 60) for name in plans} | {"base": base}
+    noise = random.normal(0, 1, 60)
+    values["v0"] = base - 0.017 + 0.05 * (noise - noise.mean()) / noise.std()
+    found = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path)
+    row = found.difference("v0", synthetic.MAIN)
+    assert row is not None and row["high"] < 0 and row["p_value"] < ALPHA <= row["p_corrected"]
+    because = "(among 12 comparisons some look like one by chance, corrected p = "
+    (unsettled,) = [one for one in conclusions(found) if one.startswith("The data cannot tell from chance")]
+    assert re.search(rf"B \(v0\) {_SEEN}, which is no finding {re.escape(because)}0\.\d+\);", unsettled)
+    toggle = found.effects.sentences(synthetic.MAIN)[0]
+    assert re.search(rf"shows {_SEEN}, which is no finding {re.escape(because)}", toggle)
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_too_few_questions_that_differ_are_told_so(synthetic: ModuleType, tmp_path: Path, n: int) -> None:
+    base = np.full(30, 0.4)
+    better = base + np.where(np.arange(30) < n, 0.3 + 0.01 * np.arange(30), 0)
+    values = {"none": base, "always": better}
+    plans = {name: {synthetic.HYDE: name} for name in values}
+    found = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path)
+    row = found.difference("always", synthetic.MAIN)
+    assert row is not None and row["verdict"].startswith("the data cannot tell: ")
+    if row["low"] > 0:
+        assert f"only {n} questions differ, and with fewer than 6 no test can reach p < 0.05" in row["verdict"]
