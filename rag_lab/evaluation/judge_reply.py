@@ -44,7 +44,7 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
         UnusableReply: if the prompt was read, and the reply is empty, no JSON, cut off, of another shape, or void.
         JudgeError: if the call failed.
     """
-    if reply.error and reply.tokens_in:
+    if reply.error and reply.tokens_in and not reply.transient:
         raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
         raise JudgeError(f"the judge failed: {reply.error}", lasting=not reply.transient)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,12 +14,14 @@ from rag_lab.models.langchain_adapter import from_langchain_message, to_langchai
 from rag_lab.models.patience import Patience
 from rag_lab.models.prices import cost_usd
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
+from rag_lab.models.reply_bounds import bounded, counted
 from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.redaction import one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+_LOG = logging.getLogger(__name__)
 _REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
 
 
@@ -42,6 +45,7 @@ class LangChainChat:
         self.context_tokens = context_tokens
         self.concurrency = concurrency
         self.retry = retry
+        self._told_of_guess = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -87,7 +91,11 @@ class LangChainChat:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)
             return ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
-        reply = from_langchain_message(message)
+        reply, guessed = counted(request, from_langchain_message(message))
+        if guessed and not self._told_of_guess:
+            self._told_of_guess = True
+            _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
+        reply = bounded(request, reply)
         cost = cost_usd(self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
         return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)
 

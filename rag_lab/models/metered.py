@@ -5,7 +5,6 @@ The sweep sets the environment of a variant's kernel; stages and models know not
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +15,11 @@ from rag_lab.errors import RagLabError
 from rag_lab.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 from rag_lab.models.prices import price
+from rag_lab.models.token_estimate import request_tokens
 from rag_lab.purpose import current
 
 PAYER_VARIABLE = "RAG_LAB_PAYER"
 _WAIT_S = 0.2
-_TOKENS_AROUND = 8  # what a chat template may put around a message
-_TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI's, and some more
 
 
 def metered(model: ChatModel, spec: str) -> ChatModel:
@@ -93,9 +91,4 @@ class MeteredChat:
 def most_usd(model: Any, request: ChatRequest) -> float:
     """Return the most that one call of `model` can cost by the price table; 0 for a model that costs nothing."""
     found = price(model.name) if getattr(model, "priced", False) else None
-    if found is None:
-        return 0.0
-    texts = [message.content for message in request.messages] + [json.dumps(request.json_schema)]
-    tokens = sum(model.count_tokens(text) + _TOKENS_AROUND for text in texts)
-    n_images = sum(len(message.images) for message in request.messages)
-    return found.cost_usd(tokens + _TOKENS_OF_IMAGE * n_images, request.max_tokens)
+    return 0.0 if found is None else found.cost_usd(request_tokens(request), request.max_tokens)
