@@ -48,7 +48,7 @@ class Patience:
         else:
             return ""
         again = "the same command goes on" if ledger else f"it is asked again {REST_S / 60:g} minutes later"
-        return f"{self._name} was given up for now: {found}, the last one because {failing.reason.rstrip(".")}; {again}"
+        return f"{self._name} was given up for now: {found}, the last one because {failing.reason.rstrip('.')}; {again}"
 
     def answered(self) -> None:
         """Count from zero again."""
