@@ -17,7 +17,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, QueryClass
 from rag_lab.redaction import holds_secret
 from rag_lab.retrieval.config import RetrievalConfig, SelectConfig
-from rag_lab.section import Section
+from rag_lab.section import MAX_SEED, Section
 from rag_lab.stores.names import StoreName, store_url_problem
 from rag_lab.validation import complaint_and_value, key_of
 from rag_lab.yaml_file import read_mapping
@@ -37,9 +37,9 @@ class CorpusConfig(Section):
         "recursive", description="where children are cut"
     )
     chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
-    chunk_overlap: int = Field(150, ge=0, description="characters that neighbouring children share")
+    chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
     chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")
-    overlap_words: int = Field(20, ge=0, description="words that its neighbouring children share")
+    overlap_words: int = Field(20, ge=0, lt=5000, description="words that its neighbouring children share")
     min_pieces: int = Field(1, ge=1, le=100, description="children it makes of a parent at least, else it cuts words")
     breakpoint_percentile: float = Field(
         95, ge=0, le=100, description="`semantic` cuts where the distance of neighbouring sentences is above this"
@@ -133,9 +133,11 @@ class AnswerConfig(Section):
     """Context, generation and parsing."""
 
     name: Literal["none", "llm"] = Field("llm", description="`none` measures retrieval alone")
-    context_tokens: int = Field(1200, ge=32, description="token budget of the passages, never exceeded")
-    context_bytes: int = Field(0, ge=0, description="budget in bytes of UTF-8, never exceeded either; 0 is none")
-    max_tokens: int = Field(160, ge=8, description="length of the reply")
+    context_tokens: int = Field(1200, ge=32, le=2_000_000, description="token budget of the passages, never exceeded")
+    context_bytes: int = Field(
+        0, ge=0, le=100_000_000, description="budget in bytes of UTF-8, never exceeded either; 0 is none"
+    )
+    max_tokens: int = Field(160, ge=8, le=200_000, description="length of the reply")
     temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
     thinking: bool = Field(False, description="ask for and split off the model's thinking (Qwen3)")
 
@@ -156,7 +158,7 @@ class PipelineConfig(Section):
     rerank: RerankConfig = RerankConfig()
     select: SelectConfig = SelectConfig()
     answer: AnswerConfig = AnswerConfig()
-    seed: int = Field(0, ge=0, description="seed of every sampled reply; the repeat number is added")
+    seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of every sampled reply; the repeat number is added")
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:

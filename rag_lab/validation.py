@@ -6,6 +6,8 @@ from typing import Any
 
 from rag_lab.redaction import redact_value
 
+_LONGEST = 200  # characters of a value that is repeated
+
 
 def key_of(detail: Any) -> str:
     """Return the dotted key that is wrong."""
@@ -23,7 +25,15 @@ def complaint_and_value(detail: Any) -> str:
     given = detail["input"]
     if isinstance(given, dict):
         return complaint(detail)
-    return f"{complaint(detail)}, got {_without_secrets(given)!r}"
+    return f"{complaint(detail)}, got {_shown(_without_secrets(given))}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of so many digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _without_secrets(given: Any) -> Any:

@@ -10,12 +10,23 @@ from yaml.constructor import ConstructorError
 
 from rag_lab.errors import ConfigError
 
+MAX_BYTES = 2_000_000
+MAX_VALUES = 200_000  # with what aliases repeat: a few lines can spell millions
+MAX_DEPTH = 50
+_TOO_LONG = f"it has more than {MAX_BYTES:,} bytes; write less"
+_TOO_DEEP = f"values stand more than {MAX_DEPTH} deep; nest them less"
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.SafeLoader):
     """Plain values alone, and mappings whose keys are text, each once: YAML itself would keep the last of two."""
+
+    def get_single_node(self) -> Any:
+        node = super().get_single_node()
+        if node is not None:
+            _refuse_huge(node, {}, ())
+        return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -38,18 +49,43 @@ def _text(loader: _Loader, node: Any) -> str:
 _Loader.add_constructor(_TEXT, _text)
 
 
+def _refuse_huge(node: Any, known: dict[Any, int], above: tuple[Any, ...]) -> int:
+    """Return how many values `node` holds, counting what an alias names each time.
+
+    Raises:
+        ConstructorError: if they are too many, stand too deep, or an alias names what it stands in.
+    """
+    if node in above:
+        raise ConstructorError(None, None, "an alias names what it stands in", node.start_mark)
+    if len(above) > MAX_DEPTH:
+        raise ConstructorError(None, None, _TOO_DEEP, node.start_mark)
+    if node not in known:
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [each for pair in node.value for each in pair] if pairs else node.value
+        parts = inner if isinstance(inner, list) else []
+        known[node] = 1 + sum(_refuse_huge(each, known, (*above, node)) for each in parts)
+    if known[node] > MAX_VALUES:
+        reason = f"more than {MAX_VALUES:,} values, counting what aliases repeat; write fewer"
+        raise ConstructorError(None, None, reason, node.start_mark)
+    return known[node]
+
+
 def parse_yaml(text: str) -> Any:
     """Return what YAML holds, None where it is empty.
 
     Raises:
         ValueError: saying what is wrong, and on which line where that is known.
     """
+    if len(text) > MAX_BYTES:
+        raise ValueError(_TOO_LONG)
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - made of the safe one
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise ValueError(f"{line}{error.problem}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())[:200]) from None
 
 
@@ -60,6 +96,8 @@ def read_yaml(path: Path | str) -> Any:
         ConfigError: if the file cannot be read or is not YAML.
     """
     try:
+        if Path(path).stat().st_size > MAX_BYTES:  # before it is read
+            raise ValueError(_TOO_LONG)
         return parse_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DEMO = "experiments/ablation.yaml"
 Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Variants that run at the same time.")]
+Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
 
 
 def demo(out: Out = None, jobs: Jobs = 2) -> None:

@@ -17,10 +17,11 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Design
 from rag_lab.experiment.problems import ExperimentError
-from rag_lab.section import Section
+from rag_lab.section import MAX_SEED, Section
 from rag_lab.validation import complaint_and_value, key_of
 from rag_lab.yaml_file import read_mapping
 
+MAX_REPEATS = 100
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 # What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.
@@ -30,13 +31,13 @@ _STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
 class Limits(Section):
     """How much of the dataset is used, and how much the sweep may use up, all its starts together; null is no limit."""
 
-    questions: int | None = Field(None, ge=1, description="questions asked, a stratified sample")
+    questions: int | None = Field(None, ge=1, le=10_000_000, description="questions asked, a stratified sample")
     answers: int | None = Field(
-        None, ge=0, description="questions answered; retrieval is measured on all that are asked"
+        None, ge=0, le=10_000_000, description="questions answered; retrieval is measured on all that are asked"
     )
-    cost_usd: float | None = Field(None, gt=0, description="dollars for calls of chat models, by the price table")
-    calls: int | None = Field(None, ge=1, description="calls of chat models, the judge's included")
-    minutes: float | None = Field(None, gt=0, description="minutes that the sweep runs")
+    cost_usd: float | None = Field(None, gt=0, le=1e9, description="dollars for chat models, by the price table")
+    calls: int | None = Field(None, ge=1, le=10**12, description="calls of chat models, the judge's included")
+    minutes: float | None = Field(None, gt=0, le=1e9, description="minutes that the sweep runs")
 
 
 class ExperimentConfig(Section):
@@ -52,7 +53,7 @@ class ExperimentConfig(Section):
         description="pipelines by name, for the design `list`: presets, YAML files, or changed keys",
     )
     design: Design = Field("one_factor", description="which combinations are run")
-    repeats: int = Field(1, ge=1, le=100, description="how often each question is asked")
+    repeats: int = Field(1, ge=1, le=MAX_REPEATS, description="how often each question is asked")
     metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
     judge: str | None = Field(None, description="a model, where a metric needs one")
     clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
@@ -62,7 +63,7 @@ class ExperimentConfig(Section):
         description="language of the examples in the judge's prompts, as german; English where empty",
     )
     limits: Limits = Limits()
-    seed: int = Field(0, ge=0, description="chooses the questions where limits leave some out")
+    seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
 
     @field_validator("name")
     @classmethod

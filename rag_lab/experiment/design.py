@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
+from math import prod
 from typing import Any, Literal
 
 from rag_lab.config import PipelineConfig, dotted_keys
@@ -50,10 +51,12 @@ def expand(base: PipelineConfig, factors: Mapping[str, Sequence[Any]], design: D
     """
     problems = [unknown_name("parameter", key, dotted_keys()) for key in factors if key not in dotted_keys()]
     known = {key: values for key, values in factors.items() if key in dotted_keys()}
-    choices = list(islice(_grid(known) if design == "grid" else _one_factor(known), MAX_VARIANTS + 1))
-    if len(choices) > MAX_VARIANTS:
-        problems.append(f"The design has more than {MAX_VARIANTS} variants; take out values or use one_factor.")
-        choices = choices[:MAX_VARIANTS]
+    sizes = [len(values) for values in known.values()]
+    n = prod(sizes) if design == "grid" else 1 + sum(sizes) - len(sizes)
+    if n > MAX_VARIANTS:  # told before they are made, which would take the memory of all
+        problems.append(_too_many(n, " or use one_factor" if design == "grid" else ""))
+        raise ExperimentError("factors", problems)
+    choices = list(_grid(known) if design == "grid" else _one_factor(known))
     problems += _impossible(base, known, choices)
     if problems:
         raise ExperimentError("factors", problems)
@@ -66,10 +69,12 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     One that is the same as an earlier one is left out with a notice.
 
     Raises:
-        ExperimentError: if the list is empty.
+        ExperimentError: if the list is empty or too long.
     """
     if not variants:
         raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])
+    if len(variants) > MAX_VARIANTS:
+        raise ExperimentError("variants", [_too_many(len(variants))])
     baseline = next(iter(variants.values())).flat()
     seen: dict[str, str] = {}
     expanded: list[Variant] = []
@@ -81,6 +86,10 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
         seen[config.identity] = name
         expanded.append(Variant(name, name, _differences(config, baseline), config))
     return Expansion(tuple(expanded), tuple(notices))
+
+
+def _too_many(n: int, instead: str = "") -> str:
+    return f"The design has {n:,} variants, and at most {MAX_VARIANTS:,} are allowed; take out values{instead}."
 
 
 def _same_pipeline(asked: str, ran: str) -> str:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from rag_lab.chat_stage import ChatStage
 from rag_lab.config import PipelineConfig
 from rag_lab.digest import digest
-from rag_lab.experiment.stand_ins import stand_ins
+from rag_lab.experiment.stand_ins import counted_tokens, stand_ins
 from rag_lab.experiment.work import Tally, Unit, Work
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest
 from rag_lab.models.registry import spec_of
-from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Question, Trace
 from rag_lab.rerank.pairs import PairRerank
@@ -126,7 +125,7 @@ def _nothing(stage: Stage) -> Work:
 
 def request_tokens(request: ChatRequest) -> int:
     """Return an upper estimate of the tokens that a model reads for `request`."""
-    return sum(estimated_tokens(message.content) for message in request.messages)
+    return sum(counted_tokens(message.content) for message in request.messages)
 
 
 def _waits_for(stage: Stage, each: Foreseen) -> dict[str, str]:

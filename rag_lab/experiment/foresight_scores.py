@@ -11,9 +11,9 @@ from rag_lab.evaluation.judge_calls import CALLS
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.foresight import Foreseen
+from rag_lab.experiment.stand_ins import counted_tokens
 from rag_lab.experiment.work import Tally, Work
 from rag_lab.memory import Memory
-from rag_lab.models.token_estimate import estimated_tokens
 
 MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 
@@ -50,7 +50,7 @@ def _work(nothing: Work, metric: CostlyMetric, each: Foreseen) -> Work:
         return replace(nothing, n=1, at_most=bool(_waits_for(metric, each)))
     calls = CALLS[metric.name]
     n = calls.of(len(each.trace.passages))
-    texts = sum(map(estimated_tokens, _texts(metric.reads(each.trace))))
+    texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
     tokens_in = n * (calls.prompt_tokens + texts)
     # At most: scores that ask the judge the same thing share its reply.
     return replace(nothing, n=n, at_most=True, tokens_in=tokens_in, tokens_out=n * MOST_REPLY_TOKENS)

@@ -20,6 +20,8 @@ from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 from rag_lab.records import Question
 from rag_lab.stores.registry import store_problem
 
+MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -77,6 +79,8 @@ def plan(experiment_path: Path | str) -> Plan:
         raise ExperimentError(str(path), problems)
     answers = any(variant.config.answer.is_on for variant in expansion.variants)
     questions, answered = choose_questions(dataset.questions, draft.config, answers)
+    if problem := _size_problem(len(expansion.variants), len(questions), draft.config.repeats):
+        raise ExperimentError(str(path), [problem])
     return Plan(draft.config, dataset, expansion, questions, answered)
 
 
@@ -96,6 +100,17 @@ def choose_questions(
     asked = set([question_id for question_id in drawn if question_id in measured][:n_asked])
     ids = [question.question_id for question in questions]
     return tuple(name for name in ids if name in asked), tuple(name for name in ids if name in answered)
+
+
+def _size_problem(n_variants: int, n_questions: int, repeats: int) -> str:
+    """Return what makes the plan too large to be kept and compared, or ''."""
+    n = n_variants * n_questions * repeats
+    if n <= MAX_ASKED:
+        return ""
+    return (
+        f"The plan asks {n_variants:,} variants x {n_questions:,} questions x {repeats:,} repeats = {n:,} times, "
+        f"and at most {MAX_ASKED:,} are allowed; lower limits.questions, repeats or the number of variants."
+    )
 
 
 def _expand(draft: Draft, problems: list[str]) -> Expansion | None:

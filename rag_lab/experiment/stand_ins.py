@@ -5,21 +5,29 @@ A call that depends on such a field is counted as if it had to be made, and its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any
 
 from rag_lab.config import PipelineConfig
+from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.query.prompts import GENERAL
 from rag_lab.records import Answer, Hit, Passage, Trace
 
 _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
 
 
-@cache
+_FILLER = re.compile("\ue000([0-9]{1,9})\ue001")  # characters of no script: no text of a dataset looks so
+
+
 def _filler(n_tokens: int) -> str:
-    """Return a text that counts as this many tokens."""
-    return " ".join("x" * n_tokens)
+    """Return a text that counts as this many tokens, and is short however many they are."""
+    return f"\ue000{n_tokens}\ue001"
+
+
+def counted_tokens(text: str) -> int:
+    """Return an upper estimate of the tokens of a text in which stand-ins may stand."""
+    return estimated_tokens(_FILLER.sub("x", text)) + sum(int(n) - 1 for n in _FILLER.findall(text))
 
 
 _STAND_INS: dict[str, Callable[[Trace, PipelineConfig], Any]] = {

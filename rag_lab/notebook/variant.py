@@ -17,6 +17,7 @@ from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import split_names
+from rag_lab.experiment.config import MAX_REPEATS
 from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
@@ -98,7 +99,7 @@ class VariantRun:
             judge=values["JUDGE"] or None,
             judge_language=str(values["JUDGE_LANGUAGE"]),
             metric_embedding=values["METRIC_EMBEDDING"] or config.models.embedding,
-            repeats=int(values["REPEATS"]),
+            repeats=_repeats(values["REPEATS"]),
             out=Path(values["OUT"]) if values["OUT"] else None,
         )
 
@@ -207,6 +208,12 @@ class VariantRun:
     @property
     def _live(self) -> Path | None:
         return self.out / LIVE_FILE if self.out else None
+
+
+def _repeats(value: Any) -> int:
+    if not isinstance(value, int) or not 1 <= value <= MAX_REPEATS:
+        raise ConfigError(f"REPEATS must be a whole number from 1 to {MAX_REPEATS}, got {str(value)[:40]!r}.")
+    return value
 
 
 def _questions(dataset: Dataset, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

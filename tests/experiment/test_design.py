@@ -111,7 +111,7 @@ def test_a_value_may_depend_on_the_other_factors():
 
 
 def test_a_design_without_end_is_refused_quickly():
-    with pytest.raises(ExperimentError, match=str(MAX_VARIANTS)):
+    with pytest.raises(ExperimentError, match=f"{MAX_VARIANTS:,}"):
         expand(PipelineConfig(), {"rerank.final_k": range(1, 90), "seed": range(10_000)}, "grid")
 
 

@@ -4,7 +4,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
-from rag_lab.errors import RagLabError
+from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.notebook.parameters import to_parameters
 from rag_lab.notebook.progress import NotebookProgress
 from rag_lab.notebook.summary import summary_table
@@ -56,6 +56,12 @@ def test_parameters_become_a_variant(parameters):
     assert variant.metric_embedding == variant.config.models.embedding
     assert "final_k: 2" in variant._repr_html_()
     assert variant.save() is None
+
+
+@pytest.mark.parametrize("repeats", [0, 101, 10**9, "many"])
+def test_repeats_have_the_bounds_that_an_experiment_has(parameters, repeats):
+    with pytest.raises(ConfigError, match="REPEATS must be a whole number from 1 to 100"):
+        VariantRun.from_parameters(parameters | {"REPEATS": repeats})
 
 
 def test_what_has_no_name_comes_from_the_file(parameters, tmp_path):
