@@ -19,6 +19,10 @@ class RagLabError(Exception):
     def __init__(self, sentence: str = "") -> None:
         super().__init__(visible(redact_sentence(sentence)))
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows, and papermill prints: IPython asks an exception for it."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class ConfigError(RagLabError):
     """A key or a value that no configuration allows."""
@@ -47,6 +51,7 @@ class DamagedFile(RagLabError):  # noqa: N818 - it names what is wrong
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Return the sentence for a name that is not in `allowed`, with the nearest allowed name as a suggestion."""
     names = sorted(allowed)
-    near = get_close_matches(given, names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+    by_lower = {name.lower(): name for name in names}
+    near = get_close_matches(given.lower(), by_lower, n=1)
+    hint = f"; did you mean {by_lower[near[0]]!r}?" if near else "."
     return f"Unknown {kind} {redact_value(given)!r}: allowed are {', '.join(names)}{hint}"

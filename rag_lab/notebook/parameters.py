@@ -54,7 +54,7 @@ def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> Pipeline
     try:
         config = base.override(changes)
     except ConfigError as error:
-        raise ConfigError("; ".join([*problems, str(error)])) from None
+        raise ConfigError("; ".join([*problems, _by_name(str(error))])) from None
     if problems:
         raise ConfigError("; ".join(problems))
     return config
@@ -63,6 +63,13 @@ def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> Pipeline
 def parameters_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the researchers' names that `namespace` (a notebook's `globals()`) sets, with their values."""
     return {name: namespace[name] for name in NAMES if name in namespace}
+
+
+def _by_name(complaints: str) -> str:
+    """Return complaints about keys with the researchers' names before the keys."""
+    for name, key in NAMES.items():
+        complaints = complaints.replace(f"{key}: ", f"{name} ({key}): ")
+    return complaints
 
 
 def _classes(text: str) -> set[str]:

@@ -16,6 +16,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.foreseen import reads_of
+from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.evaluation.registry import split_names
 from rag_lab.experiment.config import MAX_REPEATS
 from rag_lab.experiment.rates import Rate
@@ -32,7 +33,8 @@ from rag_lab.experiment.run_folder import (
 from rag_lab.experiment.stage_work import INDEX, stage_work
 from rag_lab.home import home
 from rag_lab.models import registry
-from rag_lab.notebook.parameters import from_parameters, parameters_in
+from rag_lab.notebook.given import given
+from rag_lab.notebook.parameters import from_parameters, parameters_in, to_parameters
 from rag_lab.notebook.peak_memory import peak_memory_mb
 from rag_lab.notebook.progress import NotebookProgress
 from rag_lab.notebook.summary import summary_table
@@ -45,6 +47,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LOGGER = logging.getLogger(__name__)
+PARAMETERS: dict[str, type] = {
+    **{"DATASET": str, "CONFIG": str, "QUESTIONS": str, "METRICS": str, "METRIC_EMBEDDING": str},
+    **{"JUDGE": str, "JUDGE_LANGUAGE": str, "REPEATS": int, "OUT": str},
+    **{name: type(value) for name, value in to_parameters(PipelineConfig()).items()},
+}
 
 
 @dataclass
@@ -86,20 +93,26 @@ class VariantRun:
         Raises:
             RagLabError: if a value is impossible, or names a file, dataset or question that is not there.
         """
+        values = given(values, PARAMETERS)
         base = PipelineConfig.load(Path(values["CONFIG"])) if values["CONFIG"] else PipelineConfig()
         config = from_parameters(base, parameters_in(values))
+        if not 1 <= values["REPEATS"] <= MAX_REPEATS:
+            raise ConfigError(f"REPEATS must be a whole number from 1 to {MAX_REPEATS}, got {values['REPEATS']}.")
+        metrics = split_names(values["METRICS"])
+        if problems := metric_problems(metrics, bool(values["JUDGE"]), language=values["JUDGE_LANGUAGE"]):
+            raise ConfigError("; ".join(problems))
         dataset = Dataset.load(values["DATASET"])
-        questions, answered = _questions(dataset, str(values["QUESTIONS"]))
+        questions, answered = _questions(dataset, values["QUESTIONS"])
         return cls(
             config=config,
             dataset=dataset,
             questions=questions,
             answered=answered,
-            metrics=split_names(str(values["METRICS"])),
+            metrics=metrics,
             judge=values["JUDGE"] or None,
-            judge_language=str(values["JUDGE_LANGUAGE"]),
+            judge_language=values["JUDGE_LANGUAGE"],
             metric_embedding=values["METRIC_EMBEDDING"] or config.models.embedding,
-            repeats=_repeats(values["REPEATS"]),
+            repeats=values["REPEATS"],
             out=Path(values["OUT"]) if values["OUT"] else None,
         )
 
@@ -208,12 +221,6 @@ class VariantRun:
     @property
     def _live(self) -> Path | None:
         return self.out / LIVE_FILE if self.out else None
-
-
-def _repeats(value: Any) -> int:
-    if not isinstance(value, int) or not 1 <= value <= MAX_REPEATS:
-        raise ConfigError(f"REPEATS must be a whole number from 1 to {MAX_REPEATS}, got {str(value)[:40]!r}.")
-    return value
 
 
 def _questions(dataset: Dataset, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,7 +11,9 @@ import papermill
 import pytest
 
 from rag_lab.config import PipelineConfig
+from rag_lab.notebook.given import given
 from rag_lab.notebook.parameters import from_parameters, parameters_in, to_parameters
+from rag_lab.notebook.variant import PARAMETERS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -64,6 +66,7 @@ def test_the_variant_notebook_declares_the_names_that_the_sweep_sends_with_the_p
     values = defaults(FOLDER / "02_run_variant.ipynb")
     assert parameters_in(values) == to_parameters(PipelineConfig())
     assert from_parameters(PipelineConfig(), parameters_in(values)) == PipelineConfig()
+    assert given(values, PARAMETERS) == {name: values[name] for name in PARAMETERS}
 
 
 def test_notebooks_are_committed_without_outputs():

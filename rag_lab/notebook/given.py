@@ -1,0 +1,67 @@
+"""What a notebook was given: stock papermill warns of a name that no cell knows, and runs with the default."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rag_lab.errors import ConfigError, unknown_name
+
+_INJECTED = "# Parameters\n"  # how papermill begins the cell that it injects
+_KINDS = {str: "text", int: "a whole number", bool: "true or false"}
+
+
+def given(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> dict[str, Any]:
+    """Return the parameters of a notebook, in the order of `declared`.
+
+    A whole number given for text is its digits, because `papermill -p QUESTIONS 8` sends a number.
+
+    Args:
+        namespace: the notebook's `globals()`.
+        declared: name to type (str, int or bool) of what the parameters cell sets.
+
+    Raises:
+        ConfigError: naming at once every name in capitals that nobody declared, whatever else papermill injected, and
+            every parameter that is not set or has another type.
+    """
+    problems = _unknown(namespace, declared)
+    missing = [name for name in declared if name not in namespace]
+    if missing:
+        problems.append(f"{', '.join(missing)} must be set: run the cell with the parameters first")
+    values = {name: _as(kind, namespace[name]) for name, kind in declared.items() if name in namespace}
+    problems += [
+        f"{name} must be {_KINDS[kind]}, got {values[name]!r}"
+        for name, kind in declared.items()
+        if name in values and type(values[name]) is not kind
+    ]
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return values
+
+
+def _unknown(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> list[str]:
+    """Return a sentence for each name that may be meant as a parameter; classes and modules in capitals are none."""
+    injected = [name for name in _injected(namespace.get("In", ())) if name not in declared]
+    constants = [name for name, value in namespace.items() if _is_constant(name, value) and name not in declared]
+    return [unknown_name("parameter", name, declared) for name in injected] + [
+        f"{unknown_name('parameter', name, declared)} (Correct it, and `del {name}` in a notebook that stays open.)"
+        for name in constants
+        if name not in injected
+    ]
+
+
+def _injected(cells: Sequence[str]) -> list[str]:
+    """Return the names that the last cell of papermill's sets, among the `cells` that IPython has run."""
+    source = next((cell for cell in reversed(cells) if cell.startswith(_INJECTED)), "")
+    assigned = [line for line in ast.parse(source).body if isinstance(line, ast.Assign)]
+    return [target.id for line in assigned for target in line.targets if isinstance(target, ast.Name)]
+
+
+def _is_constant(name: str, value: Any) -> bool:
+    public = name.isupper() and not name.startswith("_")
+    return public and (value is None or isinstance(value, str | int | float | list | dict))
+
+
+def _as(kind: type, value: Any) -> Any:
+    return str(value) if kind is str and type(value) is int else value

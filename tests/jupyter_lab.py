@@ -1,0 +1,67 @@
+"""A real JupyterLab on a folder of its own, with settings, kernels and data of its own, to be opened in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from devtools import PATIENCE_S, Page
+
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+
+
+@contextmanager
+def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
+    """Serve the notebooks of `folder` and yield the address; what JupyterLab keeps, it keeps in `settings`."""
+    own = {f"JUPYTER_{name}_DIR": str(settings / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    own |= {"JUPYTERLAB_SETTINGS_DIR": str(settings / "lab"), "JUPYTERLAB_WORKSPACES_DIR": str(settings / "spaces")}
+    flags = ["--no-browser", "--expose-app-in-browser", "--allow-root", "--IdentityProvider.token=", "--port=0"]
+    with (settings / "log.txt").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *flags, f"--notebook-dir={folder}"],
+            env={**os.environ, **own},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield _address(settings / "runtime", process)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def open_notebook(page: Page, address: str, name: str) -> None:
+    """Open a notebook of the server and wait until its kernel is there."""
+    page.open(f"{address}lab/tree/{name}?reset")
+    page.wait("!!window.jupyterapp && !!document.querySelector('.jp-Notebook .jp-CodeCell')")
+    page.wait(_IDLE)
+
+
+def set_theme(page: Page, theme: str) -> None:
+    """Change JupyterLab's theme to `light` or `dark`, as its menu does."""
+    page.ask(f"jupyterapp.commands.execute('apputils:change-theme', {json.dumps({'theme': THEMES[theme]})})")
+    page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
+
+
+def run_all(page: Page) -> None:
+    """Run all cells, as the menu does, and wait until they have run."""
+    page.ask("jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.wait(_IDLE)
+
+
+_IDLE = "jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel?.status === 'idle'"
+
+
+def _address(runtime: Path, process: subprocess.Popen[bytes]) -> str:
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        for file in runtime.glob("jpserver-*.json"):
+            return str(json.loads(file.read_text())["url"])
+        assert process.poll() is None and time.monotonic() < end, "JupyterLab did not start"
+        time.sleep(0.2)
