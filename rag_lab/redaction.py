@@ -64,6 +64,11 @@ def redact(text: str) -> str:
     return _LOOKS_SECRET.sub(HIDDEN, hide_known(text))
 
 
+def shown(text: str) -> str:
+    """Return `text` as it may leave on a page or a terminal: redacted, control characters visible."""
+    return visible(redact(text))
+
+
 def redact_sentence(text: str) -> str:
     """Return a sentence of an error without known secrets and without anything that may be one."""
     return _hidden(redact(text), _SAID_SECRET)

@@ -18,6 +18,11 @@ def visible(text: str) -> str:
     return CONTROL.sub(_shown, text)
 
 
+def visible_json(text: str) -> str:
+    """Return a JSON text whose control characters are escaped as JSON does it, so that it holds the same values."""
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def _shown(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from rag_lab.cli import ask, compare, datasets, doctor, index, judge, runs
+from rag_lab.cli.stream import guarded
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
@@ -26,7 +27,11 @@ app.add_typer(judge.app, name="judge")
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's is one sentence on stderr and exit status 2."""
+    """Run the command line; a mistake of the user's is one sentence on stderr and exit status 2.
+
+    Whatever leaves it, of this project or of a library, goes through one door, to the end of the process.
+    """
+    sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
         app()
     except RagLabError as error:

@@ -39,11 +39,12 @@ def check(
     from rag_lab.data.check import check as count
     from rag_lab.data.dataset import Dataset
     from rag_lab.report.dataset_page import dataset_page
+    from rag_lab.visible import visible_json
 
     counted = count(Dataset.load(dataset))
     typer.echo(str(counted))
     if json_path:
-        _write(json_path, json.dumps(counted.to_dict(), ensure_ascii=False, indent=1))
+        _write(json_path, visible_json(json.dumps(counted.to_dict(), ensure_ascii=False, indent=1)))
     if page:
         _write(page, dataset_page(counted))
 

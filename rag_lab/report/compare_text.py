@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.redaction import redact
+from rag_lab.redaction import shown
 from rag_lab.report.tables import Table, escape_latex, escape_markdown
 
 Format = Literal["text", "markdown", "latex", "csv"]
@@ -51,8 +51,8 @@ def compare_text(
         summary, differences, sentences, made = two.summary, two.differences, two.sentences, two.tables
     if form == "csv":
         wide = summary.merge(differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))
-        return redact(str(wide.to_csv(index=False, lineterminator="\n")))
-    return redact(write(sentences, made, form))
+        return shown(str(wide.to_csv(index=False, lineterminator="\n")))
+    return shown(write(sentences, made, form))
 
 
 def write(sentences: list[str], made: list[Table], form: str) -> str:

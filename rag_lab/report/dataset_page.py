@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rag_lab.report.templates import environment
+from rag_lab.report.templates import render
 
 if TYPE_CHECKING:
     from rag_lab.data.check import DatasetCheck
@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 def dataset_page(check: DatasetCheck) -> str:
     """Return the HTML page; every value is escaped."""
-    return (
-        environment()
-        .get_template("dataset.html")
-        .render(check=check, facts=_facts(check), classes=_shares(check.by_class), tags=_shares(check.by_tag))
-    )
+    shares = {"classes": _shares(check.by_class), "tags": _shares(check.by_tag)}
+    return render("dataset.html", check=check, facts=_facts(check), **shares)
 
 
 def _facts(check: DatasetCheck) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rag_lab.errors import RagLabError
-from rag_lab.redaction import redact
+from rag_lab.redaction import shown
 from rag_lab.report import page_figures, sections
 from rag_lab.report.bill import bill_table
 from rag_lab.report.compare import compare
@@ -55,9 +55,9 @@ def write_report(run_dir: Path | str) -> Path:
     folder = comparison.run.path
     for study in comparison.routing:
         if study.learned is not None:
-            _write(folder / study.file_name, redact(study.yaml))
-    _write(folder / MARKDOWN_FILE, redact(comparison.to_markdown()))
-    _write(folder / HTML_FILE, redact(to_html(comparison)))
+            _write(folder / study.file_name, study.yaml)
+    _write(folder / MARKDOWN_FILE, comparison.to_markdown())
+    _write(folder / HTML_FILE, to_html(comparison))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 
@@ -136,10 +136,10 @@ def _digest(script: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write `text`, replacing `path` at the end: a file that is there is whole."""
+    """Write `text` as it may leave, replacing `path` at the end: a file that is there is whole."""
     partial = path.with_suffix(path.suffix + ".partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(shown(text), encoding="utf-8")
         partial.replace(path)
     except OSError as error:
         raise RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rag_lab.experiment.table import text_table
 from rag_lab.numbers import DASH, MINUS
+from rag_lab.visible import visible
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -74,12 +75,12 @@ class Table:
 
 def escape_latex(text: str) -> str:
     """Return `text` on one line so that LaTeX prints it as it is."""
-    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+    return "".join(_LATEX.get(character, character) for character in " ".join(visible(text).split()))
 
 
 def escape_markdown(text: str) -> str:
     """Return `text` on one line so that nothing in it is read as Markdown or HTML."""
-    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = " ".join(visible(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)
 
 

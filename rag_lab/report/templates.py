@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from rag_lab import numbers, wording
+from rag_lab.redaction import shown
 from rag_lab.report import coverage, noise, routing_text
 from rag_lab.report.questions import place
 
@@ -25,7 +26,7 @@ FOLDER = Path(__file__).parent
 
 
 @cache
-def environment() -> Environment:
+def _environment() -> Environment:
     """Return the environment of the templates; every value is escaped, a missing one is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -55,8 +56,8 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Render one of this folder's templates."""
-    return environment().get_template(template).render(**values)
+    """Render one of this folder's templates; no secret and no control character stands in what it gives."""
+    return shown(_environment().get_template(template).render(**values))
 
 
 def asset(name: str) -> Markup:
