@@ -140,6 +140,7 @@ class AnswerConfig(Section):
     max_tokens: int = Field(160, ge=8, le=200_000, description="length of the reply")
     temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
     thinking: bool = Field(False, description="ask for and split off the model's thinking (Qwen3)")
+    thinking_tokens: int = Field(2048, ge=16, le=65_536, description="room for thinking, beside the reply's max_tokens")
 
     @property
     def is_on(self) -> bool:

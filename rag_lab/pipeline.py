@@ -99,7 +99,8 @@ class Pipeline:
         if not answer.is_on:
             return ()
         model = registry.chat_model(self.config.models.generation)
-        generate = Generate(model, answer.max_tokens, answer.temperature, answer.thinking, self.config.seed)
+        thinking_tokens = answer.thinking_tokens if answer.thinking else 0
+        generate = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, self.config.seed)
         return (generate, Parse())
 
     @property

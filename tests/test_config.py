@@ -71,6 +71,7 @@ CHANGES = {
     "answer.max_tokens": 99,
     "answer.temperature": 0.5,
     "answer.thinking": True,
+    "answer.thinking_tokens": 99,
     "store.name": "exact",
     "store.url": "http://localhost:8000",
     "seed": 1,

@@ -59,7 +59,7 @@ STAGES = {
     "pairs": lambda: PairRerank("cross_encoder", OverlapScorer(), Corpus(), 2, "child"),
     "joint": lambda: PairRerank("query_likelihood", OverlapScorer(), Corpus(), 2, "parent", retrieval_weight=1.0),
     "context": lambda: Assemble(Corpus(), chat(), 2, 200),
-    "generate": lambda: Generate(chat(), 32, 0.0, False),
+    "generate": lambda: Generate(chat(), 32, 0.0),
     "parse": lambda: Parse(),
 }
 

@@ -12,15 +12,21 @@ from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
 from rag_lab.records import Trace
 from rag_lab.stage import Outcome
 
+_MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
+_NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
+
 
 @dataclass(frozen=True)
 class Generate:
-    """Answer each question from its context, in the user's own wording."""
+    """Answer each question from its context, in the user's own wording.
+
+    `thinking_tokens` is room for thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
+    """
 
     model: ChatModel
     max_tokens: int
     temperature: float
-    thinking: bool
+    thinking_tokens: int = 0
     seed: int = 0
 
     name: ClassVar[str] = "generate"
@@ -32,12 +38,12 @@ class Generate:
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt version and sampling."""
         return {
-            "version": 1,
+            "version": 2,
             "prompts": prompts.VERSION,
             "model": self.model.identity(),
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
-            "thinking": self.thinking,
+            "thinking_tokens": self.thinking_tokens,
             "seed": self.seed,
         }
 
@@ -55,12 +61,12 @@ class Generate:
         question = trace.question
         return ChatRequest(
             prompts.answer_messages(question.text, question.history, trace.passages),
-            max_tokens=self.max_tokens,
+            max_tokens=self.thinking_tokens + self.max_tokens,
             temperature=self.temperature,
             seed=self.seed + trace.repeat,
             # Thinking stands before the object, so the output cannot be held to the schema from its first token.
-            json_schema=None if self.thinking else prompts.SCHEMA,
-            thinking=self.thinking,
+            json_schema=None if self.thinking_tokens else prompts.SCHEMA,
+            thinking=self.thinking_tokens > 0,
         )
 
 
@@ -69,4 +75,13 @@ def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
     if reply.error:
         return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
     raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text
-    return chat_outcome(reply, {"prompt": prompt, "raw_text": raw})
+    updates = {"prompt": prompt, "raw_text": raw}
+    if _ended_in_thought(request, reply):
+        return chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
+    return chat_outcome(reply, updates)
+
+
+def _ended_in_thought(request: ChatRequest, reply: ChatReply) -> bool:
+    """Tell whether the tokens ran out before the answer began; some models' thinking has no opening mark."""
+    unmarked = request.thinking and not reply.thinking and "{" not in reply.text
+    return reply.truncated and (not reply.text or unmarked)

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from rag_lab.answer.generate import Generate
 from rag_lab.answer.parse import Parse
 from rag_lab.answer.prompts import NOT_FOUND, SCHEMA
@@ -16,9 +18,9 @@ TRACE = Trace(
 )
 
 
-def generate(reply, thinking=False, trace=TRACE):
+def generate(reply, thinking_tokens=0, trace=TRACE):
     model = ScriptedChat([reply])
-    (done,) = run_stage(Generate(model, 64, 0.0, thinking), [trace])
+    (done,) = run_stage(Generate(model, 64, 0.0, thinking_tokens), [trace])
     return done, model.requests[0]
 
 
@@ -35,18 +37,48 @@ def test_the_prompt_has_the_users_wording_the_passages_and_the_demand_for_citati
 
 def test_output_is_constrained_unless_the_model_thinks_first():
     assert generate("{}")[1].json_schema == SCHEMA
-    _, request = generate("{}", thinking=True)
+    _, request = generate("{}", thinking_tokens=512)
     assert request.json_schema is None
     assert request.thinking
 
 
 def test_thinking_and_answer_come_apart_again():
     reply = ChatReply(text=json.dumps({"answer": "140 bar", "citations": [1]}), thinking="bar, not psi")
-    done, _ = generate(reply, thinking=True)
+    done, _ = generate(reply, thinking_tokens=512)
     (parsed,) = run_stage(Parse(), [done])
     assert parsed.answer.thinking == "bar, not psi"
     assert parsed.answer.text == "140 bar"
     assert parsed.answer.citations[0].page == 7
+
+
+def test_thinking_has_room_beside_the_replys():
+    assert generate("{}")[1].max_tokens == 64
+    assert generate("{}", thinking_tokens=512)[1].max_tokens == 576
+
+
+@pytest.mark.parametrize(
+    ("reply", "thinking_tokens", "said"),
+    [
+        (ChatReply(thinking="bar or", truncated=True), 512, "raise answer.thinking_tokens"),
+        (ChatReply(truncated=True), 512, "raise answer.thinking_tokens"),
+        (ChatReply(text="Let me see. Bar or", truncated=True), 512, "raise answer.thinking_tokens"),
+        (ChatReply(thinking="bar or", truncated=True), 0, "set answer.thinking"),
+    ],
+    ids=["split_off", "hidden", "unmarked", "not_asked_for"],
+)
+def test_a_reply_cut_off_in_thought_is_named_as_such(reply, thinking_tokens, said):
+    done, _ = generate(reply, thinking_tokens)
+    assert done.failure.stage == "generate"
+    assert "cut off while thinking" in done.failure.reason
+    assert said in done.failure.reason
+    assert reply.thinking in done.raw_text
+
+
+@pytest.mark.parametrize(("text", "thinking"), [('{"answer": "140', "bar"), ('{"answer": "140', "")])
+def test_an_answer_cut_off_after_its_thinking_is_still_read(text, thinking):
+    done, _ = generate(ChatReply(text=text, thinking=thinking, truncated=True), 512)
+    (parsed,) = run_stage(Parse(), [done])
+    assert parsed.answer.text == "140"
 
 
 def test_an_error_ends_the_trace_with_its_reason():
@@ -66,6 +98,6 @@ def test_each_repeat_has_its_own_seed():
     seeds = []
     for repeat in range(3):
         model = ScriptedChat(["{}"])
-        Generate(model, 64, 1.0, False, seed=5).run([Trace(Question("q", "?"), repeat, passages=(PASSAGE,))])
+        Generate(model, 64, 1.0, seed=5).run([Trace(Question("q", "?"), repeat, passages=(PASSAGE,))])
         seeds.append(model.requests[0].seed)
     assert seeds == [5, 6, 7]

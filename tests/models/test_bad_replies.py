@@ -184,7 +184,7 @@ def test_a_failure_is_known_by_its_status_whatever_its_body(status):
 def test_the_same_command_asks_again_once_the_gateway_is_mended(tmp_path):
     memory, trace = Memory(tmp_path / "memory.sqlite"), Trace(Question("q1", "Capital of France?"))
     with openai_server([Scripted(raw=PAGE), Scripted(raw=PAGE), completion()]) as server:
-        stage = Generate(patient(OpenAIChat("tiny", base_url=server.url)), max_tokens=9, temperature=0, thinking=False)
+        stage = Generate(patient(OpenAIChat("tiny", base_url=server.url)), max_tokens=9, temperature=0)
         (first,) = run_stage(stage, [trace], memory)
         assert "a web page instead of JSON" in first.failure.reason
         assert memory.counts() == {}
