@@ -16,7 +16,9 @@ DEFAULT_DATASET = "plant_docs"
 
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
-    dataset: Annotated[str, typer.Option(help="Whose documents are searched: a name or a path.")] = DEFAULT_DATASET,
+    dataset: Annotated[
+        str, typer.Option(help="Whose documents are searched: a name, or any folder.")
+    ] = DEFAULT_DATASET,
     may_see: Annotated[
         list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")
     ] = None,
@@ -29,6 +31,7 @@ def ask(
     Examples:
       rag-lab ask "What is the torque of the ram bolts?"
       rag-lab ask "How do I release a batch?" --set query.hyde=always --set rerank.name=query_likelihood
+      rag-lab ask "How is the filter changed?" --dataset ~/Documents/manuals
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """

@@ -25,15 +25,16 @@ def list_() -> None:
 
 @app.command()
 def check(
-    dataset: Annotated[str, typer.Argument(help="A name or a path.")],
+    dataset: Annotated[str, typer.Argument(help="A name, or any folder of documents.")],
     json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the counts as JSON.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them as an HTML page.")] = None,
 ) -> None:
-    """Count what a dataset holds and name what is wrong.
+    """Count what a dataset holds, and name what is wrong and what is missing.
 
     \b
     Examples:
       rag-lab datasets check plant_docs
+      rag-lab datasets check ~/Documents/manuals
       rag-lab datasets check plant_docs --json check.json --page check.html
     """
     from rag_lab.data.check import check as count
@@ -41,7 +42,7 @@ def check(
     from rag_lab.report.dataset_page import dataset_page
     from rag_lab.visible import visible_json
 
-    counted = count(Dataset.load(dataset))
+    counted = count(Dataset.load(dataset, labelled=False))
     typer.echo(str(counted))
     if json_path:
         _write(json_path, visible_json(json.dumps(counted.to_dict(), ensure_ascii=False, indent=1)))

@@ -17,21 +17,24 @@ _NAMED_CHANGES = 20
 
 
 def index(
-    dataset: Annotated[str, typer.Argument(help="A name that `rag-lab datasets list` shows, or a path.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A name that `rag-lab datasets list` shows, or any folder of documents.")
+    ],
     settings: Settings = None,
     list_: Annotated[bool, typer.Option("--list", help="List every file that is indexed.")] = False,
     remove: Annotated[
         list[str] | None, typer.Option(metavar="SOURCE", help="Leave this file out of the index from now on.")
     ] = None,
 ) -> None:
-    """Split and embed the documents of a dataset.
+    """Split and embed the documents of a dataset, or of any folder.
 
     Only files that are new or changed are read, and only texts never seen are embedded. Bad files are named and left
-    out. A file that is removed stays in the folder; `removed.txt` beside it says so.
+    out. A file that is removed stays in the folder; `removed.txt` says so.
 
     \b
     Examples:
       rag-lab index plant_docs
+      rag-lab index ~/Documents/manuals
       rag-lab index path/to/my_dataset --set corpus.chunk_size=400 --set corpus.splitter=sentences
       rag-lab index path/to/my_dataset --list
       rag-lab index path/to/my_dataset --remove reports/draft.docx
@@ -50,11 +53,11 @@ def index(
 def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[None]:
     from rag_lab.corpus.folder import list_files
     from rag_lab.corpus.removed import removing
-    from rag_lab.data.dataset import CORPUS_FOLDER, find_dataset
+    from rag_lab.data.dataset import corpus_folder, find_dataset
 
     if not names:
         return nullcontext()
-    corpus_dir = find_dataset(dataset) / CORPUS_FOLDER
+    corpus_dir = corpus_folder(find_dataset(dataset))
     return removing(corpus_dir, names, list_files(corpus_dir).files)
 
 

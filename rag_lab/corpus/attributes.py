@@ -6,8 +6,8 @@
 
 A list of rules; `*` and `?` stand for characters of one name, `**` for any number of folders. Each file follows the
 first rule that fits it; a file that none fits is in no namespace and may be seen by everybody. The file stands beside
-the corpus folder. A fault in it, in its name or its place is an error, never a warning: what was meant to be restricted
-must not become public.
+the folder `corpus` of a dataset, or in a folder of documents that is no dataset. A fault in it, in its name or its
+place is an error, never a warning: what was meant to be restricted must not become public.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from rag_lab.corpus.walk import rules_folder
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.validation import complaint_and_value
 from rag_lab.yaml_file import read_yaml
@@ -62,7 +63,7 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
         DatasetError: if the file cannot be read, has another name or place, is no list of rules, or has a rule that
             decides on no file or says nothing.
     """
-    path = corpus_dir.parent / ATTRIBUTES_FILE
+    path = rules_folder(corpus_dir) / ATTRIBUTES_FILE
     _refuse_misplaced(path, corpus_dir)
     if not path.exists() and not path.is_symlink():
         return {}
@@ -81,9 +82,17 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
 
 
 def _refuse_misplaced(path: Path, corpus_dir: Path) -> None:
-    for wrong in (path.with_suffix(".yml"), corpus_dir / path.name, corpus_dir / path.with_suffix(".yml").name):
+    names = (path.name, path.with_suffix(".yml").name)
+    for wrong in {path.with_suffix(".yml"), *(corpus_dir / name for name in names)} - {path}:
         if wrong.exists():
             raise DatasetError(f"{wrong} is not where rules are read, which is {path}; move it there.")
+    above = corpus_dir.resolve().parents if path.parent == corpus_dir and not path.exists() else ()
+    for rules in (folder / name for folder in above for name in names):
+        if rules.exists():
+            raise DatasetError(
+                f"{rules} says whose documents are, also below {corpus_dir}, and would not be read; name that folder, "
+                f"or give this one rules of its own in {path}."
+            )
 
 
 def _decided(rules: Sequence[_Rule], sources: Collection[str]) -> dict[str, _Rule]:

@@ -13,7 +13,7 @@ from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.loaders import LOADERS, load
 from rag_lab.corpus.removed import REMOVED, read_removed, stale_lines
 from rag_lab.corpus.strictest import of_copies, of_link, stricter_reason
-from rag_lab.corpus.walk import printable, refusal, sources_below
+from rag_lab.corpus.walk import NO_DOCUMENTS, printable, refusal, rules_folder, sources_below
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem
 
@@ -52,7 +52,8 @@ class LoadedCorpus:
 def list_files(folder: Path) -> Listing:
     """List the files below `folder` that a loader can read. Hidden files are ignored; links that leave it are refused.
 
-    Files that `removed.txt` names, beside the folder, are passed over (see `removed`).
+    Files that `removed.txt` names are passed over (see `removed`), as are, in a folder of documents that is no dataset,
+    the files that say something about them.
 
     Raises:
         DatasetError: if the folder is missing, holds no readable file, or its `attributes.yaml` is faulty.
@@ -60,6 +61,8 @@ def list_files(folder: Path) -> Listing:
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {_allowed()} files into it.")
     (sources, problems), removed = sources_below(folder), read_removed(folder)
+    if rules_folder(folder) == folder:
+        sources = [source for source in sources if source not in NO_DOCUMENTS]
     problems += stale_lines(folder, removed, sources)
     files, unsupported = {}, defaultdict(list)
     for source in sources:

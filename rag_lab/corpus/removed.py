@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+from rag_lab.corpus.walk import rules_folder
 from rag_lab.errors import DatasetError
 from rag_lab.records import Problem
 
@@ -21,7 +22,7 @@ def read_removed(corpus_dir: Path) -> frozenset[str]:
     Raises:
         DatasetError: if the file cannot be read or is not UTF-8.
     """
-    path = corpus_dir.parent / REMOVED_FILE
+    path = rules_folder(corpus_dir) / REMOVED_FILE
     if not path.exists():
         return frozenset()
     try:
@@ -33,7 +34,7 @@ def read_removed(corpus_dir: Path) -> frozenset[str]:
 
 def stale_lines(corpus_dir: Path, removed: Iterable[str], sources: Collection[str]) -> list[Problem]:
     """Return a problem for each name in `removed.txt` that none of `sources`, all files of the corpus, has."""
-    path = corpus_dir.parent / REMOVED_FILE
+    path = rules_folder(corpus_dir) / REMOVED_FILE
     return [Problem(str(path), f"{name!r} {_STALE}") for name in sorted(removed) if name not in sources]
 
 
@@ -49,7 +50,7 @@ def removing(corpus_dir: Path, names: Collection[str], sources: Collection[str])
     Raises:
         DatasetError: if a name is neither among `sources` nor removed already, or `removed.txt` cannot be written.
     """
-    path, removed = corpus_dir.parent / REMOVED_FILE, read_removed(corpus_dir)
+    path, removed = rules_folder(corpus_dir) / REMOVED_FILE, read_removed(corpus_dir)
     before = path.read_bytes() if path.exists() else None
     for name in names:
         _check(corpus_dir, name, {*sources, *removed})

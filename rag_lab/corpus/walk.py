@@ -9,11 +9,21 @@ from pathlib import Path
 
 from rag_lab.records import Problem
 
+CORPUS_FOLDER = "corpus"
+NO_DOCUMENTS = frozenset({"attributes.yaml", "removed.txt", "questions.jsonl"})  # where the folder is its own corpus
+_RUN_FILES = ("plan.json", "variants")  # what a folder of results has, from its first minute on
+
+
+def rules_folder(corpus_dir: Path) -> Path:
+    """Return where attributes.yaml and removed.txt stand: beside the folder `corpus` of a dataset, else in it."""
+    return corpus_dir.parent if corpus_dir.name == CORPUS_FOLDER else corpus_dir
+
 
 def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
     """Return the paths below `folder`, with forward slashes and sorted, and the folders that cannot be read.
 
-    Hidden files and folders are ignored; links to folders are among the paths and are not followed.
+    Hidden files and folders are ignored, as are the results of sweeps and the notes of programs that have a document
+    open (`~$report.docx`); links to folders are among the paths and are not followed.
     """
     closed: list[OSError] = []
     found = sorted(_walk(folder, closed))
@@ -45,11 +55,19 @@ def printable(path: Path) -> str:
 def _walk(folder: Path, closed: list[OSError]) -> Iterator[str]:
     """Yield the paths below `folder`; the errors of folders that cannot be read are added to `closed`."""
     for parent, folders, names in os.walk(folder, onerror=closed.append):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not _is_ignored(name) and not _is_run(Path(parent, name))]
         links = [name for name in folders if Path(parent, name).is_symlink()]
         for name in names + links:
-            if not name.startswith("."):
+            if not _is_ignored(name):
                 yield Path(parent, name).relative_to(folder).as_posix()
+
+
+def _is_ignored(name: str) -> bool:
+    return name.startswith((".", "~$"))
+
+
+def _is_run(folder: Path) -> bool:
+    return all((folder / name).exists() for name in _RUN_FILES)
 
 
 def _leaves(link: Path, folder: Path) -> bool:

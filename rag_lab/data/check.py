@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_lab.corpus.folder import load_folder
-from rag_lab.data.dataset import Dataset
+from rag_lab.data.dataset import Dataset, is_dataset
 from rag_lab.data.lengths import Lengths, lengths_of
+from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
+from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.data.unmet import unfound_evidence, unmet_access
 from rag_lab.records import QUERY_CLASSES, Problem, Question
 
@@ -37,19 +39,28 @@ class DatasetCheck:
     near_duplicates: tuple[NearDuplicate, ...]  # pairs that differ by a few words or their order, most alike first
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
+    missing: tuple[str, ...] = ()  # what evaluation needs and is not there, in words
 
     @property
-    def unanswerable_share(self) -> float:
-        """The share of questions that have no answer."""
-        return 1 - self.n_answerable / self.n_questions
+    def unanswerable_share(self) -> float | None:
+        """The share of questions that have no answer; None where there are no questions."""
+        return 1 - self.n_answerable / self.n_questions if self.n_questions else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {**asdict(self), "unanswerable_share": self.unanswerable_share}
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.name}: {self.n_questions} questions over {self.n_files} files",
+        head = f"{self.name}: {self.n_questions} questions over {self.n_files} files"
+        lines = [head, *(f"  missing       {part}" for part in self.missing), *self._of_questions()]
+        lines += [f"  {name:<13} {lengths}" for name, lengths in self.lengths.items()]
+        lines += [f"  problems      {len(self.problems)}", *(f"    {problem}" for problem in self.problems)]
+        return "\n".join(lines)
+
+    def _of_questions(self) -> list[str]:
+        if not self.n_questions:
+            return []
+        return [
             f"  answerable    {self.n_answerable}, unanswerable {self.n_questions - self.n_answerable} "
             f"({self.unanswerable_share:.0%})",
             f"  classes       {_counts(self.by_class)}",
@@ -61,11 +72,7 @@ class DatasetCheck:
             *(f"    {', '.join(ids)}" for ids in self.duplicates),
             f"  nearly same   {len(self.near_duplicates)} pairs of questions",
             *(f"    {pair}" for pair in self.near_duplicates[:_SHOWN]),
-            *(f"  {name:<13} {lengths}" for name, lengths in self.lengths.items()),
-            f"  problems      {len(self.problems)}",
-            *(f"    {problem}" for problem in self.problems),
         ]
-        return "\n".join(lines)
 
 
 def check(dataset: Dataset) -> DatasetCheck:
@@ -91,7 +98,15 @@ def check(dataset: Dataset) -> DatasetCheck:
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
         problems=(*dataset.problems, *corpus.problems, *unfound, *unmet_access(dataset, corpus)),
+        missing=tuple(_missing(dataset)),
     )
+
+
+def _missing(dataset: Dataset) -> Iterator[str]:
+    if not (dataset.path / QUESTIONS_FILE).exists():
+        yield f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
+    if not is_dataset(dataset.path):
+        yield f"{METADATA_FILE}, for a name, the language and how pages count (docs/datasets.md)"
 
 
 def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:

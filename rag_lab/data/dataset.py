@@ -8,19 +8,19 @@ permissions) and `namespace`. Whose the documents are is said in attributes.yaml
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from rag_lab.corpus.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
+from rag_lab.corpus.walk import CORPUS_FOLDER, rules_folder
 from rag_lab.data.metadata import METADATA_FILE, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
 from rag_lab.digest import digest
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Problem, Question
-
-CORPUS_FOLDER = "corpus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,18 @@ class Dataset:
     @property
     def corpus_dir(self) -> Path:
         """The folder of the documents; a document's `source` is its path below it."""
-        return self.path / CORPUS_FOLDER
+        return corpus_folder(self.path)
 
     @classmethod
-    def load(cls, name_or_path: str | Path) -> Dataset:
+    def load(cls, name_or_path: str | Path, *, labelled: bool = True) -> Dataset:
         """Load a dataset by its path, or by its name in a folder of datasets.
 
-        Names are searched in `./datasets`, in `$RAG_LAB_DATASETS`, then in the `datasets` beside the package.
+        Names are searched in `./datasets`, in `$RAG_LAB_DATASETS`, then in the `datasets` beside the package. A path
+        may be that of any folder of documents.
+
+        Args:
+            name_or_path: which dataset.
+            labelled: False for what needs documents alone, as asking does: there may be no questions then.
 
         Raises:
             DatasetError: if there is no such dataset, its metadata is faulty, its corpus is empty, or it holds no
@@ -54,14 +59,15 @@ class Dataset:
         """
         path = find_dataset(name_or_path)
         metadata = Metadata.load(path)
-        files = list_files(path / CORPUS_FOLDER).files
-        questions, problems = read_questions(path / QUESTIONS_FILE, files.keys(), metadata.page_base)
-        if not questions:
+        documents = corpus_folder(path)
+        files = list_files(documents).files
+        questions, problems = _questions(path, files.keys(), metadata.page_base, labelled)
+        if labelled and not questions:
             first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
             raise DatasetError(f"{path / QUESTIONS_FILE} holds no usable question{first}")
         own = {name: path / name for name in (METADATA_FILE, QUESTIONS_FILE)}
-        if (path / ATTRIBUTES_FILE).exists():
-            own[ATTRIBUTES_FILE] = path / ATTRIBUTES_FILE
+        own[ATTRIBUTES_FILE] = rules_folder(documents) / ATTRIBUTES_FILE
+        own = {name: file for name, file in own.items() if file.exists()}
         digests = {"dataset": file_digests(own), CORPUS_FOLDER: file_digests(files)}
         return cls(
             **metadata.model_dump(),
@@ -70,6 +76,26 @@ class Dataset:
             problems=tuple(problems),
             digest=digest(digests),
         )
+
+
+def corpus_folder(path: Path) -> Path:
+    """Return where the documents of the dataset at `path` are: a folder that is no dataset is its own corpus."""
+    corpus = path / CORPUS_FOLDER
+    return corpus if is_dataset(path) or corpus.is_dir() else path
+
+
+def _questions(
+    path: Path, sources: Collection[str], page_base: int, labelled: bool
+) -> tuple[list[Question], list[Problem]]:
+    file = path / QUESTIONS_FILE
+    if file.exists():
+        return read_questions(file, sources, page_base)
+    if not labelled:
+        return [], []
+    raise DatasetError(
+        f"{path} has no {QUESTIONS_FILE}, which evaluation needs: one labelled question a line, as docs/datasets.md "
+        f"says. Without it, documents can be indexed and asked: rag-lab ask QUESTION --dataset {path}"
+    )
 
 
 def list_datasets() -> list[tuple[str, Path]]:
@@ -91,7 +117,7 @@ def is_dataset(path: Path) -> bool:
 
 
 def find_dataset(name_or_path: str | Path) -> Path:
-    """Return the folder of a dataset; see `Dataset.load`.
+    """Return the folder of a dataset, or of documents; see `Dataset.load`.
 
     Raises:
         DatasetError: if there is none.
@@ -100,13 +126,11 @@ def find_dataset(name_or_path: str | Path) -> Path:
     if given in known:
         return known[given]
     path = Path(name_or_path).expanduser()
-    if is_dataset(path):
-        return path
     if path.is_dir():
-        raise DatasetError(f"The folder {given!r} is no dataset: it has no {METADATA_FILE}; add one or import it.")
+        return path
     if not known:
         raise DatasetError(f"Unknown dataset {given!r}: no folder of datasets was found; give a dataset's path.")
-    raise DatasetError(f"{unknown_name('dataset', given, known)} A path of a dataset's folder is allowed too.")
+    raise DatasetError(f"{unknown_name('dataset', given, known)} The path of a folder is allowed, too.")
 
 
 def _search_folders() -> list[Path]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_lab.corpus.normalize import normalize
-from rag_lab.data.dataset import CORPUS_FOLDER, Dataset, is_dataset
+from rag_lab.corpus.walk import CORPUS_FOLDER
+from rag_lab.data.dataset import Dataset, is_dataset
 from rag_lab.data.metadata import Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError

@@ -28,14 +28,15 @@ class Metadata(BaseModel):
 
     @classmethod
     def load(cls, folder: Path) -> Metadata:
-        """Read the metadata of the dataset in `folder`; its name is the folder's where none is given.
+        """Read the metadata of the dataset in `folder`; its name is the folder's where none is given, or no file.
 
         Raises:
             DatasetError: naming every unknown key and impossible value at once.
         """
         path = folder / METADATA_FILE
+        given = {"name": folder.resolve().name or "documents"}
         try:
-            return cls.model_validate({"name": folder.resolve().name, **read_mapping(path)})
+            return cls.model_validate({**given, **(read_mapping(path) if path.exists() else {})})
         except ConfigError as error:
             raise DatasetError(str(error)) from None
         except ValidationError as error:

@@ -19,15 +19,17 @@ def dataset_page(check: DatasetCheck) -> str:
 
 def _facts(check: DatasetCheck) -> dict[str, str]:
     n_unanswerable = check.n_questions - check.n_answerable
+    share = "" if check.unanswerable_share is None else f" ({check.unanswerable_share:.0%})"
     return {
         "files": str(check.n_files),
         "questions": str(check.n_questions),
-        "unanswerable": f"{n_unanswerable} ({check.unanswerable_share:.0%})",
+        "unanswerable": f"{n_unanswerable}{share}",
         "evidence items": str(check.n_evidence),
         "found in the corpus": f"{check.n_found} of {check.n_evidence}",
         "with page": str(check.n_with_page),
         "with quote": str(check.n_with_quote),
         "answerable questions without evidence": str(check.n_without_evidence),
+        **{f"missing ({number})": part for number, part in enumerate(check.missing, start=1)},
     }
 
 

@@ -80,3 +80,19 @@ def test_faulty_attributes_stop_everything(run, tmp_path):
     (dataset / "attributes.yaml").write_text("- {files: 'salaries/**', permissions: [hr]}\n")
     status, lines, err = run(dataset)
     assert (status, lines) == (2, []) and "decides on no file" in err
+
+
+def test_any_folder_of_documents_is_indexed_and_a_file_removed(run, tmp_path):
+    (tmp_path / "manuals").mkdir()
+    for name in ("oil.txt", "press.txt"):
+        (tmp_path / "manuals" / name).write_text(name)
+    status, lines, err = run(tmp_path / "manuals", "--remove", "oil.txt")
+    assert (status, lines[0]) == (0, "added 1: press.txt")
+    assert "removed.txt" not in lines[0] and (tmp_path / "manuals/removed.txt").read_text() == "oil.txt\n"
+    status, lines, err = run(tmp_path / "manuals")
+    assert status == 0 and lines[0].split(": ")[1].startswith("1 files")
+
+
+def test_a_folder_with_nothing_to_read_is_one_sentence(run, tmp_path):
+    status, lines, err = run(tmp_path)
+    assert (status, lines) == (2, []) and err.count("\n") == 1 and "holds no .pdf" in err

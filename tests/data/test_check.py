@@ -108,3 +108,13 @@ def test_all_of_it_is_json_and_an_escaped_page(tmp_path: Path) -> None:
     page = dataset_page(found)
     assert "&lt;b&gt;" in page and "<b>" not in page and "<i>" not in page
     assert "http" not in page and "3 of 3" in page
+
+
+def test_a_folder_of_documents_is_counted_and_told_what_evaluation_needs(tmp_path: Path) -> None:
+    (tmp_path / "manuals").mkdir()
+    (tmp_path / "manuals/oil.txt").write_text("Change the oil.")
+    counted = check(Dataset.load(tmp_path / "manuals", labelled=False))
+    assert (counted.n_files, counted.n_questions, counted.unanswerable_share) == (1, 0, None)
+    assert [part.split(",")[0] for part in counted.missing] == ["questions.jsonl", "dataset.yaml"]
+    assert str(counted).startswith("manuals: 0 questions over 1 files\n  missing       questions.jsonl, for evaluation")
+    assert "questions.jsonl" in dataset_page(counted)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_lab.corpus.folder import list_files
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.errors import DatasetError
 
@@ -53,9 +54,63 @@ def test_an_unknown_name_lists_the_known(tmp_path: Path, monkeypatch: pytest.Mon
         Dataset.load("plant_dx")
 
 
-def test_a_folder_without_yaml_is_no_dataset(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="is no dataset: it has no dataset.yaml"):
-        Dataset.load(tmp_path)
+def plain(folder: Path) -> Path:
+    """A folder of documents, with what a newcomer's folder has beside them."""
+    (folder / "more").mkdir(parents=True)
+    (folder / "oil.txt").write_text("Change the oil every 4,000 hours.")
+    (folder / "more/press.md").write_text("# Press\n\nThe press runs at 40 bar.")
+    (folder / "~$oil.docx").write_bytes(b"x")
+    for hidden in (".rag_lab/indexes/a.txt", ".git/b.txt", "results/demo/plan.json", "results/demo/report.md"):
+        (folder / hidden).parent.mkdir(parents=True, exist_ok=True)
+        (folder / hidden).write_text("no document")
+    (folder / "results/demo/variants").mkdir()
+    return folder
+
+
+def test_a_folder_of_documents_is_its_own_corpus(tmp_path: Path) -> None:
+    folder = plain(tmp_path / "manuals")
+    dataset = Dataset.load(folder, labelled=False)
+    assert (dataset.name, dataset.corpus_dir, dataset.questions, dataset.problems) == ("manuals", folder, (), ())
+    assert list(list_files(folder).files) == ["more/press.md", "oil.txt"]
+    assert list_files(folder).problems == ()
+    (folder / "oil.txt").write_text("Change the oil every 5,000 hours.")
+    assert Dataset.load(folder, labelled=False).digest != dataset.digest
+
+
+def test_its_rules_and_its_questions_stand_in_it_and_are_no_documents(tmp_path: Path) -> None:
+    folder = plain(tmp_path / "manuals")
+    (folder / "attributes.yaml").write_text("- {files: 'more/**', permissions: [staff]}")
+    (folder / "removed.txt").write_text("oil.txt\n")
+    (folder / "questions.jsonl").write_text('{"id": "q", "question": "How many bar?"}\n')
+    listing = list_files(folder)
+    assert list(listing.files) == ["more/press.md"]
+    assert listing.attributes["more/press.md"].permissions == ("staff",)
+    assert len(listing.problems) == 1
+    assert [question.text for question in Dataset.load(folder).questions] == ["How many bar?"]
+
+
+def test_a_part_of_a_folder_with_rules_is_refused_where_they_would_not_hold(tmp_path: Path) -> None:
+    folder = plain(tmp_path / "manuals")
+    (folder / "attributes.yaml").write_text("- {files: 'more/**', permissions: [staff]}")
+    with pytest.raises(DatasetError, match=r"attributes\.yaml says whose documents are, also below .*more"):
+        Dataset.load(folder / "more", labelled=False)
+    inner = make(tmp_path / "tiny") / "corpus"
+    (tmp_path / "tiny/attributes.yaml").write_text("- {files: a.txt, permissions: [staff]}")
+    assert Dataset.load(inner, labelled=False).corpus_dir == inner
+    assert list_files(inner).attributes["a.txt"].permissions == ("staff",)
+
+
+def test_evaluation_needs_questions_and_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"has no questions\.jsonl, which evaluation needs.*rag-lab ask"):
+        Dataset.load(plain(tmp_path / "manuals"))
+
+
+@pytest.mark.parametrize("names", [[], ["picture.png"]])
+def test_a_folder_with_nothing_to_read_is_one_sentence(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(DatasetError, match=r"holds no \.pdf"):
+        Dataset.load(tmp_path, labelled=False)
 
 
 @pytest.mark.parametrize(
