@@ -17,6 +17,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TypeVar
 
+from rag_lab import checked_rows
+from rag_lab.checked_rows import checksum
 from rag_lab.database import opened
 from rag_lab.errors import RagLabError
 from rag_lab.process import Process
@@ -25,7 +27,8 @@ Item = TypeVar("Item")
 
 _SCHEMA = """
 PRAGMA synchronous=NORMAL;
-CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS remembered (
+    key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS held (
     key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
     seen REAL NOT NULL) WITHOUT ROWID;
@@ -42,24 +45,18 @@ class Memory:
         self.path = Path(path)
 
     def recall(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return the values of those of `keys` that are known."""
+        """Return the values of those of `keys` that are known; one that was damaged on disk no longer is."""
         if not self.path.exists():
             return {}
         with self._opened() as database:
-            return {
-                key: value
-                for some in batches(keys, 500)
-                for key, value in database.execute(
-                    f"SELECT key, value FROM results WHERE key IN ({_marks(some)})",  # noqa: S608 - question marks only
-                    some,
-                )
-            }
+            found = checked_rows.recall(database, "remembered", list(keys))
+        return {key: value.decode() for key, value in found.items()}
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
         """Remember `values` under `room` (a label for listings) and give up this process's claims on them."""
         with self._opened() as database, database:
-            rows = [(key, room, value) for key, value in values.items()]
-            database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
+            rows = [(key, room, value, checksum(key, value.encode())) for key, value in values.items()]
+            database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", rows)
             _give_up(database, values)
 
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
@@ -105,7 +102,7 @@ class Memory:
         if not self.path.exists():
             return {}
         with self._opened() as database:
-            return dict(database.execute("SELECT room, count(*) FROM results GROUP BY room ORDER BY room"))
+            return dict(database.execute("SELECT room, count(*) FROM remembered GROUP BY room ORDER BY room"))
 
     def _renew(self, ended: Event) -> None:
         while not ended.wait(_RENEW_S):
@@ -123,10 +120,6 @@ def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _marks(keys: Sequence[str]) -> str:
-    return ",".join("?" * len(keys))
-
-
 def _give_up(database: sqlite3.Connection, keys: Iterable[str]) -> None:
     """Delete this process's claims; one that was taken for void belongs to another by now."""
     me = Process.this()
@@ -134,7 +127,7 @@ def _give_up(database: sqlite3.Connection, keys: Iterable[str]) -> None:
 
 
 def _is_free(database: sqlite3.Connection, key: str, me: Process) -> bool:
-    if database.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone():
+    if database.execute("SELECT 1 FROM remembered WHERE key = ?", (key,)).fetchone():
         return False
     owner = _owner(database, key)
     return owner is None or owner[0] == me or _is_void(*owner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from rag_lab.checked_rows import tell_dropped
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.curable import Curable, tried_again
@@ -76,6 +77,7 @@ def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progre
         put_back_all(run)
         states = _run_variants(checked, run, notebook, start.identities, max(1, jobs), progress)
         forget(run)
+        tell_dropped(_damaged(states))
         add_rates(home(), measured_rates(run, states, start.booked))
         finish(checked, run, states, began)
     return run
@@ -136,6 +138,11 @@ def _run_variants(
                 write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
             shown.end(state)
     return [states[variant_id] for variant_id in identities]
+
+
+def _damaged(states: Sequence[VariantState]) -> int:
+    """Return how many damaged results the kernels of this start met."""
+    return sum(state.record.get("damaged_results", 0) for state in states if state.record and not state.resumed)
 
 
 def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job:

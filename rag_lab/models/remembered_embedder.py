@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rag_lab.checked_rows import checksum, recall
 from rag_lab.database import opened
 from rag_lab.digest import digest
 from rag_lab.errors import ModelError
@@ -21,9 +23,9 @@ from rag_lab.replayed import replay
 Kind = Literal["document", "query"]
 
 _SAVE_EVERY_TEXTS = 512  # what a kill loses at most
-_KEYS_AT_ONCE = 500  # below SQLite's limit of variables
+_SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, vector BLOB NOT NULL, seconds REAL NOT NULL) WITHOUT ROWID
+CREATE TABLE IF NOT EXISTS remembered (key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID
 """
 
 
@@ -105,17 +107,14 @@ def _checked(vectors: Vectors, n_texts: int) -> Vectors:
 def _read(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
     """Return the vectors that are known, and replay the seconds that they took."""
     found: dict[bytes, Vectors] = {}
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        some = keys[start : start + _KEYS_AT_ONCE]
-        marks = ",".join("?" * len(some))
-        statement = f"SELECT key, vector, seconds FROM embeddings WHERE key IN ({marks})"  # noqa: S608
-        for key, blob, seconds in connection.execute(statement, some):
-            found[key] = np.frombuffer(blob, "<f4")
-            replay(seconds)
+    for key, value in recall(connection, "remembered", keys).items():
+        found[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
+        replay(*_SECONDS.unpack_from(value))
     return found
 
 
 def _write(connection: sqlite3.Connection, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
-    rows = [(key, vector.astype("<f4").tobytes(), seconds) for key, vector in vectors.items()]
+    values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+    rows = [(key, value, checksum(key, value)) for key, value in values.items()]
     with connection:
-        connection.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?)", rows)
+        connection.executemany("INSERT OR IGNORE INTO remembered VALUES (?, ?, ?)", rows)

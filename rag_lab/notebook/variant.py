@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.checked_rows import Dropped
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
@@ -202,6 +203,7 @@ class VariantRun:
                 "questions": sum(trace.curable for trace in self.traces),
                 "scores": sum(score.curable for score in self.scores),
             },
+            "damaged_results": Dropped.n,
             "problems": [str(problem) for problem in self.problems],
             "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
