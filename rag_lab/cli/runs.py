@@ -124,12 +124,14 @@ def export(
 
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
-    from rag_lab.experiment.applicability import not_applicable
+    from rag_lab.experiment.applicability import not_applicable, too_deep
+    from rag_lab.experiment.asked import asked_told
     from rag_lab.experiment.bill_text import spent_text
     from rag_lab.experiment.finish import failures
     from rag_lab.experiment.sweep import run_plan
 
-    for notice in (*checked.expansion.notices, *not_applicable(checked)):
+    left_out = [asked_told(len(checked.questions), checked.left_out)] if checked.left_out else []
+    for notice in (*left_out, *checked.expansion.notices, *too_deep(checked), *not_applicable(checked)):
         typer.echo(notice, err=True)
     try:
         run = run_plan(checked, out, jobs)

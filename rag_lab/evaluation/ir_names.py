@@ -41,6 +41,14 @@ def ir_measure(name: str, text: str) -> Measure:
     return measure
 
 
+def ir_cutoff(text: str) -> int | None:
+    """Return the cut-off of the measure `text`; None where it looks at the whole ranking."""
+    import ir_measures
+
+    k = ir_measures.parse_measure(text).params.get("cutoff")
+    return None if k is None else int(k)
+
+
 def _check_provider(name: str, measure: Measure) -> None:
     """Refuse a measure that no installed package computes."""
     import ir_measures

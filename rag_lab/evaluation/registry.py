@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.ir_names import MAX_K, ir_measure
+from rag_lab.evaluation.ir_names import MAX_K, ir_cutoff, ir_measure
 from rag_lab.evaluation.metric import Metric, MetricInfo, Tools
 
 # Each room is a module with INFOS (its metrics) and build(name, info, argument, tools).
@@ -76,6 +76,17 @@ def find_info(name: str) -> MetricInfo | None:
         return parse_name(name).info
     except ConfigError:
         return None
+
+
+def cutoff(name: str) -> int | None:
+    """Return how many ranks the metric called `name` looks at; None where it has no cut-off, or nobody knows it."""
+    try:
+        parsed = parse_name(name)
+    except ConfigError:
+        return None
+    if parsed.info.name.endswith("@k"):
+        return int(parsed.argument)
+    return ir_cutoff(parsed.argument) if parsed.info.name.endswith("<measure>") else None
 
 
 def build_metric(name: str, tools: Tools) -> Metric:

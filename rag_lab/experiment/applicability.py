@@ -1,10 +1,11 @@
-"""Which metrics of a plan will have no value on which questions, said before anything runs."""
+"""Which metrics of a plan cannot measure what they are asked to, said before anything runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
+from rag_lab.evaluation.shallow import shallow
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
@@ -20,6 +21,12 @@ def not_applicable(plan: Plan) -> list[str]:
         for gap in foreseen_gaps(plan.experiment.metrics, questions, set(answered)):
             variants_of.setdefault(gap, []).append(variant.variant_id)
     return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
+
+
+def too_deep(plan: Plan) -> list[str]:
+    """Return one sentence for each metric with a cut-off that is deeper than the rankings of a variant can be."""
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    return [str(found) for found in shallow(plan.experiment.metrics, configs).values()]
 
 
 def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag_lab.data.clusters import clusters_of, clusters_told
-from rag_lab.experiment.applicability import not_applicable
+from rag_lab.experiment.applicability import not_applicable, too_deep
+from rag_lab.experiment.asked import asked_told
 from rag_lab.experiment.bill_text import bill_text
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.estimate import estimate
@@ -22,7 +23,7 @@ def describe(plan: Plan) -> str:
         f"What is left to do, counted once where variants share it:\n{bill_text(estimate(plan), limits)}",
         f"Models:\n{_models(plan)}",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
-        *(f"Note: {notice}" for notice in plan.expansion.notices),
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan))),
         *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
@@ -32,9 +33,8 @@ def describe(plan: Plan) -> str:
 def _questions(plan: Plan) -> str:
     repeats = plan.experiment.repeats
     times = "once" if repeats == 1 else f"{repeats} times"
-    total = len(plan.dataset.questions)
     asked = (
-        f"Dataset {plan.experiment.dataset}: {len(plan.questions)} of {total} questions are asked {times}, "
+        f"Dataset {plan.experiment.dataset}: {asked_told(len(plan.questions), plan.left_out)} Each is asked {times}, "
         f"{len(plan.answered)} of them are answered."
     )
     rule = plan.experiment.clusters

@@ -11,6 +11,7 @@ from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
+from rag_lab.experiment.asked import left_out
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.model_checks import model_problem, models_used
@@ -38,6 +39,11 @@ class Plan:
         """The variants, baseline first."""
         return self.expansion.variants
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many questions of the dataset are not asked, by reason; see `asked.left_out`."""
+        return left_out(self.dataset.questions, self.experiment, set(self.questions), set(self.answered))
+
     def run_folder(self, path: Path) -> RunFolder:
         """Return the run folder of this plan at `path`; nothing is written."""
         return RunFolder(
@@ -51,6 +57,7 @@ class Plan:
             variants=tuple(VariantPlan(v.variant_id, v.label, dict(v.changes)) for v in self.variants),
             questions=self.questions,
             answered=self.answered,
+            left_out=self.left_out,
             clusters=self.experiment.clusters,
         )
 

@@ -60,6 +60,7 @@ class RunFolder:
     questions: tuple[str, ...] = ()  # ids asked
     answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
     clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
+    left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `experiment.asked`
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -196,5 +197,6 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "variants": tuple(VariantPlan(v["variant_id"], v["label"], dict(v["changes"])) for v in variants),
         "questions": tuple(plan.get("questions", ())),
         "answered": tuple(plan.get("answered", ())),
+        "left_out": {str(reason): int(n) for reason, n in plan.get("left_out", {}).items()},
         "clusters": str(plan.get("clusters", "none")),
     }

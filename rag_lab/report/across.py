@@ -48,7 +48,15 @@ class AcrossRuns:
     @property
     def sentences(self) -> list[str]:
         """What is compared, and what to look at where the numbers differ."""
-        return [*self.shared.sentences((self.first, self.second), self.names), suspects(self.changes)]
+        return [
+            *self.shared.sentences((self.first, self.second), self.names),
+            *(
+                f"In {name}: {one}"
+                for name, run in zip(self.names, (self.first, self.second), strict=True)
+                for one in run.shallow.values()
+            ),
+            suspects(self.changes),
+        ]
 
     @property
     def tables(self) -> list[Table]:

@@ -35,6 +35,7 @@ def compare_text(
     Raises:
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
+    from rag_lab.experiment.asked import asked_told
     from rag_lab.report.across import compare_runs
     from rag_lab.report.compare import compare
     from rag_lab.report.comparison_tables import tables
@@ -45,7 +46,8 @@ def compare_text(
     options: dict[str, Any] = {"correction": correction, "pairs": pairs}
     if other is None:
         one = compare(run, **options)
-        summary, differences, sentences, made = one.summary, one.differences, conclusions(one), tables(one)
+        sentences = [asked_told(len(one.run.questions), one.run.left_out), *conclusions(one)]
+        summary, differences, made = one.summary, one.differences, tables(one)
     else:
         two = compare_runs(run, other, **options)
         summary, differences, sentences, made = two.summary, two.differences, two.sentences, two.tables

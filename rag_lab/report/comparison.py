@@ -19,6 +19,7 @@ from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.wording import letters
 
 if TYPE_CHECKING:
+    from rag_lab.evaluation.shallow import Shallow
     from rag_lab.experiment.run_folder import VariantPlan
     from rag_lab.report.effects import EffectsFound
     from rag_lab.report.judges import JudgeNote
@@ -142,6 +143,20 @@ class Comparison:
         from rag_lab.report.judges import judge_notes
 
         return judge_notes(self)
+
+    @cached_property
+    def shallow(self) -> Mapping[str, Shallow]:
+        """The metrics with a cut-off that the rankings of some variants cannot fill, variants by `name`."""
+        from rag_lab.evaluation.shallow import shallow
+
+        configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
+        known = {name: config for name, config in configs.items() if config is not None}
+        return shallow(self.quality_metrics, known)
+
+    def column(self, metric: str) -> str:
+        """Return what stands above the column of a metric: its name, its direction, and what limits it."""
+        mark = f" ({self.shallow[metric].mark})" if metric in self.shallow else ""
+        return self.directed(metric) + mark
 
     def label(self, variant_id: str) -> str:
         """Return the label of a variant."""

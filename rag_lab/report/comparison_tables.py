@@ -29,7 +29,7 @@ def tables(comparison: Comparison) -> list[Table]:
     run = comparison.run
     metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
     made = [
-        scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name),
+        scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.column),
         differences_table(differences_title(comparison), comparison.differences, comparison.name),
     ]
     if comparison.main_metric is not None:
@@ -50,10 +50,19 @@ def differences_title(comparison: Comparison) -> str:
     return f"{run.name}: {against} (correction: {CORRECTIONS[comparison.correction]})"
 
 
-def scores_table(title: str, summary: pd.DataFrame, metrics: Sequence[str], name: Callable[[str], str]) -> Table:
-    """Return a row a (metric, variant): mean, interval, and how many of those asked were scored."""
+def scores_table(
+    title: str,
+    summary: pd.DataFrame,
+    metrics: Sequence[str],
+    name: Callable[[str], str],
+    column: Callable[[str], str] = str,
+) -> Table:
+    """Return a row a (metric, variant): mean, interval, and how many of those asked were scored.
+
+    `name` and `column` say what variants and metrics are called.
+    """
     rows = [row for metric in metrics for row in _records(summary) if row["metric"] == metric]
-    return Table(title, SUMMARY_HEADER, tuple(_scores(row, name) for row in rows), names=2)
+    return Table(title, SUMMARY_HEADER, tuple(_scores(row, name, column) for row in rows), names=2)
 
 
 def differences_table(title: str, differences: pd.DataFrame, name: Callable[[str], str]) -> Table:
@@ -67,10 +76,10 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _scores(row: dict[str, Any], name: Callable[[str], str]) -> tuple[str, ...]:
+def _scores(row: dict[str, Any], name: Callable[[str], str], column: Callable[[str], str]) -> tuple[str, ...]:
     return (
         name(row["variant_id"]),
-        str(row["metric"]),
+        column(str(row["metric"])),
         plain(row["mean"]),
         interval(row["low"], row["high"]),
         f"{row['scored']}/{row['asked']}",

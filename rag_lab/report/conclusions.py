@@ -17,6 +17,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     found = {
         "Modules": comparison.effects.reliable_sentences(metric),
         "Variants": verdict(comparison),
+        "Cut-offs": [str(one) for one in comparison.shallow.values()],
         "Clusters": _clusters(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Judge": [note.sentence for note in comparison.judges],

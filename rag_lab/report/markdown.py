@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rag_lab.experiment.asked import asked_told
 from rag_lab.numbers import DASH, interval, plain, seconds
 from rag_lab.report import routing_text
 from rag_lab.report.comparison import Comparison
@@ -21,6 +22,7 @@ def to_markdown(comparison: Comparison) -> str:
     parts = [
         f"# {escape_markdown(run.name)}",
         f"**{escape_markdown(run.question)}**" if run.question else "",
+        escape_markdown(asked_told(len(run.questions), run.left_out)),
         _list(conclusions(comparison)),
         _scores(comparison),
         "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked.",
@@ -36,7 +38,7 @@ def to_markdown(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison) -> str:
     metrics = comparison.quality_metrics
-    names = [escape_markdown(comparison.directed(metric)) for metric in metrics]
+    names = [escape_markdown(comparison.column(metric)) for metric in metrics]
     seconds_of = comparison.latency.set_index("variant_id")["median_s"].to_dict()
     lines = [
         f"| Variant | {' | '.join(names)} | seconds per question (median) |",

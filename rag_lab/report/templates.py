@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from rag_lab import numbers, wording
+from rag_lab.experiment.asked import asked_told
 from rag_lab.redaction import shown
 from rag_lab.report import coverage, noise, routing_text
 from rag_lab.report.questions import place
@@ -51,6 +52,7 @@ def _environment() -> Environment:
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
+    made.globals |= {"asked_told": asked_told}
     made.globals |= {"routing": routing_text, "noise": noise, "coverage": coverage}
     return made
 

@@ -1,8 +1,10 @@
 import yaml
 from small_dataset import write_dataset
 
-from rag_lab.experiment.applicability import not_applicable
+from rag_lab.experiment.applicability import not_applicable, too_deep
+from rag_lab.experiment.asked import asked_told
 from rag_lab.experiment.plan import plan
+from rag_lab.experiment.run_folder import RunFolder
 
 
 def small_plan(folder, **changes):
@@ -45,3 +47,23 @@ def test_questions_beyond_the_limit_on_answers_are_counted(tmp_path):
         f"answer.words is not applicable to {n - 2} of {n} questions: no answer was asked for."
         in (not_applicable(checked)[-1])
     )
+
+
+def test_a_cut_off_deeper_than_the_ranking_is_said_before_the_run(tmp_path):
+    factors = {"rerank.final_k": [5, 3]}
+    checked = small_plan(tmp_path, factors=factors, metrics=["retrieval.recall@10", "retrieval.recall@6"])
+    (sentence,) = too_deep(checked)
+    assert sentence.startswith(
+        "Metric retrieval.recall@10 looks at 10 ranks, but a ranking holds at most 6 (2 x rerank"
+    )
+    assert "in final_k-3" in sentence
+    assert f"Note: {sentence}" in checked.describe()
+
+
+def test_why_questions_are_left_out_is_said_before_the_run_and_kept_with_it(tmp_path):
+    checked = small_plan(tmp_path, limits={"answers": 0})
+    told = asked_told(3, checked.left_out)
+    assert told.startswith("3 of 4 questions are asked. Left out: 1 to which the documents hold no answer")
+    assert told in checked.describe()
+    checked.run_folder(tmp_path / "run").write_plan()
+    assert RunFolder.open(tmp_path / "run").left_out == checked.left_out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 from rag_lab.numbers import MINUS
 from rag_lab.report import routing_text
 from rag_lab.report.compare import compare
+from rag_lab.report.compare_text import compare_text
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.conclusions import conclusions
+from rag_lab.report.html import to_html
 from rag_lab.statistics.verdict import ALPHA
 
 _NUMBER = rf"[+{MINUS}]?[\d.,]+"
@@ -129,7 +132,7 @@ def _value(text: str) -> float:
 def test_what_only_the_correction_takes_away_is_told_so(synthetic: ModuleType, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     base = random.uniform(0.3, 0.6, 60)
-    plans = {"base": {}} | {f"v{number}": {"retrieval.base_k": 20 + number} for number in range(12)}
+    plans = {"base": {}} | {f"v{number}": {"retrieval.base_k": 21 + number} for number in range(12)}
     values = {name: base + random.normal(0, 0.05, 60) for name in plans} | {"base": base}
     noise = random.normal(0, 1, 60)
     values["v0"] = base - 0.017 + 0.05 * (noise - noise.mean()) / noise.std()
@@ -154,3 +157,27 @@ def test_too_few_questions_that_differ_are_told_so(synthetic: ModuleType, tmp_pa
     assert row is not None and row["verdict"].startswith("the data cannot tell: ")
     if row["low"] > 0:
         assert f"only {n} questions differ, and with fewer than 6 no test can reach p < 0.05" in row["verdict"]
+
+
+def test_a_cut_off_deeper_than_the_ranking_stands_beside_the_metric(synthetic: ModuleType, tmp_path: Path) -> None:
+    values = {"ten": np.linspace(0, 1, 12), "four": np.linspace(0, 1, 12)}
+    plans = {"ten": {}, "four": {"rerank.final_k": 2}}
+    run = synthetic.write_run(tmp_path / "run", plans, {"retrieval.recall@10": values})
+    sentence = (
+        "Metric retrieval.recall@10 looks at 10 ranks, but a ranking holds at most 4 (2 x rerank.final_k) in B four: "
+        "what would stand below counts as not found."
+    )
+    found = compare(run.path)
+    assert sentence in conclusions(found) and sentence in to_html(found)
+    assert "retrieval.recall@10 (some rankings hold 4)" in found.to_markdown()
+    printed = compare_text(run.path)
+    assert sentence in printed and "retrieval.recall@10 (some rankings hold 4)" in printed
+    assert f"In run: {sentence}" in compare_text(run.path, run.path).replace("run-1", "run")
+
+
+def test_why_questions_were_left_out_stands_first(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.write_run(tmp_path / "run", {"a": {}}, {synthetic.MAIN: {"a": np.linspace(0, 1, 12)}})
+    replace(run, left_out={"beyond the limit": 8}).write_plan()
+    told = "12 of 20 questions are asked. Left out: 8 beyond the limit."
+    found = compare(run.path)
+    assert told in to_html(found) and told in found.to_markdown() and told in compare_text(run.path)
