@@ -45,10 +45,18 @@ class Pipeline:
         config: which stages, with which parameters and models.
         index: the corpus, split and embedded as `config` says.
         memory: where stage results are remembered; None computes everything anew.
+        language: of the corpus, by which `retrieval.analyzer: auto` is decided.
     """
 
-    def __init__(self, config: PipelineConfig, index: CorpusIndex, embedder: Any, memory: Memory | None = None) -> None:
-        self.config = config
+    def __init__(
+        self,
+        config: PipelineConfig,
+        index: CorpusIndex,
+        embedder: Any,
+        memory: Memory | None = None,
+        language: str = "",
+    ) -> None:
+        self.config = config.model_copy(update={"retrieval": config.retrieval.in_language(language)})
         self.index = index
         self.memory = memory
         self._embedder = embedder
@@ -72,7 +80,7 @@ class Pipeline:
         index = open_index(
             dataset.corpus_dir, config.corpus, embedder, home=home, store=config.store, vision=vision, **opening
         )
-        return cls(config, index, embedder, Memory(home / "stages.sqlite"))
+        return cls(config, index, embedder, Memory(home / "stages.sqlite"), dataset.language)
 
     @property
     def retrieval_stages(self) -> tuple[Stage, ...]:

@@ -69,13 +69,16 @@ def import_(
     format: Annotated[str | None, typer.Option(help="beir, squad, table or trec; guessed where left out.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the dataset that is there.")] = False,
     split: Annotated[str | None, typer.Option(help="Which judgements of a BEIR folder: test, dev or train.")] = None,
+    language: Annotated[
+        str, typer.Option(help="Of the texts: en, German, ...; BM25 and TF-IDF then take words to their stems.")
+    ] = "",
 ) -> None:
     """Make a dataset from another format.
 
     \b
     Examples:
       rag-lab datasets import squad.json datasets/my_squad
-      rag-lab datasets import scifact/ datasets/scifact --split test
+      rag-lab datasets import scifact/ datasets/scifact --split test --language en
       rag-lab datasets import testset.csv datasets/testset
 
     A table has RAGAs' columns: user_input, reference, reference_contexts.
@@ -83,7 +86,7 @@ def import_(
     from rag_lab.data.importers import import_dataset
 
     options = {"split": split} if split else {}
-    dataset, problems = import_dataset(format, source, target, force=force, **options)
+    dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)

@@ -23,7 +23,7 @@ class Metadata(BaseModel):
     name: str = Field(min_length=1)
     description: str = ""
     licence: str = ""
-    language: str = ""
+    language: str = ""  # a name or code: English, en; decides on the analyzer `auto`
     page_base: Literal[0, 1] = 1  # the number of the first page, as questions.jsonl counts
 
     @classmethod

@@ -15,7 +15,7 @@ from rag_lab.retrieval.choices import (
     SearchName,
 )
 from rag_lab.section import Section
-from rag_lab.sparse.analyzer import Analyzer
+from rag_lab.sparse.language import AnalyzerChoice, analyzer_for
 
 
 class RetrievalConfig(Section):
@@ -28,7 +28,9 @@ class RetrievalConfig(Section):
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
     min_similarity: float = Field(-1.0, ge=-1, le=1, description="cosine below which a dense search leaves results out")
-    analyzer: Analyzer = Field("unicode", description="how BM25 and TF-IDF cut words; a language's also stems them")
+    analyzer: AnalyzerChoice = Field(
+        "auto", description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's"
+    )
     dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
     bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
     tfidf_weight: float = Field(1.0, ge=0, le=1e6, description="weight of TF-IDF there")
@@ -47,6 +49,10 @@ class RetrievalConfig(Section):
         }
         searches = SEARCHES[self.mode]
         return {name: given[name] for name in searches if given[name] > 0 or len(searches) == 1}
+
+    def in_language(self, language: str) -> RetrievalConfig:
+        """Return the configuration with the analyzer of a dataset's language in place of `auto`."""
+        return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)})
 
     @model_validator(mode="after")
     def _some_search_counts(self) -> RetrievalConfig:

@@ -13,6 +13,7 @@ from rag_lab.retrieval.combine import Combine
 from rag_lab.retrieval.search import Field, Search
 from rag_lab.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.retrieval.select import Select
+from rag_lab.sparse.language import analyzer_for
 from rag_lab.stage import Stage
 
 _FIELDS: dict[SearchName, Field] = {"dense": "dense_hits", "bm25": "bm25_hits", "tfidf": "tfidf_hits"}
@@ -47,9 +48,8 @@ def _search(name: SearchName, config: PipelineConfig, index: CorpusIndex, embedd
         return Off(f"search_{name}")
     if name == "dense":
         return Search(_dense(config, index, embedder, "question"), index, retrieval.base_k, _FIELDS[name])
-    return Search(
-        SparseSearcher(index, name, retrieval.analyzer, retrieval.level), index, retrieval.base_k, _FIELDS[name]
-    )
+    analyzer = analyzer_for(retrieval.analyzer, "")
+    return Search(SparseSearcher(index, name, analyzer, retrieval.level), index, retrieval.base_k, _FIELDS[name])
 
 
 def _dense(
