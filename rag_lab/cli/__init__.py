@@ -15,7 +15,6 @@ app = typer.Typer(
     help="Find out which parts of a RAG pipeline earn their keep, on your documents, with your models.",
     epilog="Start with `rag-lab demo`, then `rag-lab sweep --help`. Each command explains itself with --help.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_lab.cli import completion
 from rag_lab.cli.settings import Settings, open_pipeline
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ DEFAULT_DATASET = "plant_docs"
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     dataset: Annotated[
-        str, typer.Option(help="Whose documents are searched: a name, or any folder.")
+        str,
+        typer.Option(help="Whose documents are searched: a name, or any folder.", autocompletion=completion.datasets),
     ] = DEFAULT_DATASET,
     may_see: Annotated[
         list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")

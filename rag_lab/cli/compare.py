@@ -7,11 +7,24 @@ from typing import Annotated
 
 import typer
 
+from rag_lab.cli import completion
+
 
 def compare(
-    run: Annotated[Path, typer.Argument(help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN", autocompletion=completion.runs
+        ),
+    ],
     other: Annotated[
-        Path | None, typer.Argument(help="Another run of the same questions.", metavar="[RUN]", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="Another run of the same questions.",
+            metavar="[RUN]",
+            show_default=False,
+            autocompletion=completion.runs,
+        ),
     ] = None,
     format: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
     correction: Annotated[

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from rag_lab.cli import completion
+
 app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -25,7 +27,9 @@ def list_() -> None:
 
 @app.command()
 def check(
-    dataset: Annotated[str, typer.Argument(help="A name, or any folder of documents.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A name, or any folder of documents.", autocompletion=completion.datasets)
+    ],
     json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the counts as JSON.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them as an HTML page.")] = None,
 ) -> None:
@@ -94,7 +98,7 @@ def import_(
 
 @app.command()
 def export(
-    dataset: Annotated[str, typer.Argument(help="A name or a path.")],
+    dataset: Annotated[str, typer.Argument(help="A name or a path.", autocompletion=completion.datasets)],
     target: Annotated[Path, typer.Argument(help="The new folder (beir, trec) or file (squad, table).")],
     format: Annotated[str, typer.Option(help="beir, squad, table or trec.")],
 ) -> None:

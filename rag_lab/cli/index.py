@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_lab.cli import completion
 from rag_lab.cli.settings import Settings, open_pipeline
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ _NAMED_CHANGES = 20
 
 def index(
     dataset: Annotated[
-        str, typer.Argument(help="A name that `rag-lab datasets list` shows, or any folder of documents.")
+        str,
+        typer.Argument(
+            help="A name that `rag-lab datasets list` shows, or any folder of documents.",
+            autocompletion=completion.datasets,
+        ),
     ],
     settings: Settings = None,
     list_: Annotated[bool, typer.Option("--list", help="List every file that is indexed.")] = False,

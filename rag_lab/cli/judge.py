@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
 
 app = typer.Typer(help="Try a judge before its scores are believed.", no_args_is_help=True, rich_markup_mode=None)
@@ -19,7 +20,9 @@ def _group() -> None:
 @app.command()
 def check(
     model: Annotated[str, typer.Argument(help="The judge, as provider:name.")],
-    dataset: Annotated[str, typer.Option(help="Whose questions make the trial: a name or a path.")] = DEFAULT_DATASET,
+    dataset: Annotated[
+        str, typer.Option(help="Whose questions make the trial: a name or a path.", autocompletion=completion.datasets)
+    ] = DEFAULT_DATASET,
     questions: Annotated[int, typer.Option(min=1, help="How many questions; each makes up to six answers.")] = 10,
     metric: Annotated[
         list[str] | None, typer.Option(help="Try the objects of this metric only; may be given several times.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_lab.cli import completion
+
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
     from rag_lab.experiment.run_folder import RunFolder
@@ -32,7 +34,10 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
 
 
 def sweep(
-    experiment: Annotated[Path, typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml")],
+    experiment: Annotated[
+        Path,
+        typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml", autocompletion=completion.experiments),
+    ],
     out: Out = None,
     jobs: Jobs = 1,
     dry_run: Annotated[
@@ -80,7 +85,12 @@ def sweep(
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR", autocompletion=completion.runs
+        ),
+    ],
 ) -> None:
     """Write the report of a run anew.
 
@@ -96,7 +106,12 @@ def report(
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR", autocompletion=completion.runs
+        ),
+    ],
     target: Annotated[Path, typer.Argument(help="The new folder.", metavar="OUT_DIR")],
 ) -> None:
     """Write what each variant found as TREC's files.

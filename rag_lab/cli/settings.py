@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_lab.cli import completion
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value
 from rag_lab.yaml_file import parse_yaml
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
     from rag_lab.pipeline import Pipeline
 
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; may be given several times.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a parameter; may be given several times.",
+        autocompletion=completion.settings,
+    ),
 ]
 
 
