@@ -79,7 +79,9 @@ class CausalSettings:
 
         source = find(self.name)
         try:
-            return context_of(AutoConfig.from_pretrained(readable(source)))
+            return context_of(AutoConfig.from_pretrained(readable(source), **source.pin()))
+        except ModelError:
+            raise
         except Exception as error:
             raise loading_error(source, error) from error
 
@@ -104,7 +106,7 @@ def _load_tokenizer(name: str) -> Any:
 
     source = find(name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(readable(source))
+        tokenizer = AutoTokenizer.from_pretrained(readable(source), **source.pin())
     except ModelError:
         raise
     except Exception as error:
@@ -125,9 +127,10 @@ def _load(settings: CausalSettings) -> CausalLM:
         require_four_bit(settings.name)
     tokenizer = _load_tokenizer(settings.name)
     try:
+        options = {**_loading_options(settings, four_bit, source), **source.pin()}
         path = readable(source)
         with without_progress_bars():
-            model = AutoModelForCausalLM.from_pretrained(path, **_loading_options(settings, four_bit, source))
+            model = AutoModelForCausalLM.from_pretrained(path, **options)
         if not four_bit:
             model = model.to(device_or_default(settings.device))
     except ModelError:

@@ -63,9 +63,10 @@ class CrossEncoderScorer:
     def _model(self) -> Any:
         library = require_package("sentence_transformers", "sentence-transformers")
         source = find(self.name)
+        options = {"device": self.device or None, "max_length": self.max_tokens, **source.pin()}
         try:
             with without_progress_bars():
-                model = library.CrossEncoder(source.location, device=self.device or None, max_length=self.max_tokens)
+                model = library.CrossEncoder(source.location, **options)
         except Exception as error:
             raise loading_error(source, error) from error
         if model.num_labels != 1:

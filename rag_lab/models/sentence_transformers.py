@@ -64,8 +64,9 @@ class SentenceTransformerEmbedder:
     def _model(self) -> Any:
         library = require_package("sentence_transformers", "sentence-transformers")
         source = find(self.name)
+        pin = source.pin()
         try:
             with without_progress_bars():
-                return library.SentenceTransformer(source.location, device=self.device or None)
+                return library.SentenceTransformer(source.location, device=self.device or None, **pin)
         except Exception as error:
             raise loading_error(source, error) from error

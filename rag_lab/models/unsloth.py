@@ -61,7 +61,7 @@ class UnslothChat:
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)
         library = require_package("unsloth", _PACKAGE)
-        source = find(self.name)
+        source = find(self.name)  # unsloth may take another repository's weights for it, so no revision is pinned
         try:
             model, processor = library.FastLanguageModel.from_pretrained(
                 model_name=source.location, max_seq_length=self.context_tokens, load_in_4bit=True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -15,6 +17,9 @@ HUB_NAMES = {
     "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
     "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
 }
+
+_CONFIGURATION = "config.json"
+_HUB_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,19 @@ class Source:
     on_hub: bool
 
     def digest(self) -> str:
-        """Return a digest of the content, or `hub:name@revision` (revision `unknown` before the first download)."""
+        """Return a digest of the content, or `hub:name@revision`.
+
+        Raises:
+            ModelError: if the weights were never downloaded and the hub cannot say which revision they have.
+        """
         if self.on_hub:
-            return f"hub:{self.location}@{_hub_revision(self.location)}"
+            return f"hub:{self.location}@{_hub_revision(self)}"
         path = Path(self.location)
         return folder_digest(path) if path.is_dir() else file_digest(path)
+
+    def pin(self) -> dict[str, str]:
+        """Return the argument that makes a library load the very revision that `digest` names; see there."""
+        return {"revision": _hub_revision(self)} if self.on_hub else {}
 
 
 def packaged(name: str) -> Path:
@@ -95,15 +108,37 @@ def loading_error(source: Source, error: Exception) -> ModelError:
     """Return the sentence for weights that do not load."""
     reason = " ".join(str(error).split())[:200]
     if source.on_hub:
+        unknown = type(error).__name__ == "RepositoryNotFoundError"
+        need = (
+            "there is none of this name, or HF_TOKEN may not read it"
+            if unknown
+            else ("it needs the network or an earlier download")
+        )
         return ModelError(
-            f"Cannot load {source.location!r} from the model hub ({type(error).__name__}): it needs the network or an "
-            f"earlier download; otherwise give {allowed_names()}."
+            f"Cannot load {source.location!r} from the model hub ({type(error).__name__}): {need}; otherwise give "
+            f"{allowed_names()}."
         )
     return ModelError(f"Cannot load the weights {source.name!r} ({type(error).__name__}: {reason}).")
 
 
-def _hub_revision(name: str) -> str:
-    from huggingface_hub import try_to_load_from_cache
+@cache
+def _hub_revision(source: Source) -> str:
+    """Return the commit of the last download, else the hub's, whose configuration is downloaded to keep the answer.
 
-    cached = try_to_load_from_cache(name, "config.json")
-    return Path(cached).parent.name if isinstance(cached, str) else "unknown"
+    The small request comes first: a download that fails is tried again for half a minute.
+    """
+    from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.errors import HfHubHTTPError
+
+    cached = try_to_load_from_cache(source.location, _CONFIGURATION)
+    if isinstance(cached, str):
+        return Path(cached).parent.name
+    try:
+        revision = HfApi().model_info(source.location, timeout=_HUB_TIMEOUT_S).sha
+        with suppress(HfHubHTTPError):  # a model without this file, or one whose files are not open to everybody
+            revision = Path(hf_hub_download(source.location, _CONFIGURATION)).parent.name
+    except Exception as error:
+        raise loading_error(source, error) from error
+    if not revision:
+        raise loading_error(source, ValueError("no revision"))
+    return revision

@@ -6,6 +6,7 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.models import unsloth as room
+from rag_lab.models import weights
 from rag_lab.models.base import ChatRequest, Message
 from rag_lab.models.unsloth import UnslothChat
 
@@ -62,7 +63,8 @@ def test_it_loads_as_documented_and_answers(monkeypatch, tiny_causal):
     assert len(calls) == 2
 
 
-def test_the_identity_states_the_sampling():
+def test_the_identity_states_the_sampling(monkeypatch):
+    monkeypatch.setattr(weights, "_hub_revision", lambda source: "1" * 40)
     identity = UnslothChat("qwen3-8b").identity()
     assert identity["sampling"]["thinking"] == {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
     assert identity["weights"].startswith("hub:unsloth/Qwen3-8B-unsloth-bnb-4bit@")
