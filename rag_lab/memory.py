@@ -22,6 +22,7 @@ from rag_lab.checked_rows import checksum
 from rag_lab.database import opened
 from rag_lab.errors import RagLabError
 from rag_lab.process import Process
+from rag_lab.redaction import hide_known_json
 
 Item = TypeVar("Item")
 
@@ -53,9 +54,13 @@ class Memory:
         return {key: value.decode() for key, value in found.items()}
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
-        """Remember `values` under `room` (a label for listings) and give up this process's claims on them."""
+        """Remember `values` under `room` (a label for listings) and give up this process's claims on them.
+
+        Secrets that this process knows are hidden in them.
+        """
         with self._opened() as database, database:
-            rows = [(key, room, value, checksum(key, value.encode())) for key, value in values.items()]
+            clean = {key: hide_known_json(value) for key, value in values.items()}
+            rows = [(key, room, value, checksum(key, value.encode())) for key, value in clean.items()]
             database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", rows)
             _give_up(database, values)
 

@@ -45,8 +45,11 @@ _NAMELESS = re.compile(r"([?&])[^=&\s]+(?=&|$)")  # a value that may be one with
 
 def hide_known(text: str) -> str:
     """Return `text` without the secrets that this process knows. This is for data: nothing else is touched."""
-    for secret in _forms(_known()):
-        text = _without(text, secret)
+    forms = _forms(_known())
+    for form in forms:
+        text = text.replace(form, HIDDEN)
+    for form in forms:
+        text = _without_pieces(text, form)
     return text
 
 
@@ -55,8 +58,15 @@ def hide_known_in(value: Any) -> Any:
     if isinstance(value, str):
         return hide_known(value)
     if isinstance(value, Mapping):
-        return {hide_known(str(key)): hide_known_in(inner) for key, inner in value.items()}
+        return {hide_known_in(key): hide_known_in(inner) for key, inner in value.items()}
     return [hide_known_in(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def hide_known_json(text: str, indent: int | None = None) -> str:
+    """Return a JSON text with `hide_known` done to the texts in it; numbers stay what they are."""
+    if hide_known(text) == text:
+        return text
+    return json.dumps(hide_known_in(json.loads(text)), indent=indent, ensure_ascii=False)
 
 
 def redact(text: str) -> str:
@@ -146,8 +156,8 @@ def _written(secret: str) -> Iterator[str]:
         yield from (inner, inner.translate({ord("+"): "-", ord("/"): "_"}))
 
 
-def _without(text: str, secret: str) -> str:
-    """Return `text` without `secret`, and without longer pieces of it."""
+def _without_pieces(text: str, secret: str) -> str:
+    """Return `text` without longer pieces of `secret`: a reply may end in the middle of it."""
     for start in _starts(len(secret)):
         piece = secret[start : start + _PIECE_CHARS]
         place = text.find(piece)

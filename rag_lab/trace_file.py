@@ -10,16 +10,20 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
+from rag_lab.redaction import hide_known_json
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
-    """Write `traces` to `path`, replacing it at the end: the file's presence means that it is whole."""
+    """Write `traces` to `path`, replacing it at the end: the file's presence means that it is whole.
+
+    Control characters stay as they are, escaped where JSON wants it; secrets that this process knows are hidden.
+    """
     partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
+    with partial.open("w", encoding="utf-8", newline="\n") as file:
         for trace in traces:
-            file.write(_TRACE.dump_json(trace) + b"\n")
+            file.write(hide_known_json(_TRACE.dump_json(trace).decode()) + "\n")
     partial.replace(path)
 
 

@@ -11,6 +11,7 @@ from rag_lab.digest import digest
 from rag_lab.evaluation.judge_result import JudgeCheck
 from rag_lab.evaluation.metric import model_name
 from rag_lab.home import home
+from rag_lab.redaction import hide_known_json
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = "judge_checks"
@@ -22,7 +23,7 @@ def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:
     path = _record_path(check.identity, check.language, Path(folder or home()))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(check.to_json(), encoding="utf-8")
+    partial.write_text(hide_known_json(check.to_json()), encoding="utf-8")
     partial.replace(path)
     return path
 

@@ -11,6 +11,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_reply import JudgeError
 from rag_lab.evaluation.ragas_import import ragas_module
 from rag_lab.evaluation.ragas_spec import RagasSpec
+from rag_lab.redaction import one_line
 
 _LANGUAGE = "rag_lab.evaluation.ragas_language"
 _ROUNDING = 1e-5  # of float32 vectors of unit length
@@ -59,4 +60,4 @@ class RagasCall:
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__
+    return one_line(text.splitlines()[0], 200) if text else type(error).__name__

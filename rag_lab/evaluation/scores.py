@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Score
+from rag_lab.redaction import hide_known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,8 @@ def read_scores(path: Path) -> pd.DataFrame:
 
 
 def _row(score: Score) -> dict[str, object]:
-    return {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
+    row = {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
+    return row | {"reason": hide_known(score.reason)} if score.reason else row
 
 
 def _frame(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:

@@ -6,15 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.home import home
+from rag_lab.redaction import shown
 
 _POLL_S = 0.2
 _STOP_S = 5.0
@@ -46,6 +48,7 @@ class Done:
 class _Running:
     job: Job
     process: subprocess.Popen[str]
+    log: threading.Thread
     started: float
 
 
@@ -122,16 +125,18 @@ def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
 
 def _start(job: Job, cwd: Path) -> _Running:
     job.output.parent.mkdir(parents=True, exist_ok=True)
-    with job.log.open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rag_lab.experiment.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env={**_environment(), **job.environment},
-            start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
-        )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rag_lab.experiment.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env={**_environment(), **job.environment},
+        start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
+    )
+    log = threading.Thread(target=_keep_log, args=(process.stderr, job.log.open("w", encoding="utf-8")), daemon=True)
+    log.start()
     task = {
         "notebook": str(job.notebook.resolve()),
         "output": str(job.output.resolve()),
@@ -140,7 +145,15 @@ def _start(job: Job, cwd: Path) -> _Running:
     }
     _pipe(process.stdin).write(json.dumps(task) + "\n")
     _pipe(process.stdin).flush()
-    return _Running(job, process, time.monotonic())
+    return _Running(job, process, log, time.monotonic())
+
+
+def _keep_log(said: TextIO, log: TextIO) -> None:
+    """Write what a job's processes print, as it may be shown, until the last of them has ended."""
+    with said, log:
+        for line in said:
+            log.write(shown(line))
+            log.flush()
 
 
 def _environment() -> dict[str, str]:
@@ -155,6 +168,7 @@ def _environment() -> dict[str, str]:
 def _reason(one: _Running) -> str:
     reply = _pipe(one.process.stdout).read().strip()
     _close(one.process)
+    one.log.join(_STOP_S)
     try:
         return str(json.loads(reply)["reason"])
     except (ValueError, KeyError):

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.records import Trace
+from rag_lab.redaction import hide_known_json
 from rag_lab.trace_file import read_traces
+from rag_lab.visible import visible_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,9 +166,10 @@ class RunFolder:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write `value`, replacing `path` at the end: a file that is there is whole."""
+    """Write `value`, replacing `path` at the end: a file that is there is whole, and holds no known secret."""
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = hide_known_json(json.dumps(value, indent=2, ensure_ascii=False), indent=2)
+    partial.write_text(visible_json(text) + "\n", encoding="utf-8")
     partial.replace(path)
 
 

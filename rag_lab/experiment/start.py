@@ -16,6 +16,7 @@ from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE
 from rag_lab.experiment.spent import Booked, booked_calls
 from rag_lab.home import usable_home
 from rag_lab.memory import Memory
+from rag_lab.redaction import hide_known
 
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
 
@@ -40,7 +41,7 @@ def begin(checked: Plan, run: RunFolder, notebook: Path) -> Start:
     start = Start(identities, booked_calls(run))
     _remove_outputs(run)
     run.write_plan()
-    (run.path / "experiment.yaml").write_text(checked.experiment.to_yaml(), encoding="utf-8")
+    (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
     keep_bill(run, bill)
     return start
 

@@ -14,6 +14,9 @@ import threading
 import warnings
 from typing import Any, TextIO
 
+from rag_lab.redaction import redact_sentence
+from rag_lab.visible import visible
+
 START_TIMEOUT_S = 120
 CELL_TIMEOUT_S = 24 * 3600
 
@@ -23,9 +26,12 @@ def run_notebook(notebook: str, output: str, parameters: dict[str, Any], cwd: st
     import papermill
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
+    from papermill.iorw import papermill_io
 
     from rag_lab.experiment.kernel import SamePythonKernelManager
+    from rag_lab.experiment.notebook_file import CleanNotebooks
 
+    papermill_io.register(output, CleanNotebooks())
     try:
         papermill.execute_notebook(
             notebook,
@@ -51,7 +57,7 @@ def run_notebook(notebook: str, output: str, parameters: dict[str, Any], cwd: st
 
 def failure_sentence(ename: str, evalue: str) -> str:
     """Return one line for an exception in a notebook; the workbench's own errors are sentences already."""
-    sentence = " ".join(evalue.split())
+    sentence = " ".join(visible(redact_sentence(evalue)).split())
     return (
         sentence
         if ename.endswith(("ConfigError", "DamagedFile", "DatasetError", "ModelError", "RagLabError", "StoreError"))

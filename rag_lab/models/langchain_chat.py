@@ -16,7 +16,7 @@ from rag_lab.models.prices import cost_usd
 from rag_lab.models.remote import CallFailed, RetryPolicy, in_parallel
 from rag_lab.models.reply_bounds import bounded, counted
 from rag_lab.models.token_estimate import estimated_tokens
-from rag_lab.redaction import one_line
+from rag_lab.redaction import hide_known, one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -91,7 +91,7 @@ class LangChainChat:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)
             return ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
-        reply, guessed = counted(request, from_langchain_message(message))
+        reply, guessed = counted(request, _without_secrets(from_langchain_message(message)))
         if guessed and not self._told_of_guess:
             self._told_of_guess = True
             _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
@@ -103,3 +103,9 @@ class LangChainChat:
     def priced(self) -> bool:
         """Whether calls cost money: not those of a server of one's own."""
         return True
+
+
+def _without_secrets(reply: ChatReply) -> ChatReply:
+    """Return what a server said without the secrets that this process knows: a gateway may repeat what it was sent."""
+    error = one_line(reply.error, _REASON_CHARS)
+    return replace(reply, text=hide_known(reply.text), thinking=hide_known(reply.thinking), error=error)

@@ -12,6 +12,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from rag_lab.errors import RagLabError, StoreError
+from rag_lab.redaction import one_line
 from rag_lab.stores.rows import Rows
 
 _FILE = "server.json"
@@ -64,7 +65,7 @@ def answering(server: Server | None) -> Iterator[None]:
     except Exception as error:  # clients pass on what their transport raises: time-outs, refusals, protocol errors
         if server is None:
             raise
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        reason = one_line(str(error)) or type(error).__name__
         raise StoreError(
             f"The vector store at {server.url} failed: {reason}; is it running, and is store.url right?"
         ) from error
