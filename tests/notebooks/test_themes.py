@@ -1,0 +1,109 @@
+"""What a notebook shows can be read in a light theme and in a dark one, whatever the system prefers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from devtools import CHROMIUM, Page, browser
+from jupyter_lab import jupyter_lab, open_notebook, run_all, set_theme
+from report.run_folder_fixture import build_run
+
+from rag_lab.notebook.display import question_html, trace_html
+from rag_lab.report.compare import compare
+from rag_lab.report.html import overview_html, write_report
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")]
+READABLE = 4.5  # the contrast that WCAG asks of text
+
+# Opens what is folded, and returns of all texts: how many there are, their least contrast, the words that have it, and
+# whether all stand on dark.
+LOOK = """(() => {
+  document.querySelectorAll('.rl details').forEach(d => d.open = true);
+  const rgba = c => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const behind = e => { for (; e; e = e.parentElement) {
+    const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] > .9) return c; } return [255, 255, 255, 1]; };
+  const seen = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const e = walk.currentNode.parentElement, words = walk.currentNode.data.trim();
+    if (!words || !e.closest('.rl') || e.closest('style,script,svg') || !e.checkVisibility()) continue;
+    const back = light(behind(e)), ink = light(rgba(getComputedStyle(e).color));
+    seen.push([(Math.max(back, ink) + .05) / (Math.min(back, ink) + .05), words, back < .2]);
+  }
+  seen.sort((a, b) => a[0] - b[0]);
+  const [least, words] = seen[0], dark = seen.filter(text => text[2]).length;
+  return {count: seen.length, least, words, dark: dark === seen.length, bright: dark === 0};
+})()"""
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_run(tmp_path_factory.mktemp("themes") / "run", 12, 6).path
+
+
+def assert_readable(page: Page, is_dark: bool) -> None:
+    seen = page.ask(LOOK)
+    assert seen["count"] > 100
+    assert seen["least"] >= READABLE, seen
+    assert seen["dark" if is_dark else "bright"], seen
+
+
+def test_in_jupyterlab_its_theme_counts(run_dir: Path, tmp_path: Path) -> None:
+    shown = f"comparison = compare({str(run_dir)!r})\ncomparison"
+    sources = [
+        "from rag_lab import compare\nfrom rag_lab.notebook.display import show, show_question",
+        shown,
+        "show(comparison.traces['query.hyde-always'][3])",
+        "show_question(comparison, 'q002')",
+    ]
+    (tmp_path / "books").mkdir()
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources], metadata=kernel)
+    nbformat.write(book, tmp_path / "books" / "shown.ipynb")
+    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(tmp_path / "p", "1400,9000") as page:
+        open_notebook(page, address, "shown.ipynb")
+        run_all(page)
+        page.wait("document.querySelectorAll('.rl').length === 3")
+        for theme, other in (("light", "dark"), ("dark", "light")):
+            set_theme(page, theme)
+            page.prefer(other)
+            assert_readable(page, is_dark=theme == "dark")
+            page.shoot(tmp_path / f"{theme}.png")
+
+
+@pytest.mark.parametrize(
+    ("body", "system", "is_dark"),
+    [
+        ('class="vscode-dark"', "light", True),
+        ('class="vscode-light"', "dark", False),
+        ('class="vscode-high-contrast"', "light", True),
+        ('class="vscode-high-contrast vscode-high-contrast-light"', "dark", False),
+        ('data-jp-theme-light="false"', "light", True),  # nbconvert --theme dark
+        ("", "dark", True),
+        ("", "light", False),
+    ],
+)
+def test_elsewhere_the_host_or_the_system_counts(
+    run_dir: Path, tmp_path: Path, body: str, system: str, is_dark: bool
+) -> None:
+    comparison = compare(run_dir)
+    trace = comparison.traces["query.hyde-always"][3]
+    shown = overview_html(comparison) + trace_html(trace) + question_html(comparison, "q002")
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'><body {body}>{shown}")
+    with browser(tmp_path / "profile") as page:
+        page.prefer(system)
+        page.open((tmp_path / "page.html").as_uri())
+        assert_readable(page, is_dark)
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_the_report_follows_the_system(run_dir: Path, tmp_path: Path, system: str) -> None:
+    with browser(tmp_path / "profile") as page:
+        page.prefer(system)
+        page.open(write_report(run_dir).as_uri())
+        assert_readable(page, is_dark=system == "dark")
