@@ -161,6 +161,11 @@ class PipelineConfig(Section):
     answer: AnswerConfig = AnswerConfig()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of every sampled reply; the repeat number is added")
 
+    @property
+    def searches_vectors(self) -> bool:
+        """Whether a search compares embeddings: by question, or by hypothetical document."""
+        return "dense" in self.retrieval.weights or self.query.hyde != "none"
+
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:
         """Validate nested `data`.

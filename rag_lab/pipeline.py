@@ -31,7 +31,7 @@ from rag_lab.rerank.keep import KeepOrder
 from rag_lab.rerank.pairs import PairRerank
 from rag_lab.rerank.remembered_scorer import RememberedScorer
 from rag_lab.retrieval.merge import Merge
-from rag_lab.retrieval.stages import hyde_search, searches, selection
+from rag_lab.retrieval.stages import hyde_search, prepare, searches, selection
 from rag_lab.run_stage import Progress, run_stage
 from rag_lab.stage import Stage
 
@@ -65,13 +65,20 @@ class Pipeline:
     def build(
         cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None, progress: bool = False
     ) -> Pipeline:
-        """Open (or build) the index of `dataset` and connect the stages; models load when they are first needed."""
-        return cls._on(config, dataset, Path(home or home_folder.usable_home()), progress=progress)
+        """Connect the stages on the index of `dataset`, of which the parts that they search are built where missing.
+
+        Models load when they are first needed.
+        """
+        folder = Path(home) if home else home_folder.usable_home()
+        pipeline = cls._on(config, dataset, folder, progress=progress)
+        prepare(config, pipeline.index)
+        return pipeline
 
     @classmethod
     def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None) -> Pipeline:
-        """Connect the stages as `build` does, without building an index that is not there: a pipeline to plan with."""
-        return cls._on(config, dataset, Path(home or home_folder.home()), build=False)
+        """Connect the stages as `build` does, to plan with: files are read and split if no model is asked, no more."""
+        asks_none = config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
+        return cls._on(config, dataset, Path(home or home_folder.home()), build=asks_none)
 
     @classmethod
     def _on(cls, config: PipelineConfig, dataset: Dataset, home: Path, **opening: bool) -> Pipeline:

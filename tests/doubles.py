@@ -18,6 +18,7 @@ class Corpus:
     """The part of `CorpusIndex` that stages use; each parent is one child, but oven#p2, whose child is its middle."""
 
     digest: str = "corpus"
+    vectors_identity: dict = field(default_factory=dict)
     searched: list = field(default_factory=list)
 
     def parent(self, parent_id):

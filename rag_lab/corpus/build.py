@@ -1,4 +1,4 @@
-"""Building an index: read, split, embed, write. It appears under its name whole, or not at all."""
+"""Building an index: read, split, write. It appears under its name whole, or not at all; searches add their own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rag_lab.access import access_label
-from rag_lab.config import CorpusConfig, StoreConfig
+from rag_lab.config import CorpusConfig
 from rag_lab.corpus.chunk_store import write_chunks
 from rag_lab.corpus.folder import Listing
 from rag_lab.corpus.process import Processed, process
@@ -19,15 +18,13 @@ from rag_lab.corpus.split import cut_identity
 from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
-from rag_lab.stores import registry
 from rag_lab.whole_folder import is_whole, whole_folder
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
-VECTORS = "vectors"
-SPARSE = "sparse"  # each index in it is whole by itself
+SEARCHED = "searched"  # vectors and sparse indexes of the children, each whole by itself
 
-_FORMAT = 5  # raised when the files of an index change
+_FORMAT = 6  # raised when the files of an index change
 _LIBRARIES = ("langchain-text-splitters",)
 
 
@@ -37,8 +34,7 @@ class Recipe:
 
     config: CorpusConfig
     reading: Reading
-    store: StoreConfig
-    embedder: Embedder
+    embedder: Embedder  # of a splitter that needs one
 
     def identity(self) -> dict[str, Any]:
         """Return whatever can change an index beside its files."""
@@ -46,8 +42,6 @@ class Recipe:
             "format": _FORMAT,
             "reading": dict(self.reading.identity()),
             "cut": dict(cut_identity(self.config, self.embedder)),
-            "embedder": dict(self.embedder.identity()),
-            "store": registry.identity(self.store),
             "libraries": {name: version(name) for name in _LIBRARIES},
         }
 
@@ -59,7 +53,7 @@ def index_path(parts: Mapping[str, Any], home: Path) -> Path:
 
 def is_built(path: Path) -> bool:
     """Tell whether the index at `path` is there, each file as it was written."""
-    return is_whole(path, apart=SPARSE)
+    return is_whole(path, apart=SEARCHED)
 
 
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
@@ -73,31 +67,22 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
 
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
-        ModelError: if a model that reads or embeds cannot be used.
-        StoreError: if the store cannot be used.
+        ModelError: if a model that reads or splits cannot be used.
     """
     parts = made_of(listing, digests, recipe)
     target = index_path(parts, home)
-    with whole_folder(target, apart=SPARSE) as partial:
+    with whole_folder(target, apart=SEARCHED) as partial:
         if partial:
             partial.mkdir()
             memory = Memory(home / "files.sqlite")
             processed = process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
-            _write(partial, processed, recipe, parts)
+            _write(partial, processed, parts)
     return target
 
 
-def _write(partial: Path, processed: Processed, recipe: Recipe, parts: Mapping[str, Any]) -> None:
+def _write(partial: Path, processed: Processed, parts: Mapping[str, Any]) -> None:
     chunks = processed.chunks
-    vectors = recipe.embedder.embed_documents([child.text for child in chunks.children])
     write_chunks(partial / CHUNKS, processed.documents, chunks)
-    registry.build(
-        recipe.store,
-        partial / VECTORS,
-        [child.chunk_id for child in chunks.children],
-        vectors,
-        [access_label(child.namespace, child.permissions) for child in chunks.children],
-    )
     manifest = {
         "n_files": len(parts["files"]),
         "n_documents": len(processed.documents),

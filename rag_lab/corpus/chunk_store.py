@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rag_lab.access import Labels, access_label
 from rag_lab.corpus.split import Chunks
 from rag_lab.records import Chunk, Document
 
@@ -82,6 +83,11 @@ class ChunkStore:
         queries = [f"SELECT source, count(*) FROM {table} GROUP BY source ORDER BY min(rowid)" for table in tables]  # noqa: S608 - the names above
         documents, parents, children = (dict(self._rows(query)) for query in queries)
         return {source: (n, parents.get(source, 0), children.get(source, 0)) for source, n in documents.items()}
+
+    def labels(self) -> Labels:
+        """Return the distinct access labels of the children."""
+        rows = self._rows("SELECT DISTINCT namespace, permissions FROM children")
+        return frozenset(access_label(namespace, json.loads(permissions)) for namespace, permissions in rows)
 
     def spans(self) -> dict[str, tuple[str, int | None, int, int]]:
         """Return source, page, start and end of every parent by its id, without the texts."""

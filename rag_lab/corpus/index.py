@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +12,8 @@ from typing import Any
 from rag_lab.access import Labels, may_see
 from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.attributes import Attributes
-from rag_lab.corpus.build import (
-    CHUNKS,
-    MANIFEST,
-    SPARSE,
-    VECTORS,
-    Recipe,
-    ensure_index,
-    index_path,
-    is_built,
-    made_of,
-)
+from rag_lab.corpus.build import CHUNKS, MANIFEST, SEARCHED, Recipe, ensure_index, index_path, is_built, made_of
+from rag_lab.corpus.child_vectors import ChildVectors, Embedded
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
@@ -38,23 +29,26 @@ from rag_lab.retrieval.choices import Level
 from rag_lab.sparse.analyzer import Analyzer
 from rag_lab.sparse.base import SparseIndex
 from rag_lab.sparse.registry import SparseName, open_sparse
-from rag_lab.stores import registry
 from rag_lab.stores.engine import SearchedRows
+from rag_lab.whole_folder import is_whole
 
 
 class CorpusIndex:
-    """The parents and children of one corpus, and their vectors; read only. Everything opens on first use."""
+    """The parents and children of one corpus; read only. What is searched is built and opened on first use."""
 
     def __init__(
         self,
         path: Path,
         corpus_dir: Path,
+        vectors: ChildVectors,
         passed_over: tuple[Problem, ...] = (),
         changes: Changes = Changes(),  # noqa: B008 (frozen)
     ) -> None:
         self.path = path
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
+        self.embedded = Embedded()  # what this object had to embed
+        self._vectors = vectors
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
@@ -63,8 +57,13 @@ class CorpusIndex:
 
     @property
     def digest(self) -> str:
-        """Identity of all that makes the index: files, split parameters, embedder, store, text libraries."""
-        return self.path.name + self._store_name
+        """Identity of all that makes parents and children: files, split parameters, text libraries."""
+        return self.path.name
+
+    @property
+    def vectors_identity(self) -> Mapping[str, Any]:
+        """Identity of what searches the children's vectors: the embedding model, and the store."""
+        return {"store": self._store_name} if self._store_name else self._vectors.identity()
 
     @property
     def is_built(self) -> bool:
@@ -105,18 +104,33 @@ class CorpusIndex:
 
     @property
     def n_children(self) -> int:
-        """Number of children, each with one vector."""
+        """Number of children."""
         return int(self._manifest["n_children"])
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
         """The access labels of the children."""
-        return self.vector_store.labels
+        return self._chunks.labels()
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether the children's vectors are on disk, undamaged."""
+        return is_whole(self._vectors.folder(self.path / SEARCHED))
 
     @cached_property
     def vector_store(self) -> SearchedRows:
-        """The children's vectors."""
-        return registry.store_class(self._manifest["made_of"]["store"]["name"]).open(self.path / VECTORS)
+        """The children's vectors, built where they are missing."""
+        self.ensure_vectors()
+        return self._vectors.open(self.path / SEARCHED)
+
+    def ensure_vectors(self) -> None:
+        """Embed the children and write their vectors, where they are not on disk."""
+        if not self.has_vectors:
+            self.embedded = self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
+
+    def never_embedded(self) -> list[str]:
+        """Return a key for each text of a child that the embedding model has never seen; equal keys are equal work."""
+        return self._vectors.unknown(self._chunks.children())
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
         """Return this index with its children searched in `store`, which holds the same ids.
@@ -125,9 +139,9 @@ class CorpusIndex:
             store: the store, as `stores.langchain.LangChainStore`.
             name: what tells its results from those of other stores when they are remembered.
         """
-        index = CorpusIndex(self.path, self.corpus_dir, self._passed_over, self.changes)
+        index = CorpusIndex(self.path, self.corpus_dir, self._vectors, self._passed_over, self.changes)
         index.vector_store = store
-        index._store_name = f" in {name}"
+        index._store_name = name
         return index
 
     def search(
@@ -159,7 +173,7 @@ class CorpusIndex:
         """Return the sparse index of the children; it is built when it is first asked for, and kept."""
         key = (name, analyzer)
         if key not in self._sparse:
-            self._sparse[key] = open_sparse(self.path / SPARSE, name, analyzer, self._chunks.children)
+            self._sparse[key] = open_sparse(self.path / SEARCHED, name, analyzer, self._chunks.children)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
@@ -211,13 +225,14 @@ def open_index(
 ) -> CorpusIndex:
     """Open the index of a corpus folder below `home`, building it where it is missing.
 
-    An unchanged corpus is neither read nor embedded again; after a change, only files never read are read, and only
-    texts never seen are embedded. An index of which a file is not as it was written is built again, which is said.
+    An unchanged corpus is not read again; after a change, only files never read are read. Vectors are built once they
+    are searched, and only texts never seen are embedded. An index of which a file is not as it was written is built
+    again, which is said.
 
     Args:
         corpus_dir: the folder of the files.
         config: how they are read and cut.
-        embedder: embeds the children.
+        embedder: embeds the children, and sentences for a splitter that asks it to.
         home: where indexes, and all that is remembered, are kept.
         store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
@@ -226,19 +241,19 @@ def open_index(
 
     Raises:
         DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
-        ModelError: if a model that reads or embeds cannot be used.
-        StoreError: if the store cannot be used.
+        ModelError: if a model that reads or splits cannot be used.
     """
     listing = list_files(corpus_dir)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     listing = listing.strictest(digests)
     remembered = _remembering(embedder, home, progress)
-    recipe = Recipe(config, Reading(config, vision, home), store, remembered)
+    recipe = Recipe(config, Reading(config, vision, home), remembered)
+    vectors = ChildVectors(remembered, store)
     if not build:
-        return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, listing.problems)
+        return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)
     path = ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
-    return CorpusIndex(path, corpus_dir, listing.problems, changes)
+    return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
 
 
 def _remembering(embedder: Embedder, home: Path, progress: bool) -> RememberedEmbedder:

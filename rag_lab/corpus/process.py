@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tqdm import tqdm
+
 from rag_lab.config import CorpusConfig
 from rag_lab.corpus.base import Loaded, LoadError
 from rag_lab.corpus.digests import file_digests
@@ -72,11 +74,16 @@ def _load_all(
 ) -> dict[str, Loaded | LoadError]:
     found = {key: _load_from(text) for key, text in memory.recall(set(keys.values())).items()}
     new = {key: source for source, key in keys.items() if key not in found}
-    for some in batches(new.items(), _FILES_AT_ONCE):
-        fresh = {key: _load(listing.files[source], source, reading) for key, source in some}
-        _check_unchanged([source for _, source in some], listing, digests)
-        memory.store("load", {key: _to_text(item) for key, item in fresh.items() if item.lasting})
-        found.update(fresh)
+    hidden = None if new else True  # shown where someone watches
+    with tqdm(total=len(new), desc="reading", unit="file", disable=hidden) as bar:
+        for some in batches(new.items(), _FILES_AT_ONCE):
+            fresh = {}
+            for key, source in some:
+                fresh[key] = _load(listing.files[source], source, reading)
+                bar.update()
+            _check_unchanged([source for _, source in some], listing, digests)
+            memory.store("load", {key: _to_text(item) for key, item in fresh.items() if item.lasting})
+            found.update(fresh)
     return {source: found[key] for source, key in keys.items()}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_lab.corpus.folder import list_files
+from rag_lab.digest import digest
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.metric import Metric, Tools
 from rag_lab.evaluation.registry import build_metric
@@ -41,10 +42,25 @@ def foresee(plan: Plan, home: Path) -> list[Work]:
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
+def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
+    """Count the chunks to embed; where a model reads or splits the files they are not known yet, and files count."""
+    config, index = pipeline.config, pipeline.index
+    if not index.is_built:
+        if tally.is_new(str(index.path)):
+            model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
+            tally.add(Work(INDEX, model, "file", len(list_files(plan.dataset.corpus_dir).files)))
+    elif (
+        config.searches_vectors
+        and not index.has_vectors
+        and tally.is_new(digest([index.digest, index.vectors_identity]))
+    ):
+        unknown = index.never_embedded()
+        n = sum(tally.is_new(key) for key in unknown)
+        tally.add(Work(INDEX, config.models.embedding, "chunk", n, remembered=index.n_children - len(unknown)))
+
+
 def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Foreseen]:
-    if not pipeline.index.is_built and tally.is_new(str(pipeline.index.path)):
-        n_files = len(list_files(plan.dataset.corpus_dir).files)
-        tally.add(Work(INDEX, pipeline.config.models.embedding, "file", n_files))
+    _foresee_index(plan, pipeline, tally)
     answered = set(plan.answered)
     asked = [question for question in plan.dataset.questions if question.question_id in set(plan.questions)]
     read = reads_of(plan.experiment.metrics, answered if pipeline.config.answer.is_on else ())

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
+from rag_lab.evaluation.metric import Needs
 from rag_lab.evaluation.registry import find_info
 from rag_lab.models.providers import Kind, Provider, providers_of
 from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
@@ -40,7 +41,7 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     reads the context, or somebody looks at it (None).
     """
     needed = {
-        "embedding": True,
+        "embedding": _embeds(config) or any("embeddings" in needs for needs in map(_needs, metrics or ())),
         "understanding": asks_understanding(config),
         "hyde": config.query.hyde != "none",
         "generation": config.answer.is_on or metrics is None or any(map(_reads_context, metrics)),
@@ -51,10 +52,25 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
 
 
+def _embeds(config: PipelineConfig) -> bool:
+    """Tell whether a search, a splitter, the guard of rewrites or the selection compares embeddings."""
+    return (
+        config.searches_vectors
+        or config.corpus.splitter == "semantic"
+        or config.query.rewrite != "none"
+        or config.select.diversity == "mmr"
+    )
+
+
 def _reads_context(metric: str) -> bool:
     """Tell whether a metric reads the context of a question that is not answered."""
+    needs = _needs(metric)
+    return "contexts" in needs and "answer" not in needs
+
+
+def _needs(metric: str) -> Needs:
     info = find_info(metric)
-    return info is not None and "contexts" in info.needs and "answer" not in info.needs
+    return info.needs if info else frozenset()
 
 
 def model_problem(role: str, text: str) -> str:

@@ -154,8 +154,8 @@ def _metric_problems(draft: Draft) -> list[str]:
 
 
 def _store_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
-    """Return what keeps the vector store of any variant from being used."""
-    names = {config.store.name for config in _configs(draft, expansion)}
+    """Return what keeps the vector store of any variant that searches one from being used."""
+    names = {config.store.name for config in _configs(draft, expansion) if config.searches_vectors}
     return [problem for name in sorted(names) if (problem := store_problem(name))]
 
 

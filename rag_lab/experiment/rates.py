@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 _LOGGER = logging.getLogger(__name__)
 
-RATES_FILE = "rates.json"
+RATES_FILE = "rates_2.json"  # the number grows when what a unit is changes
 Key = tuple[str, str]  # stage or metric, model
 
 

@@ -12,7 +12,7 @@ from rag_lab.records import Trace
 from rag_lab.rerank.pairs import PairRerank
 from rag_lab.stage import Stage
 
-INDEX = "index"  # reading, splitting and embedding the documents, in files
+INDEX = "index"  # embedding the children, in chunks
 
 
 def stage_work(pipeline: Pipeline, traces: Sequence[Trace]) -> list[Rate]:

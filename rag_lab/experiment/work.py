@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["call", "pair", "question", "score", "file", "variant"]
+Unit = Literal["call", "pair", "question", "score", "chunk", "file", "variant"]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What one stage or metric has to do with one model.
 
-    `n` counts units: calls of a chat model, pairs that a reranker scores, questions, scores, files to index, notebooks
-    to run. `at_most`: a part of it depends on results that are not there yet. `remembered` counts results that the
-    memory holds. Tokens are at most: prompts as long, and replies as long, as they may become.
+    `n` counts units: calls of a chat model, pairs that a reranker scores, questions, scores, chunks to embed, files
+    that a model reads or splits, notebooks to run. `at_most`: a part of it depends on results that are not there yet.
+    `remembered` counts results that the memory holds. Tokens are at most: prompts as long, and replies as long, as they
+    may become.
     """
 
     purpose: str

@@ -17,12 +17,16 @@ from rag_lab.checked_rows import checksum, recall
 from rag_lab.database import opened
 from rag_lab.digest import digest
 from rag_lab.errors import ModelError
+from rag_lab.memory import batches
 from rag_lab.models.base import Embedder, Vectors
 from rag_lab.replayed import replay
 
 Kind = Literal["document", "query"]
 
-_SAVE_EVERY_TEXTS = 512  # what a kill loses at most
+_MOST_TEXTS = 512  # embedded before they are saved: what a kill loses at most
+_STEP = 32  # portions are multiples of it, as models' own batches are: how long they take changes no vector
+_TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
+_KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
 _SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS remembered (key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID
@@ -57,6 +61,15 @@ class RememberedEmbedder:
         """
         return self._embed("query", texts)
 
+    def unknown_documents(self, texts: Sequence[str]) -> list[str]:
+        """Return a key for each different one of these passages that was never embedded; no model is loaded."""
+        keys = list(dict.fromkeys(self._keys("document", texts)))
+        if not self.path.exists():
+            return [key.hex() for key in keys]
+        with opened(self.path, _SCHEMA) as connection:
+            known = _known(connection, keys)
+        return [key.hex() for key in keys if key not in known]
+
     def _embed(self, kind: Kind, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, 0), np.float32)
@@ -81,16 +94,25 @@ class RememberedEmbedder:
         todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
         made: dict[bytes, Vectors] = {}
         with tqdm(total=len(todo), desc="embedding", unit="text", disable=not self.progress or not todo) as bar:
-            for start in range(0, len(todo), _SAVE_EVERY_TEXTS):
-                portion = todo[start : start + _SAVE_EVERY_TEXTS]
+            n_texts = _STEP
+            while len(made) < len(todo):
+                portion = todo[len(made) : len(made) + n_texts]
                 started = time.perf_counter()
                 vectors = _checked(embed([text for _, text in portion]), len(portion))
-                seconds = (time.perf_counter() - started) / len(portion)
+                seconds = time.perf_counter() - started
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
-                _write(connection, fresh, seconds)
+                _write(connection, fresh, seconds / len(portion))
                 made.update(fresh)
                 bar.update(len(portion))
+                n_texts = _next(n_texts, seconds)
         return made
+
+
+def _next(n_texts: int, seconds: float) -> int:
+    """Return the size of the portion after one that took `seconds`: on any machine the bar moves every other second."""
+    if seconds > 3 * _TELL_EVERY_S:
+        return max(_STEP, n_texts // 2)
+    return min(_MOST_TEXTS, 2 * n_texts) if seconds < _TELL_EVERY_S else n_texts
 
 
 def _checked(vectors: Vectors, n_texts: int) -> Vectors:
@@ -102,6 +124,10 @@ def _checked(vectors: Vectors, n_texts: int) -> Vectors:
             "vector for each is needed; choose another embedding model."
         )
     return vectors
+
+
+def _known(connection: sqlite3.Connection, keys: Sequence[bytes]) -> set[bytes]:
+    return {key for some in batches(keys, _KEYS_AT_ONCE) for key in recall(connection, "remembered", some)}
 
 
 def _read(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:

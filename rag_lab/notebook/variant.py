@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,8 +16,8 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.foreseen import reads_of
+from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
-from rag_lab.evaluation.registry import split_names
 from rag_lab.experiment.config import MAX_REPEATS
 from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
@@ -85,7 +84,7 @@ class VariantRun:
     traces: list[Trace] = field(default_factory=list, init=False)
     scores: list[Score] = field(default_factory=list, init=False)
     problems: tuple[Problem, ...] = field(default=(), init=False)
-    _built: tuple[Rate, ...] = field(default=(), init=False, repr=False)  # the work of building the index
+    _built: tuple[Rate, ...] = field(default=(), init=False, repr=False)  # the work of embedding the index
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> VariantRun:
@@ -120,12 +119,10 @@ class VariantRun:
     @cached_property
     def pipeline(self) -> Pipeline:
         """The pipeline; the index is built on first use."""
-        was_built = Pipeline.planned(self.config, self.dataset).index.is_built
-        started = time.perf_counter()
         pipeline = Pipeline.build(self.config, self.dataset, progress=self.out is None)
-        if not was_built:
-            seconds = time.perf_counter() - started
-            self._built = (Rate(INDEX, self.config.models.embedding, pipeline.index.n_files, seconds),)
+        embedded = pipeline.index.embedded
+        if embedded.n_texts:
+            self._built = (Rate(INDEX, self.config.models.embedding, embedded.n_texts, embedded.seconds),)
         return pipeline
 
     def run(self) -> list[Trace]:
@@ -196,7 +193,7 @@ class VariantRun:
             "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
             "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
             "judge_language": self.judge_language,
-            "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()),
+            "metric_embedding": self._metric_embedding(),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "curable": {
@@ -208,6 +205,12 @@ class VariantRun:
             "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
         }
+
+    def _metric_embedding(self) -> dict[str, Any] | None:
+        """Return the identity of the model that metrics embed with; None where none of them does."""
+        if any("embeddings" in parse_name(name).info.needs for name in self.metrics):
+            return dict(registry.embedder(self.metric_embedding).identity())
+        return None
 
     def _excerpts(self) -> dict[str, str]:
         """Return how each ranked passage begins; the traces hold no text where nobody reads the context."""

@@ -43,9 +43,10 @@ class DenseSearcher:
     by: Literal["question", "hypothetical"] = "question"
 
     def identity(self) -> Mapping[str, Any]:
-        """Index, embedding model, level, threshold, and what is searched."""
+        """Index, its vectors, embedding model, level, threshold, and what is searched."""
         return {
             "index": self.index.digest,
+            "vectors": dict(self.index.vectors_identity),
             "embedder": self.embedder.identity(),
             "level": self.level,
             "min_similarity": self.min_similarity,

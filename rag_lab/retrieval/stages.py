@@ -34,6 +34,16 @@ def hyde_search(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) 
     return Search(_dense(config, index, embedder, "hypothetical"), index, config.retrieval.hyde_k, "hyde_hits")
 
 
+def prepare(config: PipelineConfig, index: CorpusIndex) -> None:
+    """Build what the searches of `config` read, where it is missing: no question is charged with it."""
+    if config.searches_vectors:
+        index.ensure_vectors()
+    retrieval = config.retrieval
+    for name in retrieval.weights:
+        if name != "dense":
+            index.sparse(name, retrieval.analyzer)
+
+
 def selection(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
     """Return what cuts and diversifies the ranked hits."""
     select = config.select

@@ -132,7 +132,7 @@ class EngineStore(SearchedRows):
             return server
         from filelock import FileLock
 
-        with FileLock(f"{self.path.parent}.lock"):
+        with FileLock(f"{self.path}.lock"):
             if not self._is_filled(server):
                 _LOGGER.warning("%s at %s is not whole; it is filled again.", server.collection, server.url)
                 self._fill()

@@ -84,8 +84,9 @@ def test_any_damaged_file_is_found_named_and_made_again(
     index = opened()
     expected = found(index, embedder)
     names = [file for file in files_of(index.path) if (index.path / file).stat().st_size]
-    assert {"index.json", "chunks.sqlite", "vectors/labels.npy"} <= set(names)
-    assert {file.split("/")[1].split("-")[0] for file in names if file.startswith("sparse/")} == set(SPARSE)
+    assert {"index.json", "chunks.sqlite"} <= set(names)
+    assert {file.split("/")[1].split("-")[0] for file in names if file.startswith("searched/")} == {"vectors", *SPARSE}
+    assert any(file.endswith("/labels.npy") for file in names)
     kept = shutil.copytree(index.path, tmp_path / "kept")
     for file in names:
         shutil.rmtree(index.path)
@@ -114,14 +115,20 @@ def test_an_index_is_whole_for_many_that_find_it_damaged(guarded: Path, tmp_path
 def test_a_damaged_index_is_none_to_plan_with(guarded: Path, tmp_path: Path, embedder: Any) -> None:
     home = tmp_path / "home"
     index = open_index(guarded, CONFIG, embedder, home=home)
-    assert index.is_built
-    flip(index.path / "vectors/labels.npy")
+    index.ensure_vectors()
+    assert index.is_built and index.has_vectors
+    (labels,) = index.path.glob("searched/vectors-*/labels.npy")
+    flip(labels)
+    planned = open_index(guarded, CONFIG, embedder, home=home, build=False)
+    assert planned.is_built and not planned.has_vectors
+    flip(index.path / "chunks.sqlite")
     assert not open_index(guarded, CONFIG, embedder, home=home, build=False).is_built
 
 
 def test_searching_changes_no_file_of_an_index(guarded: Path, tmp_path: Path, embedder: Any) -> None:
     for name in STORE_NAMES:
         index = open_index(guarded, CONFIG, embedder, home=tmp_path / "home", store=StoreConfig(name=name))
+        index.ensure_vectors()
         before = {file: (index.path / file).read_bytes() for file in files_of(index.path)}
         index.search(embedder.embed_queries(QUESTIONS), 5)
         assert {file: (index.path / file).read_bytes() for file in files_of(index.path)} == before

@@ -34,12 +34,12 @@ def row_of(bill, purpose):
     return next(row for row in bill.rows if row.purpose == purpose)
 
 
-def test_a_fresh_plan_is_foreseen_without_a_model_or_an_index(tmp_path, doubles):
+def test_a_fresh_plan_is_foreseen_without_a_model(tmp_path, doubles):
     bill = estimate(write_plan(tmp_path, base={**WITH_ALL, "rerank": {"name": "query_likelihood"}}))
     assert (doubles.chat.requests, doubles.embedder.documents, doubles.scorer.pairs) == ([], [], [])
-    assert not (home() / "indexes").exists()
     assert not (home() / "stages.sqlite").exists()
-    assert (row_of(bill, "index").unit, row_of(bill, "index").n) == ("file", 4)
+    assert not (home() / "vectors.sqlite").exists()
+    assert (row_of(bill, "index").unit, row_of(bill, "index").n) == ("chunk", 4)
     assert (row_of(bill, "rerank").model, row_of(bill, "rerank").n) == (SCORER, 4 * 20)
     assert row_of(bill, "notebook").n == 2
 
@@ -169,3 +169,41 @@ def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, mo
     priced = generated_by("gemini-1")
     assert priced.cost_usd == pytest.approx((priced.tokens_in + 10 * priced.tokens_out) / 1e6)
     assert generated_by("gemini-2").cost_usd is None
+
+
+BY_WORDS = {"models": {"generation": CHAT, "embedding": EMBEDDER}, "query": {"rewrite": "none", "hyde": "none"}}
+
+
+def test_the_chunks_to_embed_are_foreseen_and_then_timed(tmp_path, monkeypatch, doubles, ledger):
+    factors = {"corpus.chunk_size": [800, 60], "corpus.chunk_overlap": [0]}
+    checked = write_plan(tmp_path, base=BY_WORDS | {"corpus": {"chunk_overlap": 0}}, factors=factors, design="grid")
+    row = row_of(estimate(checked), "index")
+    assert (row.unit, row.remembered, row.minutes) == ("chunk", 0, None)
+    done = run(checked, ledger, monkeypatch)
+    assert row.n == len(set(doubles.embedder.documents)) == len(doubles.embedder.documents)
+    rates = [
+        Rate(**work) for variant in done.values() for work in variant.record()["work"] if work["purpose"] == "index"
+    ]
+    assert sum(rate.n for rate in rates) == row.n
+    add_rates(home(), rates)
+    assert "index" not in {row.purpose for row in estimate(checked).rows}
+    more = write_plan(tmp_path, base=BY_WORDS | {"corpus": {"chunk_overlap": 0, "chunk_size": 50}}, factors={})
+    after = row_of(estimate(more), "index")
+    assert after.n > 0 and after.remembered > 0
+    assert after.minutes == pytest.approx(sum(rate.seconds for rate in rates) / row.n * after.n / 60)
+
+
+def test_what_is_searched_by_words_is_not_embedded(tmp_path, monkeypatch, doubles, ledger):
+    checked = write_plan(tmp_path, base=BY_WORDS | {"retrieval": {"mode": "bm25"}}, factors={})
+    assert "index" not in {row.purpose for row in estimate(checked).rows}
+    done = run(checked, ledger, monkeypatch)
+    assert doubles.embedder.documents == []
+    assert not any(work["purpose"] == "index" for variant in done.values() for work in variant.record()["work"])
+
+
+def test_where_a_model_splits_the_files_their_number_stands_for_the_chunks(tmp_path, doubles):
+    base = BY_WORDS | {"corpus": {"splitter": "semantic"}}
+    bill = estimate(write_plan(tmp_path, base=base, factors={}))
+    row = row_of(bill, "index")
+    assert (row.unit, row.n, row.minutes) == ("file", 4, None)
+    assert doubles.embedder.documents == []

@@ -23,6 +23,7 @@ class Digests:
         self.name = name
         self.break_after = break_after
         self.seen: list[str] = []
+        self.texts_a_second = 0
 
     def identity(self) -> Mapping[str, Any]:
         return {"name": self.name}
@@ -80,13 +81,45 @@ def test_no_texts_ask_nothing(path: Path) -> None:
 
 
 def test_what_was_embedded_before_a_kill_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered_embedder, "_SAVE_EVERY_TEXTS", 4)
+    monkeypatch.setattr(remembered_embedder, "_STEP", 4)
+    monkeypatch.setattr(remembered_embedder, "_MOST_TEXTS", 4)
     texts = [f"text {number}" for number in range(10)]
     with pytest.raises(KeyboardInterrupt):
         RememberedEmbedder(Digests(break_after=8), path).embed_documents(texts)
     inner = Digests()
     RememberedEmbedder(inner, path).embed_documents(texts)
     assert len(inner.seen) == 2
+
+
+def test_the_bar_moves_as_often_on_a_slow_machine_as_on_a_fast_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, portions = [0.0], []
+
+    class Machine(Digests):
+        def embed_documents(self, texts: Sequence[str]) -> Vectors:
+            portions.append(len(texts))
+            now[0] += len(texts) / self.texts_a_second
+            return super().embed_documents(texts)
+
+    monkeypatch.setattr(remembered_embedder.time, "perf_counter", lambda: now[0])
+    texts = [f"text {number}" for number in range(2000)]
+    for speed, longest in [(20, 32), (100, 128), (10_000, 512)]:
+        portions.clear()
+        machine = Machine(str(speed))
+        machine.texts_a_second = speed
+        RememberedEmbedder(machine, path).embed_documents(texts)
+        assert (portions[0], max(portions), sum(portions)) == (32, longest, 2000)
+        assert all(size % 32 == 0 for size in portions[:-1])
+
+
+def test_what_was_never_embedded_is_told_without_a_model(path: Path) -> None:
+    embedder = RememberedEmbedder(Digests(), path)
+    assert len(embedder.unknown_documents(["a", "b", "a"])) == 2
+    assert not path.exists()
+    embedder.embed_queries(["a"])
+    embedder.embed_documents(["b"])
+    (key,) = embedder.unknown_documents(["a", "b", "a"])
+    assert embedder.unknown_documents(["a"]) == [key]
+    assert len(RememberedEmbedder(Digests("other"), path).unknown_documents(["a", "b"])) == 2
 
 
 @pytest.mark.parametrize("bad", [np.full((1, 3), np.nan), np.ones((2, 3)), np.ones(3)])

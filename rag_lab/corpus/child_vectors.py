@@ -1,0 +1,77 @@
+"""The vectors of an index's children: beside its chunks, for each embedding model and store, built when first searched.
+
+An index that is searched by words alone has none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_lab.access import access_label
+from rag_lab.config import StoreConfig
+from rag_lab.digest import digest
+from rag_lab.models.remembered_embedder import RememberedEmbedder
+from rag_lab.records import Chunk
+from rag_lab.stores import registry
+from rag_lab.stores.engine import EngineStore
+from rag_lab.whole_folder import whole_folder
+
+_FORMAT = 1  # raised when what is embedded of a child changes
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What it took to embed children that were never embedded before, and to put them into a store."""
+
+    n_texts: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class ChildVectors:
+    """How children become vectors, and which store holds them."""
+
+    embedder: RememberedEmbedder
+    store: StoreConfig
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return whatever can change what a search in them finds, beside the children."""
+        return {
+            "format": _FORMAT,
+            "embedder": dict(self.embedder.identity()),
+            "store": registry.identity(self.store),
+        }
+
+    def folder(self, searched: Path) -> Path:
+        """Return where they lie below the folder `searched`; they may not be there."""
+        return searched / f"vectors-{digest(self.identity())[:32]}"
+
+    def ensure(self, searched: Path, children: Sequence[Chunk]) -> Embedded:
+        """Build the vectors below `searched`, where they are missing or damaged.
+
+        Processes that want them at once build them once.
+
+        Raises:
+            ModelError: if the embedding model cannot be used.
+            StoreError: if the store cannot be used.
+        """
+        with whole_folder(self.folder(searched)) as partial:
+            if not partial:
+                return Embedded()
+            n_texts, started = len(self.unknown(children)), time.perf_counter()
+            vectors = self.embedder.embed_documents([child.text for child in children])
+            labels = [access_label(child.namespace, child.permissions) for child in children]
+            registry.build(self.store, partial, [child.chunk_id for child in children], vectors, labels)
+            return Embedded(n_texts, time.perf_counter() - started)
+
+    def open(self, searched: Path) -> EngineStore:
+        """Return the store that `ensure` built."""
+        return registry.store_class(self.store.name).open(self.folder(searched))
+
+    def unknown(self, children: Sequence[Chunk]) -> list[str]:
+        """Return a key for each text that was never embedded; equal keys are equal work."""
+        return self.embedder.unknown_documents([child.text for child in children])
