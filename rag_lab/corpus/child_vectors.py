@@ -62,7 +62,7 @@ class ChildVectors:
         with whole_folder(self.folder(searched)) as partial:
             if not partial:
                 return Embedded()
-            n_texts, started = len(self.unknown(children)), time.perf_counter()
+            n_texts, started = sum(not known for known in self.known(children).values()), time.perf_counter()
             vectors = self.embedder.embed_documents([child.text for child in children])
             labels = [access_label(child.namespace, child.permissions) for child in children]
             registry.build(self.store, partial, [child.chunk_id for child in children], vectors, labels)
@@ -72,6 +72,6 @@ class ChildVectors:
         """Return the store that `ensure` built."""
         return registry.store_class(self.store.name).open(self.folder(searched))
 
-    def unknown(self, children: Sequence[Chunk]) -> list[str]:
-        """Return a key for each text that was never embedded; equal keys are equal work."""
-        return self.embedder.unknown_documents([child.text for child in children])
+    def known(self, children: Sequence[Chunk]) -> dict[str, bool]:
+        """Return a key for each different text of these children, and whether it was embedded before."""
+        return self.embedder.known_documents([child.text for child in children])

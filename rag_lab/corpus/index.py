@@ -128,9 +128,9 @@ class CorpusIndex:
         if not self.has_vectors:
             self.embedded = self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
 
-    def never_embedded(self) -> list[str]:
-        """Return a key for each text of a child that the embedding model has never seen; equal keys are equal work."""
-        return self._vectors.unknown(self._chunks.children())
+    def known_texts(self) -> dict[str, bool]:
+        """Return a key for each different text of the children, and whether it was embedded before."""
+        return self._vectors.known(self._chunks.children())
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
         """Return this index with its children searched in `store`, which holds the same ids.

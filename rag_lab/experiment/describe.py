@@ -21,7 +21,7 @@ def describe(plan: Plan) -> str:
         _questions(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{_variants(plan)}",
         f"What is left to do, counted once where variants share it:\n{bill_text(estimate(plan), limits)}",
-        f"Models:\n{_models(plan)}",
+        f"Models:{_models(plan)}",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
         *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan))),
         *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
@@ -55,4 +55,4 @@ def _models(plan: Plan) -> str:
     used = {(role, spec) for v in plan.variants for role, spec in models_used(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
-    return text_table(("role", "model"), sorted(used))
+    return "\n" + text_table(("role", "model"), sorted(used)) if used else " none"

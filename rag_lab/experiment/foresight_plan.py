@@ -54,9 +54,9 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         and not index.has_vectors
         and tally.is_new(digest([index.digest, index.vectors_identity]))
     ):
-        unknown = index.never_embedded()
-        n = sum(tally.is_new(key) for key in unknown)
-        tally.add(Work(INDEX, config.models.embedding, "chunk", n, remembered=index.n_children - len(unknown)))
+        texts = {key: known for key, known in index.known_texts().items() if tally.is_new(key)}
+        n_known = sum(texts.values())
+        tally.add(Work(INDEX, config.models.embedding, "chunk", len(texts) - n_known, remembered=n_known))
 
 
 def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Foreseen]:

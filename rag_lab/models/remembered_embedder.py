@@ -61,14 +61,14 @@ class RememberedEmbedder:
         """
         return self._embed("query", texts)
 
-    def unknown_documents(self, texts: Sequence[str]) -> list[str]:
-        """Return a key for each different one of these passages that was never embedded; no model is loaded."""
+    def known_documents(self, texts: Sequence[str]) -> dict[str, bool]:
+        """Return a key for each different passage, and whether its vector is known; no model is loaded."""
         keys = list(dict.fromkeys(self._keys("document", texts)))
         if not self.path.exists():
-            return [key.hex() for key in keys]
+            return {key.hex(): False for key in keys}
         with opened(self.path, _SCHEMA) as connection:
             known = _known(connection, keys)
-        return [key.hex() for key in keys if key not in known]
+        return {key.hex(): key in known for key in keys}
 
     def _embed(self, kind: Kind, texts: Sequence[str]) -> Vectors:
         if not texts:

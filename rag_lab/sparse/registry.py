@@ -1,4 +1,4 @@
-"""Sparse indexes by name, and where they are kept: beside the vectors of their corpus, built when first asked for."""
+"""Sparse indexes by name, and where they are kept: in the index of their corpus, built when first asked for."""
 
 from __future__ import annotations
 
