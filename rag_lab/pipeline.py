@@ -71,7 +71,7 @@ class Pipeline:
         """
         folder = Path(home) if home else home_folder.usable_home()
         pipeline = cls._on(config, dataset, folder, progress=progress)
-        prepare(config, pipeline.index)
+        prepare(pipeline.config, pipeline.index)
         return pipeline
 
     @classmethod

@@ -41,7 +41,7 @@ def prepare(config: PipelineConfig, index: CorpusIndex) -> None:
     retrieval = config.retrieval
     for name in retrieval.weights:
         if name != "dense":
-            index.sparse(name, retrieval.analyzer)
+            index.sparse(name, analyzer_for(retrieval.analyzer, ""))
 
 
 def selection(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
