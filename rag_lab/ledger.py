@@ -136,11 +136,13 @@ class Ledger:
         with self._change() as database:
             database.executemany("DELETE FROM calls WHERE id = ?", [(number,) for number in numbers])
 
-    def failing(self, model: str) -> Failing:
-        """Return how calls of `model` have failed since its last answer in the present start."""
+    def failing(self) -> dict[str, Failing]:
+        """Return by model how its calls have failed since its last answer in the present start."""
+        if not self.path.exists():
+            return {}
         with self._change() as database:
-            row = database.execute("SELECT calls, time_outs, reason FROM failing WHERE model = ?", (model,)).fetchone()
-        return Failing(*row) if row else Failing()
+            rows = database.execute("SELECT model, calls, time_outs, reason FROM failing ORDER BY model").fetchall()
+        return {row[0]: Failing(*row[1:]) for row in rows}
 
     def failed(self, model: str, more: Failing) -> None:
         """Add to how calls of `model` have failed."""

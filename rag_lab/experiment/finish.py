@@ -10,10 +10,11 @@ from typing import Any
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.bill import bill_rows
 from rag_lab.experiment.curable import Curable, left_to_cure
-from rag_lab.experiment.limits import limits_used
+from rag_lab.experiment.limits import ledger_of, limits_used
 from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
+from rag_lab.models.patience import given_up_models
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ def failures(run: RunFolder) -> list[str]:
         ]
     if failed := manifest.get("counts", {}).get("failed", 0):
         told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
+    told += given_up_models(ledger_of(run))
     if sentence := left_to_cure({name: Curable.of(state) for name, state in variants.items()}):
         told.append(sentence)
     if "report_problem" in manifest:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rag_lab.ledger import Failing, environment_ledger
+from rag_lab.ledger import Failing, Ledger, environment_ledger
 
 CALLS = 16  # that may fail in a row, each after all its attempts
 TIME_OUTS = 8  # attempts in a row that may end by a time-out: those are dear
@@ -29,7 +29,7 @@ class Patience:
     """
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
-        self._name = f"{identity['provider']}:{identity['name']}"
+        self._name = _name(identity)
         self._key = json.dumps(dict(identity), sort_keys=True)
         self._here = Failing()
         self._failed_at = float("-inf")
@@ -40,15 +40,10 @@ class Patience:
         ledger = environment_ledger()
         if ledger is None and time.monotonic() - self._failed_at > REST_S:
             return ""
-        failing = ledger.failing(self._key) if ledger else self._here
-        if failing.time_outs >= TIME_OUTS:
-            found = f"{failing.time_outs} attempts in a row timed out"
-        elif failing.calls >= CALLS:
-            found = f"{failing.calls} calls in a row failed"
-        else:
-            return ""
+        failing = ledger.failing().get(self._key, Failing()) if ledger else self._here
         again = "the same command goes on" if ledger else f"it is asked again {REST_S / 60:g} minutes later"
-        return f"{self._name} was given up for now: {found}, the last one because {failing.reason.rstrip('.')}; {again}"
+        found = _found(self._name, failing)
+        return f"{found}; {again}" if found else ""
 
     def answered(self) -> None:
         """Count from zero again."""
@@ -69,3 +64,23 @@ class Patience:
         with self._lock:
             known, self._failed_at = self._here, time.monotonic()
             self._here = replace(more, calls=known.calls + calls, time_outs=known.time_outs + time_outs)
+
+
+def given_up_models(ledger: Ledger) -> list[str]:
+    """Return a sentence for each model that was given up in the present start of a sweep."""
+    found = [_found(_name(json.loads(key)), failing) for key, failing in ledger.failing().items()]
+    return [f"{sentence}." for sentence in found if sentence]
+
+
+def _name(identity: Mapping[str, Any]) -> str:
+    return f"{identity['provider']}:{identity['name']}"
+
+
+def _found(name: str, failing: Failing) -> str:
+    if failing.time_outs >= TIME_OUTS:
+        count = f"{failing.time_outs} attempts in a row timed out"
+    elif failing.calls >= CALLS:
+        count = f"{failing.calls} calls in a row failed"
+    else:
+        return ""
+    return f"{name} was given up for now: {count}, the last one because {failing.reason.rstrip('.')}"

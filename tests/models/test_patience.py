@@ -11,7 +11,7 @@ from rag_lab.models.base import ChatRequest, Message
 from rag_lab.models.gemini_embeddings import GeminiEmbedder
 from rag_lab.models.metered import MeteredChat
 from rag_lab.models.openai import OpenAIChat
-from rag_lab.models.patience import CALLS, TIME_OUTS
+from rag_lab.models.patience import CALLS, TIME_OUTS, given_up_models
 from rag_lab.models.remote import RetryPolicy
 from rag_lab.testing import Scripted, gemini_server, openai_server
 
@@ -84,9 +84,11 @@ def test_the_kernels_of_a_sweep_share_what_they_have_seen_until_its_next_start(l
         assert [reply.asked for reply in replies] == [True, False]
         assert "the same command goes on" in replies[1].error
         assert not model_of(server).generate([ASKED])[0].asked
+        [told] = given_up_models(ledger)
+        assert told.startswith(f"openai:tiny was given up for now: {CALLS} calls in a row failed, the last one because")
         ledger.start(None, None, None)
         assert model_of(server).generate([ASKED])[0].text == "ok"
-        assert ledger.failing("any").calls == 0
+        assert given_up_models(ledger) == []
 
 
 def test_one_model_given_up_leaves_the_others(ledger):
