@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
 SEARCHED = "searched"  # vectors and sparse indexes of the children, each whole by itself
 
+FOR_NOW = "for_now"  # what was wrong with the files of an index that another attempt may make whole
 _FORMAT = 6  # raised when the files of an index change
 _LIBRARIES = ("langchain-text-splitters",)
 
@@ -65,17 +66,48 @@ def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dic
 def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
     """Return the folder of the index of the files of `listing`, building it first where it is not there, or damaged.
 
+    Where another attempt may read more of a file, the folder is one for now: the next call reads those files again.
+
     Raises:
         DatasetError: if no file can be used, or a file changed while it was read.
         ModelError: if a model that reads or splits cannot be used.
     """
     parts = made_of(listing, digests, recipe)
+
+    def read() -> Processed:
+        memory = Memory(home / "files.sqlite")
+        return process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
+
+    try:
+        return _ensure(read, lasting=True, parts=parts, home=home)
+    except _NotLasting as found:
+        processed = found.processed
+    # Another index, so that no result of it is taken for one of the whole.
+    parts[FOR_NOW] = processed.problems
+    return _ensure(lambda: processed, lasting=False, parts=parts, home=home)
+
+
+class _NotLasting(Exception):  # noqa: N818
+    """Another attempt may read more of some files."""
+
+    def __init__(self, processed: Processed) -> None:
+        super().__init__()
+        self.processed = processed
+
+
+def _ensure(read: Callable[[], Processed], *, lasting: bool, parts: Mapping[str, Any], home: Path) -> Path:
+    """Return the folder of the index of `parts`, building it where it is not there of what `read` returns.
+
+    Raises:
+        _NotLasting: if the index is to be `lasting` and not all was read; then it is not built.
+    """
     target = index_path(parts, home)
     with whole_folder(target, apart=SEARCHED) as partial:
         if partial:
+            processed = read()
+            if lasting and processed.curable:
+                raise _NotLasting(processed)
             partial.mkdir()
-            memory = Memory(home / "files.sqlite")
-            processed = process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
             _write(partial, processed, parts)
     return target
 

@@ -12,7 +12,17 @@ from typing import Any
 from rag_lab.access import Labels, may_see
 from rag_lab.config import CorpusConfig, StoreConfig
 from rag_lab.corpus.attributes import Attributes
-from rag_lab.corpus.build import CHUNKS, MANIFEST, SEARCHED, Recipe, ensure_index, index_path, is_built, made_of
+from rag_lab.corpus.build import (
+    CHUNKS,
+    FOR_NOW,
+    MANIFEST,
+    SEARCHED,
+    Recipe,
+    ensure_index,
+    index_path,
+    is_built,
+    made_of,
+)
 from rag_lab.corpus.child_vectors import ChildVectors, Embedded
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
@@ -69,6 +79,11 @@ class CorpusIndex:
     def is_built(self) -> bool:
         """Whether the index is on disk, undamaged; one that is not can only tell its digest."""
         return is_built(self.path)
+
+    @property
+    def is_curable(self) -> bool:
+        """Whether it lacks what another attempt may read: it is made again when it is opened again."""
+        return FOR_NOW in self._manifest["made_of"]
 
     @property
     def problems(self) -> tuple[Problem, ...]:

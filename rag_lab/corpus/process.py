@@ -27,11 +27,15 @@ _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """A corpus, ordered by source and page, and what was wrong with its files: (source, reason)."""
+    """A corpus, ordered by source and page, and what was wrong with its files: (source, reason).
+
+    `curable` are the files of which another attempt may read more: a model that reads them was down, say.
+    """
 
     documents: tuple[Document, ...]
     chunks: Chunks
     problems: tuple[tuple[str, str], ...]
+    curable: tuple[str, ...] = ()
 
 
 def process(
@@ -62,7 +66,9 @@ def process(
         for document in found.documents
     ]
     flat = [found for source in usable for found in cuts[source]]
-    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems + _duplicates(usable, digests)))
+    curable = tuple(source for source in listing.files if not loaded[source].lasting)
+    problems += _duplicates(usable, digests)
+    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable)
 
 
 def _load_key(source: str, digests: Mapping[str, str], reading: Reading) -> str:

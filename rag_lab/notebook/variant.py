@@ -197,7 +197,7 @@ class VariantRun:
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "curable": {
-                "questions": sum(trace.curable for trace in self.traces),
+                "questions": sum(trace.curable or self.pipeline.index.is_curable for trace in self.traces),
                 "scores": sum(score.curable for score in self.scores),
             },
             "damaged_results": Dropped.n,
