@@ -120,6 +120,11 @@ def _compared(
     none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
     options: dict[str, Any] = {"correction": runs[0].correction, "clusters": both.clusters}
     noise, scales = _noise(runs), {**runs[0].scales, **runs[1].scales}
+    differences = (
+        comparisons(quality, baseline, pairs=runs[0].pairs, noise=noise, scales=scales, **options)
+        if baseline in set(quality["variant_id"])
+        else none
+    )
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
@@ -128,10 +133,10 @@ def _compared(
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
         summary=summary(prefixed, clusters=both.clusters, scales=scales),
-        differences=comparisons(quality, baseline, pairs=runs[0].pairs, noise=noise, scales=scales, **options)
-        if baseline in set(quality["variant_id"])
+        differences=differences,
+        same=_same_variant(scores[is_quality], names, noise, scales, options, differences)
+        if is_quality.any()
         else none,
-        same=_same_variant(scores[is_quality], names, noise, scales, options) if is_quality.any() else none,
     )
 
 
@@ -147,18 +152,34 @@ def _same_variant(
     noise: Mapping[str, NoiseComponents],
     scales: Mapping[str, Scale],
     options: Mapping[str, Any],
+    compared: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies."""
+    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies.
+
+    What `compared` has answered already is quoted from it and does not count in the family.
+    """
     cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
+    quoted = _of_same_variant(compared, names)
+    variants = quoted["against"].str.removeprefix(f"{names[0]}/")
     in_both = set(cell[scores["run"] == names[0]]) & set(cell[scores["run"] == names[1]])
+    in_both -= set(variants + _SEPARATOR + quoted["metric"])
+    quoted = quoted.assign(against=names[0])
     if not in_both:
-        return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
+        return quoted
     by_cell = {one: noise[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in noise}
     cell_scales = {one: scales[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in scales}
     rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
     found = comparisons(rows, names[0], noise=by_cell, scales=cell_scales, **options)
     parts = found["metric"].str.split(_SEPARATOR, n=1)
-    return found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
+    others = found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
+    return others if quoted.empty else pd.concat([quoted, others], ignore_index=True)
+
+
+def _of_same_variant(compared: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
+    """Return the rows that set a variant of the second run against the same one of the first."""
+    pairs = zip(compared["variant_id"], compared["against"], strict=True)
+    is_same = [ours == f"{names[1]}/{str(theirs).removeprefix(f'{names[0]}/')}" for ours, theirs in pairs]
+    return compared[pd.Series(is_same, index=compared.index, dtype=bool)]
 
 
 def _names(first: Comparison, second: Comparison) -> tuple[str, str]:

@@ -81,6 +81,7 @@ def effects_found(comparison: Comparison) -> EffectsFound:
             clusters=comparison.clusters,
             noise=comparison.noise,
             scales=comparison.scales,
+            compared=comparison.differences,
         )
     except ConfigError as error:
         return EffectsFound(none, "none", str(error))
@@ -93,12 +94,15 @@ def _note(factors: Factors, without_effects: bool) -> str:
     if factors.kind == "grid":
         return (
             "The variants make a full grid, so each effect is averaged over the other modules, and how it changes "
-            "beside another module is measured too. All effects are on the questions that every variant has scored."
+            "beside another module is measured too. All effects are on the questions that every variant has scored. "
+            "p-values are corrected over the main effects and interactions, and over the effects at each level; an "
+            "effect that is a row of the table of differences has its answer."
         )
     if factors.kind == "one_factor":
         return (
             "One module was changed at a time, so each effect is that of its change alone; whether modules add up or "
-            "get in each other's way was not measured (`design: grid` does)."
+            "get in each other's way was not measured (`design: grid` does). Its answer is that of the table of "
+            "differences."
         )
     told = "what each one adds cannot be told" if without_effects else "only single changes from the baseline are told"
     return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so {told}."

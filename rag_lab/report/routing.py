@@ -83,6 +83,13 @@ def routing_studies(comparison: Comparison) -> tuple[RoutingStudy, ...]:
     return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
 
 
+def _compared(comparison: Comparison, metric: str, arms: Mapping[str, str]) -> pd.DataFrame:
+    """Return the differences between the variants of the arms, with the arms for the variants."""
+    arm_of, table = {variant: arm for arm, variant in arms.items()}, comparison.differences
+    ours = (table["metric"] == metric) & table["variant_id"].isin(arm_of) & table["against"].isin(arm_of)
+    return table[ours].replace({"variant_id": arm_of, "against": arm_of})
+
+
 def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, str], ...]]) -> str:
     """Name the levels of a setting in the factors that vary between the settings."""
     varied = {name for setting in settings for name, level in setting if (name, level) not in settings[0]}
@@ -113,6 +120,7 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
             correction=comparison.correction,
             noise=comparison.noise.get(metric),
             scale=scale,
+            compared=_compared(comparison, metric, ordered),
         ),
         ceiling=oracle(table, scale=scale),
         confusion=confusion(table) if both else None,

@@ -163,7 +163,8 @@ def _class_table(study: RoutingStudy) -> Table:
         for row in study.by_class.to_dict("records")
     ]
     by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
-    title = f"{study.metric} by class, {by}{_beside(study)}; p corrected within this table"
+    family = "p corrected within this table, but for pairs that the table of differences has"
+    title = f"{study.metric} by class, {by}{_beside(study)}; {family}"
     return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
 
 

@@ -20,7 +20,7 @@ from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
 from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
-from rag_lab.statistics.randomization import N_PERMUTATIONS
+from rag_lab.statistics.randomization import n_flips
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
 from rag_lab.statistics.verdict import doubt, verdict
 
@@ -33,7 +33,6 @@ COMPARISON_COLUMNS = (
     *("wins", "ties", "losses", "verdict", "against", "effect_size", "doubt"),
 )
 Pairs = Literal["baseline", "all"]
-_FLIPS_PER_TEST = 40  # so that Holm's strictest step can still be met: p_corrected can fall to 1 / 40
 
 
 def summary(
@@ -137,8 +136,8 @@ def comparisons(
     keys = _keys(list(cells), [baseline, *(v for v in variants if v != baseline)], pairs)
     shared = [_both(cells[variant, metric], cells.get((against, metric))) for variant, metric, against in keys]
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
-    flips = max(N_PERMUTATIONS, _FLIPS_PER_TEST * len(keys))
-    differences = paired_differences([(a, b) for _, a, b in shared], confidence, seed, flips, groups)
+    pairs_of = [(a, b) for _, a, b in shared]
+    differences = paired_differences(pairs_of, confidence, seed, n_flips(len(keys)), groups)
     return _table(keys, differences, correction, noise or {}, scales or {})
 
 

@@ -12,12 +12,14 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.errors import ConfigError
+from rag_lab.statistics.answers import ANSWER, answers
 from rag_lab.statistics.contrasts import Contrast, contrasts
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.factors import Factors, read_factors
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
+from rag_lab.statistics.randomization import n_flips
 from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import doubt, verdict
 
@@ -38,6 +40,7 @@ def effects(
     clusters: Clusters | None = None,
     noise: Mapping[str, NoiseComponents] | None = None,
     scales: Mapping[Any, Scale] | None = None,
+    compared: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return one row an effect and metric.
 
@@ -64,6 +67,8 @@ def effects(
         clusters: question_id to cluster.
         noise: by metric (see `noise.noise`); no effect below its floor is called one.
         scales: by metric; see `comparisons`.
+        compared: what `comparisons` returns for the same scores and options. An effect that is one of these
+            comparisons, on as many questions, has its answer and counts in its family alone.
 
     Raises:
         ConfigError: if the design cannot be read, or a column of the table is missing.
@@ -81,10 +86,14 @@ def effects(
             groups.append(cluster_labels(list(ours.index), clusters or {}))
             keys.append((metric, contrast))
     zeros = [[0.0] * len(sample) for sample in samples]
-    differences = paired_differences(
-        list(zip(samples, zeros, strict=True)), confidence, seed, clusters=groups if clusters else None
-    )
-    return _table(keys, differences, correction, noise or {}, scales or {})
+    pairs = list(zip(samples, zeros, strict=True))
+    differences = paired_differences(pairs, confidence, seed, n_flips(len(keys)), groups if clusters else None)
+    known = answers(compared)
+    quoted = [
+        known.get((metric, *contrast.pair, d.n)) if contrast.pair else None
+        for (metric, contrast), d in zip(keys, differences, strict=True)
+    ]
+    return _table(keys, differences, quoted, correction, noise or {}, scales or {})
 
 
 def design(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> Factors:
@@ -103,6 +112,7 @@ def design(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseli
 def _table(
     keys: list[tuple[Any, Contrast]],
     differences: list[PairedDifference],
+    quoted: list[Mapping[Any, Any] | None],
     correction: Correction,
     noise: Mapping[str, NoiseComponents],
     scales: Mapping[Any, Scale],
@@ -111,14 +121,17 @@ def _table(
     p_values: list[float | None] = [None] * len(keys)
     sizes = {}
     for family in (False, True):
-        members = [index for index, one in enumerate(follow_up) if one is family]
+        members = [index for index, one in enumerate(follow_up) if one is family and quoted[index] is None]
         sizes[family] = sum(differences[index].p_value is not None for index in members)
         adjusted = corrected([differences[index].p_value for index in members], correction)
         for index, p_value in zip(members, adjusted, strict=True):
             p_values[index] = p_value
     rows = []
-    for (metric, c), d, p, later in zip(keys, differences, p_values, follow_up, strict=True):
+    for (metric, c), d, p, later, known in zip(keys, differences, p_values, follow_up, quoted, strict=True):
         what = (metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
+        if known is not None:
+            rows.append((*what, *(known[name] for name in ANSWER)))
+            continue
         tested, more = sizes[later] if correction != "none" else 1, scales.get(metric, SHARE).higher_is_better
         floor = floor_over(noise.get(metric), d.n, sum(weight**2 for weight in c.weights.values()))
         said = verdict(d, p, tested, floor, more)

@@ -9,16 +9,19 @@ there is one, names for each question the cluster with which it is resampled and
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
+from rag_lab.statistics.answers import ANSWER
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.noise import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
+from rag_lab.statistics.randomization import n_flips
 from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import doubt, verdict
 
@@ -90,32 +93,55 @@ def by_class(
     correction: Correction = "holm",
     noise: NoiseComponents | None = None,
     scale: Scale = SHARE,
+    compared: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
 
     Columns: `query_class`, `arm`, `against`, `n`, the means of both, `difference` with its interval and p-values (the
     family is the whole table), `verdict`, which calls nothing below the floor of `noise` a difference. Questions
     without a class count in `all` alone.
+
+    What `compared` holds of the arms over all questions (of one metric, as `comparisons` returns it, with the arms for
+    variants) is quoted: it has that answer, on the questions that both arms have, and counts in its family alone.
     """
     rows = complete(table)
     arms = [arm for arm in ARMS if arm in table]
-    keys, pairs = [], []
+    quoted, keys, pairs = [], [], []
+    known = (
+        {} if compared is None else {(row["variant_id"], row["against"]): row for row in compared.to_dict("records")}
+    )
     for name in [ALL, *_classes(rows[column])]:
         part = rows if name == ALL else rows[rows[column] == name]
-        for index, against in enumerate(arms):
-            for arm in arms[index + 1 :]:
-                keys.append((name, arm, against, part))
-                pairs.append((numbers(part[arm]), numbers(part[against])))
-    found = paired_differences(pairs, clusters=cluster_column([part for *_, part in keys]))
+        for arm, against in ((later, earlier) for earlier, later in combinations(arms, 2)):
+            pair = (arm, against) if (arm, against) in known else (against, arm)
+            if name == ALL and pair in known:
+                quoted.append(_quoted(table, pair, known[pair]))
+                continue
+            keys.append((name, arm, against, part))
+            pairs.append((numbers(part[arm]), numbers(part[against])))
+    found = paired_differences(
+        pairs, n_permutations=n_flips(len(pairs)), clusters=cluster_column([part for *_, part in keys])
+    )
     p_values = corrected([d.p_value for d in found], correction)
-    tested = sum(p is not None for p in p_values)
-    lines = []
+    tested = sum(p is not None for p in p_values) if correction != "none" else 1
+    lines = quoted
     for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
-        means = [float(part[one].mean()) if len(part) else None for one in (arm, against)]
+        means = _means(part, (arm, against))
         floor = floor_over(noise, d.n)
         told = (verdict(d, p, tested, floor, scale.higher_is_better), doubt(d, p, tested, floor))
         lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, *told))
     return frame(lines, CLASS_COLUMNS)
+
+
+def _quoted(table: pd.DataFrame, pair: tuple[str, str], row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return the row of two arms over all questions as the comparison of their variants has it."""
+    part = table[list(pair)].apply(pd.to_numeric).astype(float).dropna()
+    told = (row[name] for name in ANSWER if name not in ("n", "effect_size"))
+    return (ALL, *pair, row["n"], *_means(part, pair), *told)
+
+
+def _means(part: pd.DataFrame, arms: tuple[str, str]) -> list[float | None]:
+    return [float(part[arm].mean()) if len(part) else None for arm in arms]
 
 
 def confusion(table: pd.DataFrame) -> pd.DataFrame:

@@ -67,7 +67,8 @@ def test_without_hyde_arms_there_is_no_section(comparison: Comparison) -> None:
 def test_clusters_widen_the_intervals_of_the_study(routed: Comparison) -> None:
     together = {f"q{index}": str(index // 8) for index in range(80)}
     (study,), (clustered,) = routed.routing, replace(routed, clusters=together).routing
-    widths = [one.by_class.iloc[0]["high"] - one.by_class.iloc[0]["low"] for one in (study, clustered)]
+    rows = [one.by_class[one.by_class["query_class"] == "fuzzy"].iloc[0] for one in (study, clustered)]
+    widths = [row["high"] - row["low"] for row in rows]
     assert widths[0] != widths[1] and all(math.isfinite(width) for width in widths)
 
 
@@ -81,3 +82,34 @@ def test_few_questions_give_sentences(synthetic: ModuleType, tmp_path: Path, n: 
     ).routing
     told = [*routing_text.sentences(study), routing_text.conclusion(study)]
     assert told and not any("nan" in sentence.lower() for sentence in told)
+
+
+def test_the_study_has_the_answer_of_the_table_of_differences(routed: Comparison) -> None:
+    (study,) = routed.routing
+    whole = study.by_class[study.by_class["query_class"] == "all"]
+    quoted = 0
+    for row in whole.to_dict("records"):
+        if row["against"] != "none":  # the baseline, against which the table of differences is
+            continue
+        told = routed.difference(row["arm"], study.metric)
+        assert told is not None
+        for name in ("n", "difference", "low", "high", "p_value", "p_corrected", "verdict", "doubt"):
+            assert row[name] == told[name], name
+        quoted += 1
+    assert quoted == 2
+
+
+def test_an_arm_that_is_the_baseline_is_told_as_the_table_tells_it(synthetic: ModuleType, tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    plans = {name: {synthetic.HYDE: name} for name in ("classified", "none", "always")}
+    values = {name: random.uniform(0.3, 0.6, 40) for name in plans}
+    values["always"][:3] = np.nan  # what both arms have is more than what all arms have
+    base = PipelineConfig().override({synthetic.HYDE: "classified"})
+    made = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}, base=base).path)
+    (study,) = made.routing
+    row = study.by_class.iloc[0]
+    told = made.difference("none", synthetic.MAIN)
+    assert told is not None and (row["arm"], row["against"], row["n"]) == ("none", "classified", 40)
+    assert row["p_corrected"] == told["p_corrected"] and row["verdict"] == told["verdict"]
+    assert row["mean"] - row["mean_against"] == pytest.approx(told["difference"])
+    assert told["verdict"].removeprefix("the data ") in routing_text.sentences(study)[0]

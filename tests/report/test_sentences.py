@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_lab.config import PipelineConfig
 from rag_lab.numbers import MINUS
 from rag_lab.report import routing_text
 from rag_lab.report.compare import compare
@@ -60,7 +61,8 @@ def scores(draw: st.DrawFn) -> dict[str, Any]:
         if draw(st.booleans()):
             found[metric][list(plans)[-1]][:, 0] = np.nan
     classes = [CLASSES[int(i)] for i in random.integers(0, len(CLASSES), n)] if draw(st.booleans()) else []
-    return {"plans": plans, "metrics": found, "labelled": classes, "predicted": classes[::-1]}
+    base = PipelineConfig().override({"rerank.name": "none"} | next(iter(plans.values())))
+    return {"plans": plans, "metrics": found, "labelled": classes, "predicted": classes[::-1], "base": base}
 
 
 @given(scores(), st.sampled_from(["holm", "bh", "none"]))
@@ -72,6 +74,7 @@ def test_no_sentence_contradicts_the_numbers_beside_it(
         comparison = compare(synthetic.write_run(Path(folder) / "run", **made).path, correction=correction)
         for row in _rows(comparison):
             _hold_row(row)
+        _hold_one_answer(comparison)
         for sentence in _sentences(comparison):
             _hold(sentence)
 
@@ -102,6 +105,28 @@ def _hold_row(row: dict[Any, Any]) -> None:
     assert bool(row["doubt"]) is looks_so, row
     if looks_so and "noise floor" not in row["verdict"]:
         assert row["doubt"] in row["verdict"]
+
+
+def _hold_one_answer(comparison: Comparison) -> None:
+    """A variant against the baseline has one answer, as a difference, as an effect and as an arm of the routing."""
+    base = comparison.run.config(comparison.run.baseline)
+    assert base is not None
+    variants = {tuple(plan.changes.items()): plan.variant_id for plan in comparison.variants}
+    shown = []
+    for row in comparison.effects.table.to_dict("records"):
+        alone = row["kind"] == "toggle" or base.flat().get(row["other"]) == row["other_level"] != ""
+        variant = variants.get(((row["factor"], row["level"]),)) if alone and row["kind"] != "interaction" else None
+        told = comparison.difference(variant, row["metric"]) if variant else None
+        if told and told["n"] == row["n"]:
+            shown.append((row, told))
+    for study in comparison.routing:
+        for row in study.by_class[study.by_class["query_class"] == "all"].to_dict("records"):
+            if study.arms[row["against"]] == comparison.run.baseline:
+                shown.append((row, comparison.difference(study.arms[row["arm"]], study.metric) or {}))
+    assert shown
+    for row, told in shown:
+        for name in ("low", "high", "p_value", "p_corrected", "verdict", "doubt"):
+            assert row[name] == told[name], (name, row, told)
 
 
 def _hold(sentence: str) -> None:

@@ -19,7 +19,7 @@ def scipy_p_value(differences: np.ndarray) -> float:
     return float(result.pvalue)
 
 
-@pytest.mark.parametrize("n", [2, 5, 8, 12])
+@pytest.mark.parametrize("n", [2, 5, 8, 12, 15])
 def test_exact_p_values_are_scipys(n: int) -> None:
     differences = np.random.default_rng(n).normal(0.3, 1, (n, 3))
     ours = sign_flip_p_values(list(differences.T), seed=0)
@@ -27,9 +27,17 @@ def test_exact_p_values_are_scipys(n: int) -> None:
 
 
 def test_random_flips_come_near_the_exact_p_value() -> None:
-    differences = np.random.default_rng(1).normal(0.5, 1, (14, 1))
-    exact = scipy_p_value(differences[:, 0])  # 2**14 flips
-    assert sign_flip_p_values([differences[:, 0]], seed=0)[0] == pytest.approx(exact, abs=0.01)
+    differences = np.random.default_rng(1).normal(0.5, 1, (16, 1))
+    exact = scipy_p_value(differences[:, 0])  # 2**16 flips
+    found = sign_flip_p_values([differences[:, 0]], seed=0)[0]
+    assert found == pytest.approx(exact, abs=0.005) and found != exact
+
+
+def test_what_can_be_enumerated_in_as_many_flips_is() -> None:
+    column = np.random.default_rng(2).normal(0.5, 1, 9)
+    exact = scipy_p_value(column)
+    assert sign_flip_p_values([column], seed=0, n_permutations=2**9)[0] == pytest.approx(exact)
+    assert sign_flip_p_values([column], seed=0, n_permutations=2**9 - 1)[0] != pytest.approx(exact)
 
 
 def test_by_hand() -> None:
@@ -43,7 +51,7 @@ def test_ties_are_not_decided_by_rounding() -> None:
 
 
 def test_a_random_p_value_is_never_zero() -> None:
-    assert sign_flip_p_values([np.ones(40)], seed=0)[0] == 1 / 10_001
+    assert sign_flip_p_values([np.ones(40)], seed=0)[0] == 1 / 50_001
     assert sign_flip_p_values([np.ones(40)], seed=0, n_permutations=99)[0] == 1 / 100
 
 
