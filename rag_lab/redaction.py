@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -23,14 +24,14 @@ from rag_lab.visible import visible
 HIDDEN = "[hidden]"
 SHORTEST_CHARS = 8
 _PIECE_CHARS = 12  # of a longer secret; so much of it is no coincidence
-_NAMED = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|credentials?)(?:_?\d+)?$")
+_NAMED = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|passw(?:or)?d|passphrase)(?:_?\d+)?$")
 _WORDS = r"key|token(?!s)|secret|passw|auth|credential"
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}"
     r"|(?<=[?&]key=)[^&\s\"'<]{8,}|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{16,}|(?<=://)[^\s/@\"'<>]+(?=@)"
 )
 _SAID_SECRET = (
-    re.compile(r"(?i)\b((?:bearer|basic)\s+)[^\s\"',;\[]+"),
+    re.compile(r"(?i)\b((?:bearer|basic)\s+)(?=\S*[\d=+/_-])[^\s\"',;\[]+"),
     re.compile(r"(?i)\b((?:api[_-]?key|access[_-]?token|secret|passw(?:or)?d)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;}\[]+"),
     re.compile(rf"(?i)([?&][^\s=&]*(?:{_WORDS})[^\s=&]*=)[^\s\"'&,;}}\[]+"),
     re.compile(r"()\b(?:sk-|AIza)[\w*-]{6,}"),
@@ -116,7 +117,12 @@ def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
 def _known() -> frozenset[str]:
     named = {value for name, value in os.environ.items() if _NAMED.search(name)}
     addressed = {secret for value in os.environ.values() if "://" in value for secret in _of_address(value)}
-    return frozenset(secret for secret in (named | addressed) if len(secret) >= SHORTEST_CHARS)
+    return frozenset(s for s in named | addressed if len(s) >= SHORTEST_CHARS and not _is_path(s))
+
+
+def _is_path(text: str) -> bool:
+    """Tell whether a variable named like a key holds the place of one, whose folders are no secret."""
+    return text[0] in "/~." and Path(text).expanduser().exists()
 
 
 def _of_address(text: str) -> Iterator[str]:

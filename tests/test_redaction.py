@@ -58,6 +58,11 @@ def test_what_is_short_or_is_no_key_is_left_alone(monkeypatch, name, value):
     assert hide_known("there is none, plainword") == "there is none, plainword"
 
 
+def test_the_place_of_a_key_is_no_secret(monkeypatch, tmp_path):
+    monkeypatch.setenv("TLS_KEY", str(tmp_path))
+    assert hide_known(f"Report: {tmp_path}/report.html") == f"Report: {tmp_path}/report.html"
+
+
 def test_passwords_of_addresses_in_the_environment_are_hidden(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://me:battery%2Fstaple@proxy:3128")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://host/v1?api_key=correcthorse&x=1")
@@ -106,7 +111,10 @@ def test_a_json_value_keeps_its_shape_and_numbers(monkeypatch):
 
 
 def test_ordinary_text_is_left_alone():
-    text = "Press the key at http://host/v1: the token budget is 5; answer.max_tokens: must be above 8, b@c.de"
+    text = (
+        "Basic settings, the bearer of news. "
+        "Press the key at http://host/v1: the token budget is 5; max_tokens: above 8, b@c.de"
+    )
     assert redact_sentence(text) == text
 
 
