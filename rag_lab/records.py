@@ -78,6 +78,8 @@ class Evidence:
     start: int | None = None  # span of the quote in its document; None where there is no quote or it was not found
     end: int | None = None
     context: str = ""  # text of the parent that holds the evidence: RAGAs' reference context
+    grade: int = 1  # how relevant, 1 or more; measures that know grades, as nDCG, count it
+    copies: tuple[str, ...] = ()  # other files with the same bytes, which serve as well; filled with the span
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Question:
     tags: tuple[str, ...] = ()
     may_see: tuple[str, ...] | None = None  # permissions of the asker; None is unrestricted
     namespace: str | None = None  # the documents that are searched; None is all
+    not_relevant: tuple[Evidence, ...] = ()  # what was judged to be no evidence: grade 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,11 @@ class CorpusIndex:
         """Return a child with its text; KeyError if there is none of that id."""
         return self._chunks.child(chunk_id)
 
+    def copies(self, source: str) -> list[str]:
+        """Return the other files that have the same bytes as this one."""
+        digests = self._manifest["made_of"]["files"]
+        return [name for name in self._same.get(digests.get(source), ()) if name != source]
+
     def is_visible(self, source: str, question: Question) -> bool:
         """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
         attributes = self._manifest["made_of"]["attributes"].get(source, {"namespace": "", "permissions": ()})
@@ -220,6 +225,14 @@ class CorpusIndex:
         if level not in self._levels:
             self._levels[level] = Units(self._chunks, level)
         return self._levels[level]
+
+    @cached_property
+    def _same(self) -> dict[str, list[str]]:
+        """The files that have each content."""
+        same: dict[str, list[str]] = {}
+        for source, content in self._manifest["made_of"]["files"].items():
+            same.setdefault(content, []).append(source)
+        return same
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:

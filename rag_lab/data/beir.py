@@ -1,8 +1,9 @@
 """BEIR folders: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; a text file a document.
 
 Thakur et al. (2021), "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models". Only
-judged queries become questions. Their evidence is every document judged above 0, be it 0.5 (grades are not kept); their
-answers are `metadata.answers`, where there are any. A query's id may be percent-encoded, as the exporter writes it.
+judged queries become questions. Their evidence is every document judged above 0, with its grade (0.5 becomes 1: grades
+are whole numbers); what was judged 0 is kept as not relevant. Their answers are `metadata.answers`, if there are any. A
+query's id may be percent-encoded, as the exporter writes it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab.data.draft import Draft, as_loaded
+from rag_lab.data.draft import Draft, as_loaded, whole_grade, with_judged
 from rag_lab.data.file_names import FileNames
 from rag_lab.data.validation import describe, finite
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Evidence, Problem, Question
 
-_Relevant = dict[str, dict[str, int]]  # query -> document -> line of its judgement
+_Judged = dict[str, dict[str, tuple[int, int]]]  # query -> document -> line and grade of its judgement
 
 
 class _Record(BaseModel):
@@ -54,13 +55,13 @@ def read_beir(source: Path, split: str = "test") -> Draft:
     """
     draft = Draft()
     qrels = _qrels_path(source, split)
-    relevant = _judgements(qrels, draft.problems)
+    judgements = _judgements(qrels, draft.problems)
     sources = _add_documents(draft, source / "corpus.jsonl")
     queries = dict(_records(source / "queries.jsonl", _Query, draft.problems))
-    for query_id, judged in relevant.items():
-        for line in (line for doc_id, line in judged.items() if doc_id not in sources):
+    for query_id, judged in judgements.items():
+        for line in (line for doc_id, (line, _) in judged.items() if doc_id not in sources):
             draft.problems.append(Problem(str(qrels), "the document is not in corpus.jsonl; left out.", line))
-        found = [sources[doc_id] for doc_id in judged if doc_id in sources]
+        found = [Evidence(sources[doc_id], grade=grade) for doc_id, (_, grade) in judged.items() if doc_id in sources]
         fault = _fault(queries.get(query_id), judged, found)
         if fault:
             draft.problems.append(Problem(str(qrels), f"query {query_id!r} was left out: {fault}."))
@@ -69,20 +70,20 @@ def read_beir(source: Path, split: str = "test") -> Draft:
     return draft
 
 
-def _fault(query: _Query | None, judged: dict[str, int], found: list[str]) -> str:
+def _fault(query: _Query | None, judged: dict[str, tuple[int, int]], found: list[Evidence]) -> str:
     if query is None:
         return "it is not in queries.jsonl"
     if not query.text.strip():
         return "its text is empty"
-    if not judged:
+    if not any(grade for _, grade in judged.values()):
         return "no document is judged relevant"
-    return "" if found else "none of its relevant documents is in the corpus"
+    return "" if any(item.grade for item in found) else "none of its relevant documents is in the corpus"
 
 
-def _question(query: _Query, sources: list[str]) -> Question:
+def _question(query: _Query, judged: list[Evidence]) -> Question:
     given = query.metadata.answers if query.metadata else None
     answers = tuple(answer for answer in given or () if answer.strip())
-    return Question(unquote(query.record_id), query.text.strip(), answers, evidence=tuple(map(Evidence, sources)))
+    return with_judged(Question(unquote(query.record_id), query.text.strip(), answers), judged)
 
 
 def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
@@ -109,9 +110,9 @@ def _qrels_path(source: Path, split: str) -> Path:
     return folder / f"{split}.tsv"
 
 
-def _judgements(path: Path, problems: list[Problem]) -> _Relevant:
-    """Return the relevant documents of every judged query, in the order of the file."""
-    relevant: _Relevant = defaultdict(dict)
+def _judgements(path: Path, problems: list[Problem]) -> _Judged:
+    """Return the judged documents of every judged query, in the order of the file."""
+    judged: _Judged = defaultdict(dict)
     for number, line in _lines(path):
         fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
         try:
@@ -123,10 +124,9 @@ def _judgements(path: Path, problems: list[Problem]) -> _Relevant:
                     Problem(str(path), "not query-id, corpus-id and score, a number, by tabs; left out.", number)
                 )
             continue
-        judged = relevant[query_id]
-        if score > 0:
-            judged.setdefault(doc_id, number)
-    return dict(relevant)
+        line, before = judged[query_id].get(doc_id, (number, 0))
+        judged[query_id][doc_id] = (line, max(before, whole_grade(score)))
+    return dict(judged)
 
 
 def _records(path: Path, kind: type[_AnyRecord], problems: list[Problem]) -> Iterator[tuple[str, _AnyRecord]]:

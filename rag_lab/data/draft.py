@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rag_lab.corpus.normalize import normalize
 from rag_lab.corpus.walk import CORPUS_FOLDER
 from rag_lab.data.dataset import Dataset, is_dataset
 from rag_lab.data.metadata import Metadata
-from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
+from rag_lab.data.questions_file import MAX_GRADE, QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError
-from rag_lab.records import Problem, Question
+from rag_lab.records import Evidence, Problem, Question
 
 
 @dataclass(slots=True)
@@ -46,6 +47,20 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
         write_questions(folder / QUESTIONS_FILE, draft.questions)
         metadata.save(folder)
         _refuse_unusable(folder)
+
+
+def whole_grade(score: float) -> int:
+    """Return a judgement as a grade: the next whole number, 0 for what is not relevant, as spam of -2."""
+    return min(max(0, math.ceil(score)), MAX_GRADE)
+
+
+def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
+    """Return the question with what was judged: its evidence, and what is not relevant (grade 0)."""
+    return replace(
+        question,
+        evidence=tuple(item for item in judged if item.grade),
+        not_relevant=tuple(item for item in judged if not item.grade),
+    )
 
 
 def as_loaded(text: str) -> str:

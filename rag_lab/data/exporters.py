@@ -11,7 +11,7 @@ from typing import Any
 from rag_lab.corpus.folder import load_folder
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.losses import ANSWERS, IDS, losses
-from rag_lab.data.places import Documents, Place, Placed, judged, place_all, question_problem
+from rag_lab.data.places import Documents, Place, Placed, graded, judged, place_all, question_problem
 from rag_lab.data.squad_export import write_squad
 from rag_lab.data.trec import Qrels, docno, word
 from rag_lab.data.trec_folder import DOCUMENTS, write_judged
@@ -60,7 +60,11 @@ def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Pr
     found, problems = judged(dataset, documents)
     queries = [{"_id": word(q.question_id), "text": q.text, "metadata": {"answers": q.answers}} for q, _ in found]
     _write_lines(target / "queries.jsonl", queries)
-    lines = [f"{word(q.question_id)}\t{docno(*place)}\t1\n" for q, places in found for place in places]
+    lines = [
+        f"{word(q.question_id)}\t{docno(*place)}\t{grade}\n"
+        for q, places in found
+        for place, grade in graded(q, places, documents).items()
+    ]
     (target / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines), encoding="utf-8")
     return problems + _unanswerable(dataset)
 
@@ -91,7 +95,10 @@ def _write_table(dataset: Dataset, documents: Documents, target: Path) -> list[P
 def _write_trec(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
     target.mkdir()
     found, problems = judged(dataset, documents)
-    qrels: Qrels = {question.question_id: {docno(*place): 1 for place in places} for question, places in found}
+    qrels: Qrels = {
+        question.question_id: {docno(*p): grade for p, grade in graded(question, places, documents).items()}
+        for question, places in found
+    }
     asked = [question for question in dataset.questions if question.question_id in qrels or not question.answerable]
     write_judged(target, asked, qrels)
     _write_lines(target / DOCUMENTS, [{"docno": docno(*p), "text": d.text} for p, d in documents.items()])

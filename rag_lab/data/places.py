@@ -11,7 +11,7 @@ from rag_lab.records import Document, Evidence, Problem, Question
 
 Place = tuple[str, int | None]  # source and page of a document
 Documents = Mapping[Place, Document]
-Placed = list[tuple[Question, list[Place]]]
+Placed = list[tuple[Question, dict[Place, int]]]  # with the grade of each place
 
 _LOST = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
 
@@ -23,7 +23,7 @@ def place_all(dataset: Dataset, documents: Documents) -> tuple[Placed, list[Prob
     for question in dataset.questions:
         if question.answerable:
             found = {item: _place(item, documents) for item in question.evidence}
-            placed.append((question, list(dict.fromkeys(place for place in found.values() if place))))
+            placed.append((question, _graded({item: place for item, place in found.items() if place})))
             lost = [item.source for item, place in found.items() if place is None]
             problems += [question_problem(dataset, question, _LOST.format(source)) for source in lost]
     return placed, problems
@@ -37,6 +37,20 @@ def judged(dataset: Dataset, documents: Documents) -> tuple[Placed, list[Problem
             reason = "none of its evidence was found" if question.evidence else "it has no evidence"
             problems.append(question_problem(dataset, question, f"was left out: {reason}"))
     return [(question, places) for question, places in placed if places], problems
+
+
+def graded(question: Question, places: Mapping[Place, int], documents: Documents) -> dict[Place, int]:
+    """Return the grade of every place that was judged: 0 of those that hold no evidence."""
+    found = (_place(item, documents) for item in question.not_relevant)
+    return {**{place: 0 for place in found if place}, **places}
+
+
+def _graded(places: Mapping[Evidence, Place]) -> dict[Place, int]:
+    """Return the highest grade of the evidence at each place."""
+    grades: dict[Place, int] = {}
+    for item, place in places.items():
+        grades[place] = max(item.grade, grades.get(place, 0))
+    return grades
 
 
 def question_problem(dataset: Dataset, question: Question, reason: str) -> Problem:

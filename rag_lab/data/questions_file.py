@@ -15,6 +15,7 @@ from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import QUERY_CLASSES, Evidence, Problem, Question, Turn
 
 QUESTIONS_FILE = "questions.jsonl"
+MAX_GRADE = 100  # 2 to its power is the gain in one form of nDCG
 
 
 class _Line(BaseModel):
@@ -25,6 +26,7 @@ class _EvidenceLine(_Line):
     source: str
     page: int | None = None
     quote: str | None = None
+    grade: int = Field(1, ge=0, le=MAX_GRADE)
 
 
 class _TurnLine(_Line):
@@ -126,7 +128,8 @@ def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Qu
         answers=tuple(line.answers),
         answerable=line.answerable,
         query_class=query_class,
-        evidence=tuple(evidence),
+        evidence=tuple(item for item in evidence if item.grade),
+        not_relevant=tuple(item for item in evidence if not item.grade),
         history=tuple(Turn(turn.role, turn.content) for turn in line.history),
         tags=tuple(line.tags),
         may_see=None if line.may_see is None else tuple(line.may_see),
@@ -137,7 +140,7 @@ def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Qu
 
 def _evidence(item: _EvidenceLine, page_base: int) -> Evidence:
     page = None if item.page is None else item.page - page_base + 1
-    return Evidence(_normal(item.source), page, item.quote or None)
+    return Evidence(_normal(item.source), page, item.quote or None, grade=item.grade)
 
 
 def _evidence_fault(item: _EvidenceLine, sources: Collection[str], page_base: int) -> str:
@@ -179,7 +182,11 @@ def _keys(model: type[_Line]) -> list[str]:
 
 def _to_dict(question: Question) -> dict[str, Any]:
     """Return the line's object; empty optional keys are left out."""
-    evidence = [{"source": e.source, "page": e.page, "quote": e.quote} for e in question.evidence]
+    judged = (*question.evidence, *question.not_relevant)
+    evidence = [
+        {"source": e.source, "page": e.page, "quote": e.quote, "grade": None if e.grade == 1 else e.grade}
+        for e in judged
+    ]
     optional = {
         "class": question.query_class,
         "evidence": [{key: value for key, value in item.items() if value is not None} for item in evidence],

@@ -35,7 +35,7 @@ def _asked(dataset: Dataset, documents: Documents) -> tuple[_Asked, list[Problem
     asked: _Asked = defaultdict(list)
     found, problems = judged(dataset, documents)
     for question, places in found:
-        place, spans, reason = _spans(question, places, documents)
+        place, spans, reason = _spans(question, list(places), documents)
         if reason:
             problems.append(question_problem(dataset, question, reason))
         if spans:

@@ -27,12 +27,19 @@ def docno(source: str, page: int | None) -> str:
 
 
 def qrels_of(questions: Iterable[Question]) -> Qrels:
-    """Return the documents that hold evidence, each of grade 1. Questions without evidence are left out."""
+    """Return the documents that were judged, with their grades. Questions without evidence are left out."""
     return {
-        question.question_id: {_docno_for(question, item): 1 for item in question.evidence}
-        for question in questions
-        if question.answerable and question.evidence
+        question.question_id: _grades(question) for question in questions if question.answerable and question.evidence
     }
+
+
+def _grades(question: Question) -> dict[str, float]:
+    """Return the highest grade of each document: several items may stand in one."""
+    grades: dict[str, float] = {}
+    for item in (*question.evidence, *question.not_relevant):
+        name = _docno_for(question, item)
+        grades[name] = max(item.grade, grades.get(name, 0))
+    return grades
 
 
 def run_of(traces: Iterable[Trace]) -> Run:
@@ -103,9 +110,14 @@ def read_run(path: Path) -> Run:
 
 
 def _docno_for(question: Question, place: Evidence | Hit) -> str:
-    """Return a document's number; the file's where the question's evidence is the file, whichever page is found."""
-    is_whole = any(item.source == place.source and item.page is None for item in question.evidence)
-    return docno(place.source, None if is_whole else place.page)
+    """Return a document's number; the file's where the question's evidence is the file, whichever page is found.
+
+    A copy of a file that evidence names has that file's number: readers know nothing of bytes.
+    """
+    judged = (*question.evidence, *question.not_relevant)
+    source = next((item.source for item in judged if place.source in (item.source, *item.copies)), place.source)
+    is_whole = any(item.source == source and item.page is None for item in judged)
+    return docno(source, None if is_whole else place.page)
 
 
 def word(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab.data.draft import Draft, as_loaded
+from rag_lab.data.draft import Draft, as_loaded, whole_grade, with_judged
 from rag_lab.data.file_names import FileNames
 from rag_lab.data.trec import Qrels, read_qrels, write_qrels
 from rag_lab.data.trec_topics import read_topics, write_topics
@@ -28,8 +28,8 @@ class _Document(BaseModel):
 def read_trec(source: Path) -> Draft:
     """Read the folder `source`; a bad document, topic or judgement is a problem and the rest is used.
 
-    A document is relevant where its grade is above 0, be it 0.5. Topics that no document is relevant to become
-    unanswerable questions.
+    A document is relevant where its grade is above 0; 0.5 becomes 1, as grades are whole numbers. Topics that no
+    document is relevant to become unanswerable questions.
 
     Raises:
         DatasetError: if one of the three files cannot be read.
@@ -52,11 +52,13 @@ def _question(
 ) -> tuple[Question | None, list[str]]:
     """Return a topic as a question, None where its judgements cannot be used, and what is wrong with them."""
     judged = [name for name, grade in (grades or {}).items() if grade > 0]
+    known = [
+        Evidence(sources[name], grade=whole_grade(grade)) for name, grade in (grades or {}).items() if name in sources
+    ]
     reasons = [f"{name!r}, relevant to {topic!r}, is no document; left out." for name in judged if name not in sources]
-    evidence = tuple(Evidence(sources[name]) for name in judged if name in sources)
-    if (judged and not evidence) or grades == {}:
+    if (judged and not any(item.grade for item in known)) or grades == {}:
         return None, [*reasons, f"the question {topic!r} was left out: its judgements name no document that was read."]
-    return Question(topic, text, answerable=bool(judged), evidence=evidence), reasons
+    return with_judged(Question(topic, text, answerable=bool(judged)), known), reasons
 
 
 def write_judged(folder: Path, questions: Iterable[Question], qrels: Qrels) -> None:

@@ -2,7 +2,8 @@
 
 The unit of relevance is the evidence item. Going down the ranking, a hit is relevant where it covers an item that no
 hit above it covers; the relevant units of a question are these hits and the items that no hit covers, so the ideal
-ranking of nDCG counts what was not found. Relevance is binary.
+ranking of nDCG counts what was not found. A unit has the grade of its item, the highest where it covers several; only
+measures that know grades, as nDCG, tell them apart. Files with the same bytes are one: a hit in either covers an item.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ INFOS = (
     ),
 )
 
+_Items = Sequence[tuple[int | None, int]]  # of each evidence item: the rank where it was found, and its grade
+
 
 class Placed(Protocol):
     """A span of a document: a hit or a passage."""
@@ -65,7 +68,7 @@ def covers(place: Placed, evidence: Evidence) -> bool:
     Where the quote's span is known, the spans must overlap on the same page: of a quote that is split over two
     parents, either counts. Else the page must be the same; else, where no page is known, the file.
     """
-    if place.source != evidence.source:
+    if place.source != evidence.source and place.source not in evidence.copies:
         return False
     if evidence.start is not None and evidence.end is not None:
         return place.page == evidence.page and place.start < evidence.end and evidence.start < place.end
@@ -88,7 +91,7 @@ class RetrievalMetric:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version of the relevance rule."""
-        return {"metric": self.name, "version": 2}
+        return {"metric": self.name, "version": 3}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
@@ -108,16 +111,21 @@ class RetrievalMetric:
             return [gap] * len(traces)
 
     def _values(self, traces: Sequence[Trace]) -> list[float]:
-        ranks = [first_ranks(trace.ranked, trace.question.evidence) for trace in traces]
+        items = [_items(trace) for trace in traces]
         n_hits = [len(trace.ranked) for trace in traces]
-        return self._mean_by_item(ranks, n_hits) if self.by_item else _calculate(self.measure, ranks, n_hits)
+        return self._mean_by_item(items, n_hits) if self.by_item else _calculate(self.measure, items, n_hits)
 
-    def _mean_by_item(self, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
+    def _mean_by_item(self, items: Sequence[_Items], n_hits: Sequence[int]) -> list[float]:
         """Average the value of each item taken as a topic of its own: two items may share a hit."""
-        items = [[rank] for of_question in ranks for rank in of_question]
-        lengths = [n for n, of_question in zip(n_hits, ranks, strict=True) for _ in of_question]
-        found = iter(_calculate(self.measure, items, lengths))
-        return [sum(next(found) for _ in of_question) / len(of_question) for of_question in ranks]
+        alone = [[item] for of_question in items for item in of_question]
+        lengths = [n for n, of_question in zip(n_hits, items, strict=True) for _ in of_question]
+        found = iter(_calculate(self.measure, alone, lengths))
+        return [sum(next(found) for _ in of_question) / len(of_question) for of_question in items]
+
+
+def _items(trace: Trace) -> _Items:
+    evidence = trace.question.evidence
+    return [(rank, item.grade) for rank, item in zip(first_ranks(trace.ranked, evidence), evidence, strict=True)]
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
@@ -128,22 +136,25 @@ def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     return RetrievalMetric(name, f"{_MEASURES[ours]}@{argument}" if ours in _MEASURES else argument)
 
 
-def _calculate(measure: str, ranks: Sequence[Sequence[int | None]], n_hits: Sequence[int]) -> list[float]:
-    """Return the measure of each topic, in order; `ranks` are those of its evidence items, None where not found.
+def _calculate(measure: str, items: Sequence[_Items], n_hits: Sequence[int]) -> list[float]:
+    """Return the measure of each topic, in order, by its evidence items.
 
     A topic without hits has the value that ir_measures defines for it, which not all packages behind it give.
     """
     import ir_measures
 
     parsed = ir_measures.parse_measure(measure)
-    topics = {str(topic): (of_topic, n) for topic, (of_topic, n) in enumerate(zip(ranks, n_hits, strict=True)) if n}
+    topics = {str(topic): (of_topic, n) for topic, (of_topic, n) in enumerate(zip(items, n_hits, strict=True)) if n}
     qrels = {topic: _judgements(of_topic, n) for topic, (of_topic, n) in topics.items()}
     run = {topic: {str(rank): float(-rank) for rank in range(1, n + 1)} for topic, (_, n) in topics.items()}
     values = {row.query_id: row.value for row in ir_measures.iter_calc([parsed], qrels, run)} if topics else {}
-    return [float(values.get(str(topic), parsed.DEFAULT)) for topic in range(len(ranks))]
+    return [float(values.get(str(topic), parsed.DEFAULT)) for topic in range(len(items))]
 
 
-def _judgements(ranks: Sequence[int | None], n_hits: int) -> dict[str, int]:
-    """Return 1 for each relevant unit and 0 for every other hit: no hit is without a judgement."""
-    relevant = {f"missing-{n}" if rank is None else str(rank): 1 for n, rank in enumerate(ranks)}
-    return {str(rank): 0 for rank in range(1, n_hits + 1)} | relevant
+def _judgements(items: _Items, n_hits: int) -> dict[str, int]:
+    """Return the grade of each relevant unit and 0 for every other hit: no hit is without a judgement."""
+    judgements = {str(rank): 0 for rank in range(1, n_hits + 1)}
+    for number, (rank, grade) in enumerate(items):
+        unit = f"missing-{number}" if rank is None else str(rank)
+        judgements[unit] = max(grade, judgements.get(unit, 0))
+    return judgements

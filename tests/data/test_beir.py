@@ -28,7 +28,8 @@ def write(folder: Path, qrels: str, documents: list[Any] = DOCUMENTS, queries: l
 
 def test_judged_queries_become_questions(tmp_path: Path) -> None:
     draft = read_beir(write(tmp_path, "q1\td2\t2\nq1\td1\t0\n"))
-    assert draft.questions == [Question("q1", "Which?", ("one",), evidence=(Evidence("d2.txt"),))]
+    evidence, not_relevant = (Evidence("d2.txt", grade=2),), (Evidence("d1.txt", grade=0),)
+    assert draft.questions == [Question("q1", "Which?", ("one",), evidence=evidence, not_relevant=not_relevant)]
     assert draft.documents == {"d1.txt": "One\nFirst.", "d2.txt": "Second."}
     assert draft.problems == []
 
