@@ -124,8 +124,8 @@ def _judgements(path: Path, problems: list[Problem]) -> _Judged:
                     Problem(str(path), "not query-id, corpus-id and score, a number, by tabs; left out.", number)
                 )
             continue
-        line, before = judged[query_id].get(doc_id, (number, 0))
-        judged[query_id][doc_id] = (line, max(before, whole_grade(score)))
+        first, before = judged[query_id].get(doc_id, (number, 0))
+        judged[query_id][doc_id] = (first, max(before, whole_grade(score)))
     return dict(judged)
 
 

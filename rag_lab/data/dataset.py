@@ -1,8 +1,7 @@
 """A dataset is a folder: dataset.yaml (`Metadata`), corpus/ and questions.jsonl (one question a line).
 
-A line has `id` and `question`, and may have `answers`, `answerable` (true where left out), `class`, `evidence` (a list
-of `source`, `page`, `quote`), `history` (a list of `role`, `content`), `tags`, `may_see` (a list of the asker's
-permissions) and `namespace`. Whose the documents are is said in attributes.yaml (`rag_lab.corpus.attributes`).
+`docs/datasets.md` says every field. A folder without dataset.yaml and corpus/ is its own corpus. Whose the documents
+are is said in attributes.yaml (`rag_lab.corpus.attributes`).
 """
 
 from __future__ import annotations

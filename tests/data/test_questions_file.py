@@ -98,7 +98,7 @@ def test_a_bad_line_is_left_out(tmp_path: Path, line: str | bytes | dict[str, An
             {"evidence": [{"source": "a.pdf", "page": 0}]},
             "the evidence names page 0 of 'a.pdf', but pages count",
         ),
-        ({"evidence": [{"source": "a.pdf", "pge": 1}]}, "Unknown key 'pge': allowed are page, quote, source"),
+        ({"evidence": [{"source": "a.pdf", "pge": 1}]}, "Unknown key 'pge': allowed are grade, page, quote, source"),
     ],
 )
 def test_a_bad_part_is_left_out_and_the_question_kept(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
