@@ -3,7 +3,8 @@
 Known are the values of environment variables that are named like keys, and the passwords of addresses that stand in
 the environment. They are found as they are and as JSON, HTML, addresses and base64 write them, also where a reply is
 cut off behind a key's first characters. Not found: a key in pieces with other text between them, in hexadecimal or
-enciphered, and what is shorter than eight characters.
+enciphered, what is shorter than eight characters, and a password that is a word (`postgres`): to hide that wherever it
+stands would change documents, names of files and scores.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rag_lab.visible import visible
 
 HIDDEN = "[hidden]"
 SHORTEST_CHARS = 8
+_LONGEST_WORD_CHARS = 20
 _PIECE_CHARS = 12  # of a longer secret; so much of it is no coincidence
 _NAMED = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|passw(?:or)?d|passphrase)(?:_?\d+)?$")
 _WORDS = r"key|token(?!s)|secret|passw|auth|credential"
@@ -115,9 +117,19 @@ def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
 
 
 def _known() -> frozenset[str]:
-    named = {value for name, value in os.environ.items() if _NAMED.search(name)}
+    named = {value for name, value in os.environ.items() if _NAMED.search(name) and not _is_word_for(name, value)}
     addressed = {secret for value in os.environ.values() if "://" in value for secret in _of_address(value)}
     return frozenset(s for s in named | addressed if len(s) >= SHORTEST_CHARS and not _is_path(s))
+
+
+def _is_word_for(name: str, value: str) -> bool:
+    return "pass" in name.lower() and _is_word(value)
+
+
+def _is_word(password: str) -> bool:
+    """Tell whether ordinary texts may hold a password: few letters, of one case or capitalized."""
+    alike = (password.lower(), password.upper(), password.capitalize())
+    return len(password) < _LONGEST_WORD_CHARS and password.isalpha() and password in alike
 
 
 def _is_path(text: str) -> bool:
@@ -133,7 +145,9 @@ def _of_address(text: str) -> Iterator[str]:
     except ValueError:
         return
     if password:
-        yield from (password, f"{user}:{password}")
+        yield f"{user}:{password}"
+        if not _is_word(password):
+            yield password
     for option in parts.query.split("&"):
         name, _, value = option.partition("=")
         if names_secret(name):

@@ -41,9 +41,7 @@ def test_what_may_be_a_key_is_hidden_in_a_sentence(text):
         assert "[hidden]" in told
 
 
-@pytest.mark.parametrize(
-    "name", ["OPENAI_API_KEY", "HF_TOKEN", "CLIENT_SECRET", "db_password", "AWS_SECRET_ACCESS_KEY"]
-)
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "HF_TOKEN", "CLIENT_SECRET", "AWS_SECRET_ACCESS_KEY"])
 def test_keys_of_the_environment_are_hidden_whatever_they_look_like(monkeypatch, name):
     monkeypatch.setenv(name, "plainword")
     assert redact("the key plainword is wrong") == "the key [hidden] is wrong"
@@ -56,6 +54,16 @@ def test_keys_of_the_environment_are_hidden_whatever_they_look_like(monkeypatch,
 def test_what_is_short_or_is_no_key_is_left_alone(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     assert hide_known("there is none, plainword") == "there is none, plainword"
+
+
+def test_a_password_that_is_a_word_changes_no_document(monkeypatch):
+    monkeypatch.setenv("POSTGRES_PASSWORD", "postgres")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://admin:postgres@127.0.0.1/traces")
+    assert hide_known("see postgres/tuning.pdf, page 3") == "see postgres/tuning.pdf, page 3"
+    assert hide_known("no way in for admin:postgres") == "no way in for [hidden]"
+    assert redact_sentence("cannot reach postgresql://admin:postgres@127.0.0.1") == (
+        "cannot reach postgresql://[hidden]@127.0.0.1"
+    )
 
 
 def test_the_place_of_a_key_is_no_secret(monkeypatch, tmp_path):
