@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
-from rag_lab.errors import DamagedFile
+from rag_lab.errors import ConfigError, DamagedFile
 from rag_lab.evaluation.scores import read_scores
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run_folder import (
+    CONFIG_FILE,
     DONE_FILE,
+    EXCERPTS_FILE,
     RECORD_FILE,
     SCORES_FILE,
     TRACES_FILE,
@@ -17,6 +21,7 @@ from rag_lab.experiment.run_folder import (
 )
 
 _LOGGER = logging.getLogger(__name__)
+_FILES = (CONFIG_FILE, TRACES_FILE, SCORES_FILE, EXCERPTS_FILE, RECORD_FILE, DONE_FILE)
 
 
 def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
@@ -25,7 +30,7 @@ def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | No
     One of whose files any is missing or damaged runs again: what is remembered makes that cheap.
     """
     folder = run.variant_dir(variant_id)
-    if not all((folder / name).is_file() for name in (TRACES_FILE, SCORES_FILE, RECORD_FILE, DONE_FILE)):
+    if not all((folder / name).is_file() for name in _FILES):
         return None
     try:
         return _whole(run, variant_id, identity)
@@ -39,6 +44,18 @@ def _whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | Non
     done, record = read_json(folder / DONE_FILE), read_json(folder / RECORD_FILE)
     if done.get("identity") != identity:
         return None
+    _check_config(run, variant_id, record)
     run.traces(variant_id)
     read_scores(folder / SCORES_FILE)
+    read_json(folder / EXCERPTS_FILE)
     return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
+
+
+def _check_config(run: RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
+    """Refuse a configuration that was cut: what is left of it may be a pipeline, too, an empty one the default's."""
+    try:
+        config = run.config(variant_id)
+    except ConfigError:
+        config = None
+    if config is None or config.identity != record.get("config_identity"):
+        raise DamagedFile(run.variant_dir(variant_id) / CONFIG_FILE, "it is not the pipeline that ran")

@@ -8,6 +8,7 @@ from loopback_chat import loopback_chat
 from typer.testing import CliRunner
 
 from rag_lab.cli import app
+from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.scores import write_scores
 from rag_lab.experiment.earlier import judged, put_back_all, set_aside, whole
 from rag_lab.experiment.manifest import VariantState
@@ -114,7 +115,10 @@ def write_variant(run, curable):
     folder.mkdir(parents=True)
     write_traces(folder / "traces.jsonl", [Trace(Question("q1", "why?"))])
     write_scores(folder / "scores.parquet", {"a": [Score("q1", "cost.seconds", 0, 1.0, "scored")]})
-    write_json(folder / "record.json", {"work": [], "curable": {"questions": curable, "scores": 0}})
+    (folder / "config.yaml").write_text(PipelineConfig().to_yaml())
+    write_json(folder / "excerpts.json", {})
+    curables = {"questions": curable, "scores": 0}
+    write_json(folder / "record.json", {"config_identity": PipelineConfig().identity, "curable": curables})
     write_json(folder / "done.json", {"identity": "same", "seconds": 3.0})
 
 
@@ -129,7 +133,7 @@ def test_a_killed_attempt_loses_nothing(run):
     assert whole(run, "a", "same").curable.questions == 1  # also while the attempt runs
     put_back_all(run)
     assert whole(run, "a", "same").curable.questions == 1
-    assert not (run.variant_dir("a") / "config.yaml").exists()
+    assert (run.variant_dir("a") / "config.yaml").read_text() != "of the attempt"
     assert not (run.path / "earlier").exists()
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.scores import write_scores
 from rag_lab.experiment.resumed import resumed
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan, write_json
@@ -14,18 +15,24 @@ def run(tmp_path):
     folder.mkdir(parents=True)
     write_traces(folder / "traces.jsonl", [Trace(Question(name, "why?")) for name in found.questions])
     write_scores(folder / "scores.parquet", {"a": [Score("q1", "cost.seconds", 0, 1.0, "scored")]})
-    write_json(folder / "record.json", {"work": []})
+    config = PipelineConfig().override({"rerank.final_k": 3, "answer.name": "none"})
+    (folder / "config.yaml").write_text(config.to_yaml())
+    write_json(folder / "excerpts.json", {"p1": "The valve"})
+    write_json(folder / "record.json", {"config_identity": config.identity})
     write_json(folder / "done.json", {"identity": "same", "seconds": 3.0})
     return found
 
 
 def test_what_is_whole_and_the_same_is_kept(run):
     state = resumed(run, "a", "same")
-    assert (state.status, state.resumed, state.seconds, state.record) == ("ok", True, 3.0, {"work": []})
+    assert (state.status, state.resumed, state.seconds) == ("ok", True, 3.0)
+    assert set(state.record) == {"config_identity"}
     assert resumed(run, "a", "another") is None
 
 
-@pytest.mark.parametrize("name", ["traces.jsonl", "scores.parquet", "record.json", "done.json"])
+@pytest.mark.parametrize(
+    "name", ["config.yaml", "traces.jsonl", "scores.parquet", "excerpts.json", "record.json", "done.json"]
+)
 @pytest.mark.parametrize("part", [0, 0.5])
 def test_what_was_cut_in_a_crash_runs_again_and_is_said(run, caplog, name, part):
     path = run.variant_dir("a") / name
