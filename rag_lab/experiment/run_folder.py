@@ -200,6 +200,6 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "variants": tuple(VariantPlan(v["variant_id"], v["label"], dict(v["changes"])) for v in variants),
         "questions": tuple(plan.get("questions", ())),
         "answered": tuple(plan.get("answered", ())),
-        "left_out": {str(reason): int(n) for reason, n in plan.get("left_out", {}).items()},
+        "left_out": {str(reason): int(n) for reason, n in dict(plan.get("left_out", {})).items()},
         "clusters": str(plan.get("clusters", "none")),
     }

@@ -65,6 +65,8 @@ def test_scores_that_are_none_or_of_another_plan_are_said(run):
     [
         ({"variants": []}, "none of its 0 variants"),
         ({"baseline": "gone"}, "'gone', is none of its 2 variants"),
+        ({"left_out": [8]}, "is not a plan"),
+        ({"left_out": "8"}, "is not a plan"),
         ({"variants": [{"variant_id": "baseline", "label": "", "changes": {}}] * 2}, "only 1 have a name of their own"),
     ],
 )
