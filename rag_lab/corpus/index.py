@@ -64,6 +64,7 @@ class CorpusIndex:
         self._chunks = ChunkStore(path / CHUNKS)
         self._sparse: dict[tuple[SparseName, Analyzer], SparseIndex] = {}
         self._levels: dict[Level, Units] = {}
+        self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
     @property
     def digest(self) -> str:
@@ -219,7 +220,9 @@ class CorpusIndex:
 
     def try_locate(self, evidence: Evidence) -> tuple[Evidence, str]:
         """Return what `locate` does, and why the evidence was not found ("" where it was)."""
-        return locate_evidence(self._chunks, evidence)
+        if evidence not in self._located:
+            self._located[evidence] = locate_evidence(self._chunks, evidence)
+        return self._located[evidence]
 
     def _units(self, level: Level) -> Units:
         if level not in self._levels:

@@ -198,7 +198,9 @@ def test_evidence_is_located_and_what_is_missing_is_reported(corpus: Path, home:
     )
     assert [item.question_id for item in questions] == ["q1", "q2", "q3"]
     assert (questions[0].evidence[0].start, questions[0].evidence[0].end) == (25, 42)
-    assert index.locate(Evidence("press/oil.txt", None, "every 4,000 hours")).start == 25
+    oil = Evidence("press/oil.txt", None, "every 4,000 hours")
+    assert index.locate(oil).start == 25
+    assert index.locate(oil) is index.locate(oil)  # looked for once, however often a question is repeated
     assert questions[1].evidence[0].context == "" and "soup" in questions[1].evidence[1].context
     assert questions[2].evidence[0].start is None
     assert [str(problem) for problem in problems] == [
