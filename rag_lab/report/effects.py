@@ -95,8 +95,8 @@ def _note(factors: Factors, without_effects: bool) -> str:
         return (
             "The variants make a full grid, so each effect is averaged over the other modules, and how it changes "
             "beside another module is measured too. All effects are on the questions that every variant has scored. "
-            "p-values are corrected over the main effects and interactions, and over the effects at each level; an "
-            "effect that is a row of the table of differences has its answer."
+            "Main effects and interactions are one family of tests, the effects at each level another; an effect that "
+            "is a row of the table of differences, on the same questions, has its answer."
         )
     if factors.kind == "one_factor":
         return (
