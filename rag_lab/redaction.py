@@ -25,6 +25,7 @@ from rag_lab.visible import visible
 HIDDEN = "[hidden]"
 SHORTEST_CHARS = 8
 _LONGEST_WORD_CHARS = 20
+_READ_CHARS = 10_000  # of what a server said; patterns of sentences may take the square of it
 _PIECE_CHARS = 12  # of a longer secret; so much of it is no coincidence
 _NAMED = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|passw(?:or)?d|passphrase)(?:_?\d+)?$")
 _WORDS = r"key|token(?!s)|secret|passw|auth|credential"
@@ -35,13 +36,13 @@ _LOOKS_SECRET = re.compile(
 _SAID_SECRET = (
     re.compile(r"(?i)\b((?:bearer|basic)\s+)(?=\S*[\d=+/_-])[^\s\"',;\[]+"),
     re.compile(r"(?i)\b((?:api[_-]?key|access[_-]?token|secret|passw(?:or)?d)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;}\[]+"),
-    re.compile(rf"(?i)([?&][^\s=&]*(?:{_WORDS})[^\s=&]*=)[^\s\"'&,;}}\[]+"),
+    re.compile(rf"(?i)([?&](?=[^\s=?&]*(?:{_WORDS}))[^\s=?&]*=)[^\s\"'&,;}}\[]+"),
     re.compile(r"()\b(?:sk-|AIza)[\w*-]{6,}"),
     re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)\S*(?=@)"),
 )
 _GIVEN_SECRET = (  # in a value whose end is known, so that blanks do not end a secret
     re.compile(r"(?s)(://).*(?=@)"),
-    re.compile(rf"(?is)([?&][^=&]*(?:{_WORDS})[^=&]*=)[^&]+"),
+    re.compile(rf"(?is)([?&](?=[^=?&]*(?:{_WORDS}))[^=?&]*=)[^&]+"),
 )
 _NAMELESS = re.compile(r"([?&])[^=&\s]+(?=&|$)")  # a value that may be one without its name
 
@@ -107,7 +108,8 @@ def names_secret(option: str) -> bool:
 
 def one_line(text: str, limit_chars: int = 300) -> str:
     """Return what a server said on one line: redacted, control characters visible, cut to `limit_chars` characters."""
-    return visible(" ".join(redact_sentence(text).split()))[:limit_chars]
+    words = " ".join(hide_known(text).split())[:_READ_CHARS]
+    return visible(redact_sentence(words))[:limit_chars]
 
 
 def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:

@@ -149,3 +149,16 @@ def test_a_value_is_shown_without_its_secrets(value, told):
 def test_one_line_is_short_single_and_visible():
     assert one_line("a\n b\t c", 3) == "a b"
     assert one_line("a\x1b]0;x\x07b") == r"a\x1b]0;x\x07b"
+
+
+@pytest.mark.parametrize("text", ["?key" * 20_000, "a://" * 200_000, "a." * 200_000, "?" * 200_000])
+def test_a_text_made_to_keep_the_patterns_busy_is_cut_before_them(text):
+    assert one_line(text) == text[:300]
+
+
+def test_a_password_is_not_shown_because_the_text_is_cut(monkeypatch):
+    monkeypatch.setenv("TEAM_GATEWAY_API_KEY", KEY)
+    assert (
+        one_line(f"refused:{' ' * 20_000}{KEY} http://me:hunter2hunter2@host/ ")
+        == "refused: [hidden] http://[hidden]@host/"
+    )

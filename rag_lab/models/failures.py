@@ -119,5 +119,5 @@ def _seconds(header: Any) -> float | None:
 
 def _retry_delay(details: Any) -> float | None:
     """Read Google's `RetryInfo`, e.g. `{"retryDelay": "7s"}`, wherever it stands in the details."""
-    found = re.search(r"[\"']retryDelay[\"']:\s*[\"']([\d.]+)s[\"']", str(details))
+    found = re.search(r"[\"']retryDelay[\"']:\s*[\"'](\d+(?:\.\d+)?)s[\"']", str(details))
     return float(found[1]) if found else None

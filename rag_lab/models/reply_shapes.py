@@ -13,6 +13,7 @@ from rag_lab.redaction import one_line
 
 Shape = TypeVar("Shape", bound=BaseModel)
 _EXCERPT_CHARS = 80
+_HEAD_CHARS = 4000  # of a web page, which may open a title a million times and close none
 _WEB_PAGE = re.compile(rb"(?i)\s*<(!doctype|html|head|body|\?xml)")
 _TITLE = re.compile(r"(?is)<(?:title|h1)[^>]*>(.*?)</(?:title|h1)>")
 
@@ -140,6 +141,6 @@ def _not_json(content: bytes) -> str:
     except UnicodeDecodeError:
         return "the server answered with bytes that are not UTF-8 text instead of JSON"
     if _WEB_PAGE.match(content):
-        title = _TITLE.search(text)
+        title = _TITLE.search(text[:_HEAD_CHARS])
         return "the server answered with a web page instead of JSON" + (f": {said(title[1])}" if title else "")
     return f"the server answered with something that is not JSON: {said(text)!r}"

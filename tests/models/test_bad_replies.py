@@ -9,10 +9,12 @@ from rag_lab.answer.generate import Generate
 from rag_lab.errors import ModelError
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest, Message
+from rag_lab.models.failures import BadReply
 from rag_lab.models.gemini import GeminiChat
 from rag_lab.models.gemini_embeddings import GeminiEmbedder
 from rag_lab.models.openai import OpenAIChat
 from rag_lab.models.remote import RetryPolicy
+from rag_lab.models.reply_shapes import check_completion
 from rag_lab.records import Question, Trace
 from rag_lab.run_stage import run_stage
 from rag_lab.testing import Scripted, gemini_server, openai_server
@@ -191,3 +193,8 @@ def test_the_same_command_asks_again_once_the_gateway_is_mended(tmp_path):
         (second,) = run_stage(stage, [trace], memory)
     assert not second.failure
     assert memory.counts() == {"generate": 1}
+
+
+def test_a_page_of_titles_that_never_close_is_refused_at_once():
+    with pytest.raises(BadReply, match="a web page instead of JSON$"):
+        check_completion(b"<html>" + b"<title>" * 500_000)

@@ -86,4 +86,5 @@ def test_what_the_server_asks_to_wait():
     assert classify(RefusedError(429, headers={"retry-after": soon})).wait_s == pytest.approx(30, abs=2)
     assert classify(RefusedError(429, headers={"retry-after": "soon"})).wait_s is None
     assert classify(RefusedError(429, details=info)).wait_s == 7.5
+    assert classify(RefusedError(429, details={"retryDelay": "1.2.3s"})).wait_s is None
     assert classify(RefusedError(429)).wait_s is None
