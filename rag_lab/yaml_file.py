@@ -87,6 +87,8 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(_TOO_DEEP) from None
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())[:200]) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError):  # from the library: it reads such values blindly
+        raise ValueError("a value is not of the type that its tag or its form promises; write it plainly") from None
 
 
 def read_yaml(path: Path | str) -> Any:

@@ -11,12 +11,14 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.folder import list_files
 from rag_lab.data.dataset import Dataset
-from rag_lab.errors import ConfigError, DatasetError
+from rag_lab.errors import ConfigError, DatasetError, ModelError
 from rag_lab.experiment import plan as planning
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.design import expand
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.stand_ins import counted_tokens, stand_ins
+from rag_lab.models.options import parse_options
+from rag_lab.models.providers import PROVIDERS
 from rag_lab.records import Question, Trace
 from rag_lab.yaml_file import MAX_BYTES, parse_yaml, read_mapping
 
@@ -48,6 +50,25 @@ def test_every_number_has_a_lowest_and_a_highest_value(model):
     for where, schema in found.items():
         assert schema.keys() & {"minimum", "exclusiveMinimum"}, where
         assert schema.keys() & {"maximum", "exclusiveMaximum"}, where
+
+
+@pytest.mark.parametrize(
+    "value", ['!!int ""', '!!float ""', '!!bool "x"', '!!timestamp "x"', f"{'1:' * 300}1.5", "!!map [a]"]
+)
+def test_a_yaml_value_that_is_not_what_it_promises_is_a_sentence(tmp_path, value):
+    (tmp_path / "x.yaml").write_text(f"a: {value}\n")
+    with pytest.raises(ConfigError, match="not of the type that its tag or its form promises"):
+        read_mapping(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: f"{provider.kind}-{provider.name}")
+def test_every_number_of_a_model_name_has_a_highest_value(provider):
+    for name, option in provider.options.items():
+        if option.kind in (int, float):
+            for value in ("1e30", str(10**30), str(10**9), "9" * 5000):
+                with pytest.raises(ModelError, match="and at most") as caught:
+                    parse_options(f"{name}={value}", provider.options)
+                assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("value", VALUES, ids=map(str, range(len(VALUES))))

@@ -10,15 +10,17 @@ from rag_lab.errors import ModelError, unknown_name
 from rag_lab.redaction import names_secret
 
 Value = str | int | float | bool
+_SHOWN_CHARS = 40
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its type, its smallest value, its allowed values, and the argument it sets."""
+    """One option: its type, its smallest and its largest value, its allowed values, and the argument it sets."""
 
     kind: type[str] | type[int] | type[float] | type[bool]
     minimum: int = 1
+    maximum: int = 10_000_000
     choices: tuple[str, ...] = ()
     argument: str = ""  # the constructor's argument, where it cannot have the option's name
 
@@ -64,10 +66,11 @@ def _number(key: str, raw: str, option: Option) -> int | float:
         number = int(raw) if whole else float(raw)
     except ValueError:
         number = -1
-    if not option.minimum <= number < float("inf") or number <= 0:
+    if not option.minimum <= number <= option.maximum or number <= 0:
         noun = "whole number" if whole else "number"
         bound = f"of at least {option.minimum}" if option.minimum else "above 0"
-        raise ModelError(f"The option {key} must be a {noun} {bound}, got {raw!r}.")
+        given = raw if len(raw) <= _SHOWN_CHARS else f"{raw[:_SHOWN_CHARS]}…"
+        raise ModelError(f"The option {key} must be a {noun} {bound} and at most {option.maximum:,}, got {given!r}.")
     return number
 
 

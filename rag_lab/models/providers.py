@@ -13,14 +13,14 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _DEVICE = {"device": Option(str)}
 _DTYPE = {"dtype": Option(str, choices=("float32", "bfloat16", "float16"))}
-_BATCH = {"batch_size": Option(int)}
+_BATCH = {"batch_size": Option(int, maximum=100_000)}
 _CONTEXT = {"context": Option(int, minimum=16)}
-_THREADS = {"threads": Option(int)}
+_THREADS = {"threads": Option(int, maximum=1024)}
 _REMOTE = {
     "base_url": Option(str),
-    "concurrency": Option(int),
-    "max_attempts": Option(int),
-    "timeout_s": Option(float, minimum=0),
+    "concurrency": Option(int, maximum=1024),
+    "max_attempts": Option(int, maximum=100),
+    "timeout_s": Option(float, minimum=0, maximum=86_400),
 }
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
 _GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
