@@ -6,6 +6,7 @@ words that its family names. Any other is left to llama.cpp.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,18 @@ FAMILIES = ("smollm", "gpt-2", *_DIGITS_AT_ONCE)
 
 @cache
 def gguf_tokenizer(path: Path) -> Tokenizer | None:
-    """Return the tokenizer of a GGUF file; None where it is of another family than `FAMILIES`."""
+    """Return the tokenizer of a GGUF file; None where it is of another family than `FAMILIES`, or not whole."""
     found = gguf_metadata(path) or {}
     family = found.get("tokenizer.ggml.pre")
     if found.get("tokenizer.ggml.model") != _BYTE_LEVEL_BPE or family not in FAMILIES:
         return None
+    try:
+        return _built(found, family)
+    except Exception:  # of what a file may hold, and the library of tokenizers raises nothing more special
+        return None
+
+
+def _built(found: Mapping[str, Any], family: str) -> Tokenizer:
     from tokenizers import AddedToken, Tokenizer, models
 
     tokens, kinds = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.token_type"]

@@ -55,6 +55,11 @@ def test_another_family_is_left_to_llama_cpp(changes, tmp_path):
     assert gguf_tokenizer(write_tiny_gguf(tmp_path / "tiny.gguf", **changes)) is None
 
 
+@pytest.mark.parametrize("changes", [{"merges": ["no such", "pair"]}, {"token_type": [1, 1]}])
+def test_a_vocabulary_that_does_not_fit_together_is_left_to_llama_cpp(changes, tmp_path):
+    assert gguf_tokenizer(write_tiny_gguf(tmp_path / "tiny.gguf", **changes)) is None
+
+
 def test_llama_cpp_counts_for_a_model_of_another_family(tmp_path):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", pre="deepseek-llm")
     assert LlamaCppChat(str(path), context=512, threads=1).count_tokens("Hello world") == 2
