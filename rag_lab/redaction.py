@@ -27,7 +27,7 @@ SHORTEST_CHARS = 8
 _LONGEST_WORD_CHARS = 20
 _READ_CHARS = 10_000  # of what a server said; patterns of sentences may take the square of it
 _PIECE_CHARS = 12  # of a longer secret; so much of it is no coincidence
-_NAMED = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|passw(?:or)?d|passphrase)(?:_?\d+)?$")
+_NAMED = re.compile(r"(?i)(?:(?:^|_)(?:api_?key|key|token|secret)|passw(?:or)?d|passphrase)(?:_?\d+)?$")
 _WORDS = r"key|token(?!s)|secret|passw|auth|credential"
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}"

@@ -162,3 +162,8 @@ def test_a_password_is_not_shown_because_the_text_is_cut(monkeypatch):
         one_line(f"refused:{' ' * 20_000}{KEY} http://me:hunter2hunter2@host/ ")
         == "refused: [hidden] http://[hidden]@host/"
     )
+
+
+def test_a_password_needs_no_underscore_before_its_name(monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "correct4711horse")
+    assert hide_known("it is correct4711horse") == "it is [hidden]"
