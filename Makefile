@@ -16,12 +16,12 @@ demo: .venv/ready ## run the demo ablation and print where its report is
 	$(BIN)/rag-lab demo
 
 test: .venv/ready ## run all tests, on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # The arithmetic of another processor and another number of threads, in random order: no test may stand on last digits.
 portable: .venv/ready ## run all tests four times, as other processors would
 	for capability in default avx2; do for threads in 1 2; do \
-		ATEN_CPU_CAPABILITY=$$capability OMP_NUM_THREADS=$$threads $(BIN)/python -m pytest -n auto -p randomly || exit 1; \
+		ATEN_CPU_CAPABILITY=$$capability OMP_NUM_THREADS=$$threads $(BIN)/python -m pytest -n auto --dist loadfile -p randomly || exit 1; \
 	done; done
 
 check: .venv/ready ## format, lint, types and notebooks
