@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -43,4 +43,11 @@ def _values(field: Any) -> list[str]:
         return ["true", "false"]
     if isinstance(field.default, dict):
         return []
-    return [str(choice) for choice in get_args(field.annotation)] or [str(field.default)]
+    return list(map(str, _choices(field.annotation))) or [str(field.default)]
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """Return the values that a type names, also where it joins several such types."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [choice for part in get_args(annotation) for choice in _choices(part)]

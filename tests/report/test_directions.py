@@ -1,4 +1,4 @@
-"""A mark that turns the direction of writing in a text from outside turns nothing beside it."""
+"""A text from outside that is written from right to left turns nothing beside it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rag_lab.notebook.display import trace_html
 from rag_lab.report.compare import compare
 from rag_lab.report.html import question_html, to_html
 
-TURN = "\u202e"
+TURN = "\u05d0"  # a letter of Hebrew; marks that turn the direction are shown as such (test_visible)
 OUTSIDE = ("text", "quote", "content", "source", "question_id", "answers", "rejected_citations", "thinking") + (
     *("hypothetical", "search_query", "proposed_query", "phrasings", "raw_text", "prompt"),
 )
 
 
 class Turns(HTMLParser):
-    """Collects the texts that begin with the mark and stand in no `bdi`."""
+    """Collects the texts that hold the letter, by whether they stand in a `bdi`."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -43,7 +43,7 @@ class Turns(HTMLParser):
 
 
 def turned(value: Any, inside: bool = False) -> Any:
-    """Put the mark before every text that comes from outside."""
+    """Put the letter before every text that comes from outside."""
     if isinstance(value, dict):
         return {key: turned(one, key in OUTSIDE) for key, one in value.items()}
     if isinstance(value, list):

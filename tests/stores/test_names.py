@@ -24,6 +24,7 @@ from rag_lab.stores.names import STORE_NAMES, STORES
         ("qdrant", "https://me:word@host:6333", "url must hold no user, password or key"),
         ("qdrant", "https://host:6333/?api_key=word", "url must hold no user, password or key"),
     ],
+    ids=["no server", "no scheme", "no host", "no port", "a password", "a key"],  # addresses would pass for secrets
 )
 def test_an_impossible_url_is_refused(name: str, url: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as error:
