@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 from rag_lab.models.base import Vectors
 from rag_lab.stores.base import Cosines, Positions
-from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.entries import Numbers
 from rag_lab.stores.rows import Rows, batches, padded
+from rag_lab.stores.served import ServedStore
 from rag_lab.stores.server import Server
 
 _COLLECTION = "children"
@@ -39,7 +39,7 @@ _HNSW = {
 }
 
 
-class ChromaStore(EngineStore):
+class ChromaStore(ServedStore):
     """One Chroma collection, whose ids are row numbers. Several processes may read it at the same time."""
 
     exact: ClassVar[bool] = False

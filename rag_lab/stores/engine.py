@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,7 +17,6 @@ from rag_lab.stores.entries import Numbers
 from rag_lab.stores.rows import Rows, batches
 from rag_lab.stores.server import Server, answering
 
-_LOGGER = logging.getLogger(__name__)
 _TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut
 _ROUNDING = 1e-5  # cosines of engines may differ by this from those in double precision
 _QUERIES_AT_ONCE = 256
@@ -125,22 +123,6 @@ class EngineStore(SearchedRows):
     def open(cls, path: Path) -> Self:
         """Return the store that `build` wrote, for reading."""
         return cls(path)
-
-    def _served(self, server: Server) -> Server:
-        """Return the server that is searched, its collection filled again where the server lost some or all of it."""
-        if self._is_filled(server):
-            return server
-        from filelock import FileLock
-
-        with FileLock(f"{self.path}.lock"):
-            if not self._is_filled(server):
-                _LOGGER.warning("%s at %s is not whole; it is filled again.", server.collection, server.url)
-                self._fill()
-        return server
-
-    def _is_filled(self, server: Server) -> bool:
-        """Tell whether the server has a row for each of these; of stores that may lie on one."""
-        raise NotImplementedError
 
     @abstractmethod
     def _fill(self) -> None:

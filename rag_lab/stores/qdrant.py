@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from rag_lab.models.base import Vectors
 from rag_lab.stores.base import Cosines, Positions
-from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.entries import Numbers
 from rag_lab.stores.rows import Rows, batches, padded
+from rag_lab.stores.served import ServedStore
 from rag_lab.stores.server import Server
 
 _COLLECTION = "children"
@@ -25,7 +25,7 @@ _EF_SEARCH = 800
 _HNSW = {"m": 32, "ef_construct": 200}
 
 
-class QdrantStore(EngineStore):
+class QdrantStore(ServedStore):
     """One collection, whose points are row numbers. A server's key is read from QDRANT_API_KEY."""
 
     exact: ClassVar[bool] = True  # in the process; a server approximates
