@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.access import access_label, allowed_labels, may_see
+from rag_lab.access import NOBODY, access_label, allowed_labels, may_see
 from rag_lab.records import Question
 
 names = st.text(max_size=8)
@@ -30,6 +30,12 @@ def test_a_restricted_asker_sees_what_is_public_or_shares_a_permission():
     assert allowed_labels(ALL, asker(may_see=("sta",))) == {PUBLIC, NORTH}
 
 
+def test_what_nobody_may_see_is_seen_by_the_unrestricted_alone():
+    closed = access_label("", NOBODY)
+    assert allowed_labels([closed], asker(may_see=NOBODY)) == set()
+    assert may_see(asker(), "", NOBODY)
+
+
 def test_a_namespace_is_searched_alone_whoever_asks():
     assert allowed_labels(ALL, asker(namespace="north")) == {NORTH, NORTH_STAFF}
     assert allowed_labels(ALL, asker(namespace="north", may_see=())) == {NORTH}
@@ -54,7 +60,7 @@ def test_attributes_that_differ_have_labels_that_differ(namespace, permissions, 
 def test_the_filter_is_the_rule_applied_to_each_label(namespace, permissions, asked, held):
     question = asker(namespace=asked, may_see=None if held is None else tuple(held))
     in_namespace = asked is None or asked == namespace
-    permitted = held is None or not permissions or bool(set(permissions) & set(held))
+    permitted = held is None or not permissions or bool((set(permissions) & set(held)) - set(NOBODY))
     assert may_see(question, namespace, permissions) == (in_namespace and permitted)
     allowed = allowed_labels([access_label(namespace, permissions)], question)
     assert allowed is None or (len(allowed) == 1) == (in_namespace and permitted)
