@@ -83,14 +83,14 @@ class House:
         counts = {folder: len(self._files(folder)) for folder in self.folders}
         return [f"{self._shown(folder)}: {count} files" for folder, count in counts.items() if count > MOST_FILES]
 
-    def twins(self) -> list[str]:
-        """The names that more than one file directly in the package or in a room on its ground bears."""
+    def twins(self, alike: Iterable[str] = ()) -> list[str]:
+        """The files directly in the package or in a room on its ground that share a name which is not in `alike`."""
         places: dict[str, list[str]] = defaultdict(list)
         for folder in self.folders:
             if folder == self.folder or folder.parent == self.folder:
                 for path in self._files(folder):
                     places[path.name].append(self._shown(path))
-        return [" and ".join(paths) for paths in places.values() if len(paths) > 1]
+        return [" and ".join(paths) for name, paths in places.items() if len(paths) > 1 and name not in alike]
 
     def unexplained(self) -> list[str]:
         """The folders whose `__init__.py` does not say in two lines what lives there and what it may import."""
