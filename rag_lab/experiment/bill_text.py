@@ -8,10 +8,9 @@ from textwrap import fill
 from rag_lab.experiment.bill import MEASURES, bill_rows
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.estimate import Bill, BillRow
-from rag_lab.experiment.price_checks import priced_name
+from rag_lab.experiment.price_checks import price_of
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.experiment.table import text_table
-from rag_lab.models.prices import price
 
 UNKNOWN = "?"
 AT_MOST = "≤"
@@ -85,10 +84,9 @@ def _notes(bill: Bill) -> list[str]:
 
 
 def _prices(models: Sequence[str]) -> list[str]:
-    names = [name for model in dict.fromkeys(models) if (name := priced_name(model))]
-    found = {name: price(name) for name in names}
-    told = [f"{name} by the {known.table} of {known.checked}" for name, known in found.items() if known]
-    missing = [name for name, known in found.items() if known is None]
+    found = {model: price_of(model) for model in dict.fromkeys(models)}
+    told = [f"{m} by {known.table} of {known.checked}" for m, known in found.items() if known and known != "free"]
+    missing = [model for model, known in found.items() if known is None]
     notes = [f"Prices: {', '.join(told)}; correct them in prices.toml in the home folder."] if told else []
     if missing:
         notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from rag_lab import home as home_folder
 from rag_lab.experiment.foresight_plan import foresee
 from rag_lab.experiment.manifest import now
-from rag_lab.experiment.price_checks import priced_name
+from rag_lab.experiment.price_checks import price_of
 from rag_lab.experiment.rates import Key, Rate, read_rates
 from rag_lab.experiment.work import Unit, Work
-from rag_lab.models.prices import price
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
@@ -111,8 +110,7 @@ def _row(work: Work, rates: Mapping[Key, Rate]) -> BillRow:
 
 
 def _cost_usd(row: BillRow) -> float | None:
-    name = priced_name(row.model) if row.calls else ""
-    if not name:
+    found = price_of(row.model) if row.calls else "free"
+    if found == "free":
         return 0.0
-    found = price(name)
-    return None if found is None else found.cost_usd(row.tokens_in, row.tokens_out)
+    return None if found is None else found.cost_usd(row.tokens_in, row.tokens_out, row.calls)

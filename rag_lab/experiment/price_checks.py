@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Literal
 
 from rag_lab.errors import ModelError
 from rag_lab.experiment.config import Limits
-from rag_lab.models.prices import EXAMPLE, price, user_file
+from rag_lab.models.prices import EXAMPLE, Price, price, user_file
 
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
 
@@ -18,10 +19,10 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
     problems = []
     for spec in sorted({spec for role, spec in models if role in CHAT_ROLES}):
         try:
-            name = priced_name(spec)
+            is_unknown = price_of(spec) is None
         except ModelError:
             continue  # told elsewhere
-        if name and price(name) is None:
+        if is_unknown:
             where = user_file() or "a file prices.toml in the home folder"
             problems.append(
                 f"limits.cost_usd needs a price for {spec}, and none is known; add one to {where}:\n{EXAMPLE}"
@@ -29,13 +30,14 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
     return problems
 
 
-def priced_name(spec: str) -> str:
-    """Return the name under which a chat model's price is found, or '' where its calls cost nothing.
+def price_of(spec: str) -> Price | Literal["free"] | None:
+    """Return the price of a chat model's calls, 'free' where they cost nothing, None where no table has a price.
 
     Raises:
         ModelError: if there is no such model.
+        ConfigError: if the user's price table cannot be read.
     """
     from rag_lab.models import registry
 
-    model = registry.chat_model(spec)
-    return str(getattr(model, "name", "")) if getattr(model, "priced", False) else ""
+    model: Any = registry.chat_model(spec)
+    return price(model.provider, model.name) if getattr(model, "priced", False) else "free"

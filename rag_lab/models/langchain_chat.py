@@ -96,7 +96,7 @@ class LangChainChat:
             self._told_of_guess = True
             _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
         reply = bounded(request, reply)
-        cost = cost_usd(self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
+        cost = cost_usd(self.provider, self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
         return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)
 
     @property

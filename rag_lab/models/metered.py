@@ -90,5 +90,5 @@ class MeteredChat:
 
 def most_usd(model: Any, request: ChatRequest) -> float:
     """Return the most that one call of `model` can cost by the price table; 0 for a model that costs nothing."""
-    found = price(model.name) if getattr(model, "priced", False) else None
+    found = price(model.provider, model.name) if getattr(model, "priced", False) else None
     return 0.0 if found is None else found.cost_usd(request_tokens(request), request.max_tokens)

@@ -14,6 +14,7 @@ from rag_lab.models.base import ChatRequest
 from rag_lab.models.http_bounds import CHAT_BYTES, HttpBounds
 from rag_lab.models.langchain_chat import LangChainChat
 from rag_lab.models.options import check_url
+from rag_lab.models.prices import own_prices
 from rag_lab.models.remote import RetryPolicy
 from rag_lab.models.reply_shapes import check_completion
 from rag_lab.models.requirements import require_key, require_package
@@ -54,8 +55,8 @@ class OpenAIChat(LangChainChat):
 
     @property
     def priced(self) -> bool:
-        """Only OpenAI's own service has known prices."""
-        return self.address == _OFFICIAL
+        """OpenAI's own service, and a server whose model has a price in the user's table."""
+        return self.address == _OFFICIAL or self.name in own_prices()
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name and address; never the key."""

@@ -1,8 +1,8 @@
-"""What remote models cost, in dollars for a million tokens, from a dated table that the user can correct.
+"""What remote models cost: by the user's dated table, else by the prices that `genai-prices` packages.
 
-The file is `$RAG_LAB_PRICES`, else `prices.toml` in the home folder; a model that it does not name has the packaged
-price. The packaged prices (paid tier, short prompts) were checked against third-party price lists from 2024 to March
-2026, not against the providers' own pages: look there before a budget depends on them.
+The table is `$RAG_LAB_PRICES`, else `prices.toml` in the home folder. The packaged prices (paid tier,
+nothing cached) are those of the installed version, and nothing is ever fetched: look at the provider's own page
+before a budget depends on them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ConfigError
 from rag_lab.home import home
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice
 
 _LOG = logging.getLogger(__name__)
 
 VARIABLE = "RAG_LAB_PRICES"
 FILE = "prices.toml"
-PACKAGED = "packaged table"
-PACKAGED_DATE = "2026-11"
+_SERVICES = {"gemini": "google", "openai": "openai"}  # our provider: the name that genai-prices gives it
 
 EXAMPLE = """\
 checked = 2026-11-30             # when you looked these up
@@ -34,51 +37,46 @@ checked = 2026-11-30             # when you looked these up
 "gemini-2.5-flash" = [0.30, 2.50]
 """
 
-_USD_PER_MILLION: dict[str, tuple[float, float]] = {  # read, written (thinking counts as written)
-    "gemini-2.5-pro": (1.25, 10.00),
-    "gemini-2.5-flash": (0.30, 2.50),
-    "gemini-2.5-flash-lite": (0.10, 0.40),
-    "gemini-2.0-flash": (0.10, 0.40),
-    "gpt-4o": (2.50, 10.00),
-    "gpt-4o-mini": (0.15, 0.60),
-    "gpt-4.1": (2.00, 8.00),
-    "gpt-4.1-mini": (0.40, 1.60),
-    "gpt-4.1-nano": (0.10, 0.40),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens read and written, when that was checked, and which table says so."""
+    """What calls of a model cost, which table says so, and the day by which it is known to be right.
 
-    read_usd: float
-    written_usd: float
+    Of the user's table that is the day it names; of the packaged prices, the newest change that they know a day of.
+    """
+
+    of: ModelPrice
     checked: str
     table: str
 
-    def cost_usd(self, tokens_in: float, tokens_out: float) -> float:
-        """Return what this many tokens cost."""
-        return (tokens_in * self.read_usd + tokens_out * self.written_usd) / 1_000_000
+    def cost_usd(self, tokens_in: float, tokens_out: float, calls: int = 1) -> float:
+        """Return what this many tokens cost in so many calls of equal length: a long prompt may have another price."""
+        from genai_prices import Usage
+
+        n = max(1, calls)
+        return n * float(
+            self.of.calc_price(Usage(input_tokens=tokens_in / n, output_tokens=tokens_out / n))["total_price"]
+        )
 
 
-def price(model: str) -> Price | None:
-    """Return the price of a model, or None where no table has one.
-
-    Raises:
-        ConfigError: if the user's table cannot be read.
-    """
-    return price_table().get(model.removeprefix("models/"))
-
-
-def price_table() -> dict[str, Price]:
-    """Return every known price by the model's name, the user's before the packaged ones.
+def price(provider: str, model: str) -> Price | None:
+    """Return the price of a provider's model, or None where no table has one; the user's goes first.
 
     Raises:
         ConfigError: if the user's table cannot be read.
     """
-    packaged = {name: Price(*pair, PACKAGED_DATE, PACKAGED) for name, pair in _USD_PER_MILLION.items()}
+    name = model.removeprefix("models/")
+    return own_prices().get(name) or _packaged(provider, name)
+
+
+def own_prices() -> Mapping[str, Price]:
+    """Return the prices in the user's table by the model's name; none where there is no table.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
     path = user_file()
-    return packaged if path is None else {**packaged, **_read(path, path.stat().st_mtime_ns)}
+    return {} if path is None else _read(path, path.stat().st_mtime_ns)
 
 
 def user_file() -> Path | None:
@@ -96,13 +94,42 @@ def user_file() -> Path | None:
     return None
 
 
-def cost_usd(model: str, tokens_in: int, tokens_out: int) -> float:
+def cost_usd(provider: str, model: str, tokens_in: int, tokens_out: int) -> float:
     """Return what a call cost; 0 for a model without a known price, which is logged once."""
-    found = price(model)
+    found = price(provider, model)
     if found is None:
         _say_unknown(model)
         return 0.0
     return found.cost_usd(tokens_in, tokens_out)
+
+
+def _packaged(provider: str, name: str) -> Price | None:
+    """Return the price in the installed `genai-prices`; None also where it lacks what is read or written."""
+    from genai_prices import __version__
+    from genai_prices.data_snapshot import get_snapshot
+
+    if provider not in _SERVICES:
+        return None
+    try:
+        _, found = get_snapshot().find_provider_model(name, None, _SERVICES[provider], None)
+    except LookupError:
+        return None
+    today = found.get_prices(datetime.now(UTC))
+    if today.input_mtok is None or today.output_mtok is None:
+        return None
+    return Price(today, _newest_change(), f"genai-prices {__version__}")
+
+
+@cache
+def _newest_change() -> str:
+    from genai_prices.data import providers
+    from genai_prices.types import StartDateConstraint
+
+    listed = (model.prices for provider in providers for model in provider.models if isinstance(model.prices, list))
+    starts = (
+        each.constraint for prices in listed for each in prices if isinstance(each.constraint, StartDateConstraint)
+    )
+    return max(start.start_date for start in starts if start.start_date <= datetime.now(UTC).date()).isoformat()
 
 
 @cache
@@ -117,7 +144,13 @@ def _read(path: Path, changed_ns: int) -> Mapping[str, Price]:
         raise ConfigError(
             f"{path} is no price table: it needs the date `checked` and, for each model, two prices; as in:\n{EXAMPLE}"
         )
-    return {name: Price(float(pair[0]), float(pair[1]), checked.isoformat(), str(path)) for name, pair in rows.items()}
+    return {name: Price(_of_pair(*pair), checked.isoformat(), str(path)) for name, pair in rows.items()}
+
+
+def _of_pair(read_usd: float, written_usd: float) -> ModelPrice:
+    from genai_prices.types import ModelPrice
+
+    return ModelPrice(input_mtok=Decimal(str(read_usd)), output_mtok=Decimal(str(written_usd)))
 
 
 def _is_pair(value: Any) -> bool:

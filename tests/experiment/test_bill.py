@@ -128,7 +128,7 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     for said in (
         "at most",
         "No rate measured yet on this machine for retrieve",
-        "packaged table of 2026-11",
+        f"{CHAT} by genai-prices",
         "limits.calls = 5 is less than the 8 calls",
     ):
         assert said in " ".join(text.split())

@@ -41,6 +41,7 @@ def test_calls_are_booked_under_what_they_are_made_for(ledger):
 
 class Priced(ScriptedChat):
     priced = True
+    provider = "openai"
 
 
 def test_what_fits_once_replies_turn_out_cheap_is_asked_too(ledger):

@@ -128,3 +128,15 @@ def test_openai_itself_gets_its_own_names_and_prices():
     model = OpenAIChat("gpt-4o-mini")
     assert model.priced
     assert model.call_options(ASKED)["extra_body"] == {"max_completion_tokens": 9}
+
+
+def test_a_server_of_ones_own_costs_what_the_users_table_says_and_else_nothing(tmp_path, monkeypatch):
+    table = tmp_path / "prices.toml"
+    monkeypatch.setenv("RAG_LAB_PRICES", str(table))
+    with openai_server(["Paris."] * 2) as server:
+        model = OpenAIChat("gpt-4o", base_url=server.url)  # the name of a model that costs money elsewhere
+        table.write_text('checked = 2026-11-30\n[usd_per_million_tokens]\n"other" = [1, 2]\n')
+        assert model.generate([ASKED])[0].cost_usd == 0
+        table.write_text('checked = 2026-11-30\n[usd_per_million_tokens]\n"gpt-4o" = [1, 2]\n')
+        reply = model.generate([ASKED])[0]
+    assert reply.cost_usd == pytest.approx((reply.tokens_in + 2 * reply.tokens_out) / 1e6) != 0

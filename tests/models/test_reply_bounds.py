@@ -77,4 +77,4 @@ def test_the_limits_of_a_run_are_not_moved(tokens_in, tokens_out, tmp_path, monk
         model = MeteredChat(OpenAIChat("gpt-4o", base_url=server.url), "openai:gpt-4o", ledger, "v")
         replies = model.generate([ASKED] * 4)
     assert [reply.error for reply in replies] == [""] * 4
-    assert 0 < ledger.used().cost_usd <= 4 * price("gpt-4o").cost_usd(request_tokens(ASKED), ASKED.max_tokens)
+    assert 0 < ledger.used().cost_usd <= 4 * price("openai", "gpt-4o").cost_usd(request_tokens(ASKED), ASKED.max_tokens)
