@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from contextlib import suppress
 
-from rag_lab.corpus.encoding import decode, is_utf8
+from rag_lab.corpus.encoding import WIDE_MARKS, decode, is_utf8
 
-_META = re.compile(rb"<meta[^>]{0,200}?charset\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w-]{2,40})", re.IGNORECASE)
-_XML = re.compile(rb"\s{0,100}<\?xml[^>]{0,200}?encoding\s{0,5}=\s{0,5}[\"']([\w-]{2,40})")
+_DECLARED = re.compile(
+    rb"(?:<meta[^>]{0,200}?charset|\A\s{0,100}<\?xml[^>]{0,200}?encoding)\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w.:-]{2,40})",
+    re.IGNORECASE,
+)
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEAD_BYTES = 4096
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_MEANT = {  # what is meant by the encodings that browsers read as larger ones
-    **{"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
-    **{"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949"},
-}
-_KNOWN = frozenset(_MEANT.values()) | {
-    *("cp866", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "euc_jp", "iso2022_jp"),
-    *(f"iso8859-{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
-    *(f"cp125{number}" for number in range(9)),
-}
+_NOT_BELIEVED = ("utf-16le", "utf-16be", "replacement", "x-user-defined")  # who declares it in ASCII means another
 
 
 def decode_html(data: bytes) -> tuple[str, str]:
@@ -33,24 +25,19 @@ def decode_html(data: bytes) -> tuple[str, str]:
     Raises:
         LoadError: if the data are empty or not text.
     """
-    encoding = "utf-16" if data.startswith(_WIDE_MARKS) else _declared(data)
-    if encoding and not _is_marked_utf8(data):
+    codec = "utf-16" if data.startswith(WIDE_MARKS) else _declared(data)
+    if codec and (data.isascii() or not is_utf8(data)):  # other encodings hardly ever look like UTF-8
         with suppress(UnicodeError):  # declared wrongly: found out as for any text
-            return data.decode(encoding), ""
+            return data.decode(codec), ""
     return decode(data)
 
 
 def _declared(data: bytes) -> str:
     """Return Python's name of the encoding that is meant by the one declared, "" for none that an ASCII file has."""
-    head = _COMMENT.sub(b"", data[:_HEAD_BYTES])
-    found = _META.search(head) or _XML.match(head)
-    with suppress(LookupError):
-        name = codecs.lookup(found[1].decode("ascii")).name if found else ""
-        name = _MEANT.get(name, name)
-        return name if name in _KNOWN else ""
-    return ""
+    from webencodings import lookup
 
-
-def _is_marked_utf8(data: bytes) -> bool:
-    """Return whether the data are UTF-8 with letters beyond ASCII: other encodings hardly ever look so."""
-    return not data.isascii() and is_utf8(data)
+    found = _DECLARED.search(_COMMENT.sub(b"", data[:_HEAD_BYTES]))
+    encoding = lookup(found[1].decode("ascii", "replace")) if found else None
+    if encoding is None or encoding.name in _NOT_BELIEVED:
+        return ""
+    return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)  # the standard reads GBK so, too

@@ -77,6 +77,16 @@ def test_an_encoding_that_no_ascii_file_has_is_not_believed(tmp_path: Path, decl
     assert load(tmp_path, f'<meta charset="{declared}"><p>Change the oil!</p>'.encode()) == "Change the oil!"
 
 
+@pytest.mark.parametrize(
+    ("label", "codec"), [("x-sjis", "cp932"), ("ISO_8859-2:1987", "iso-8859-2"), ("dos-874", "cp874")]
+)
+def test_a_name_that_only_the_standard_of_the_web_knows_is_understood(tmp_path: Path, label: str, codec: str) -> None:
+    text = {"cp932": "①機械を止める", "iso-8859-2": "Zażółć", "cp874": "เครื่องจักร"}[codec]
+    (tmp_path / "a.html").write_bytes(f'<meta charset="{label}"><p>{text}</p>'.encode(codec))
+    loaded = load_html(tmp_path / "a.html", "a.html")
+    assert (loaded.documents[0].text, loaded.warnings) == (text, ())
+
+
 def test_the_declaration_of_xml_counts_and_one_in_a_comment_does_not(tmp_path: Path) -> None:
     page = '<?xml version="1.0" encoding="iso-8859-2"?><!-- <meta charset="cp1251"> --><p>Zażółć</p>'
     assert load(tmp_path, page.encode("iso-8859-2")) == "Zażółć"
