@@ -62,9 +62,9 @@ def test_paths_are_read_as_text(tmp_path):
     assert rag_lab.PipelineConfig.load(str(tmp_path / "p.yaml")).seed == 3
     (tmp_path / "t.csv").write_text("user_input,reference,reference_contexts\nHow hot?,180,\"['It is 180 hot.']\"\n")
     dataset, _ = import_dataset(None, str(tmp_path / "t.csv"), str(tmp_path / "made"))
-    export_dataset(dataset, "squad", str(tmp_path / "out.json"))
+    export_dataset(dataset, "beir", str(tmp_path / "out"))
     assert len(dataset.questions) == 1
-    assert (tmp_path / "out.json").is_file()
+    assert (tmp_path / "out/corpus.jsonl").is_file()
 
 
 def test_an_unknown_name_is_an_attribute_error():

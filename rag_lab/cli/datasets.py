@@ -66,11 +66,9 @@ def _write(path: Path, text: str) -> None:
 
 @app.command("import")
 def import_(
-    source: Annotated[
-        Path, typer.Argument(help="A BEIR or TREC folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")
-    ],
+    source: Annotated[Path, typer.Argument(help="A BEIR folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")],
     target: Annotated[Path, typer.Argument(help="The dataset's new folder, such as datasets/my_data.")],
-    format: Annotated[str | None, typer.Option(help="beir, squad, table or trec; guessed where left out.")] = None,
+    format: Annotated[str | None, typer.Option(help="beir, squad or table; guessed where left out.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the dataset that is there.")] = False,
     split: Annotated[str | None, typer.Option(help="Which judgements of a BEIR folder: test, dev or train.")] = None,
     language: Annotated[
@@ -99,15 +97,14 @@ def import_(
 @app.command()
 def export(
     dataset: Annotated[str, typer.Argument(help="A name or a path.", autocompletion=completion.datasets)],
-    target: Annotated[Path, typer.Argument(help="The new folder (beir, trec) or file (squad, table).")],
-    format: Annotated[str, typer.Option(help="beir, squad, table or trec.")],
+    target: Annotated[Path, typer.Argument(help="The new folder.")],
+    format: Annotated[str, typer.Option(help="beir.")] = "beir",
 ) -> None:
-    """Write a dataset in another format.
+    """Write a dataset as a BEIR folder.
 
     \b
-    Examples:
-      rag-lab datasets export plant_docs plant_beir --format beir
-      rag-lab datasets export plant_docs plant.jsonl --format table
+    Example:
+      rag-lab datasets export plant_docs plant_beir
     """
     from rag_lab.data.dataset import Dataset
     from rag_lab.data.exporters import export_dataset

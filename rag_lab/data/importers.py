@@ -13,7 +13,6 @@ from rag_lab.data.draft import Draft, write_draft
 from rag_lab.data.metadata import Metadata
 from rag_lab.data.squad import read_squad
 from rag_lab.data.tables import SUFFIXES, read_table
-from rag_lab.data.trec_folder import DOCUMENTS, QRELS, TOPICS, read_trec
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.records import Problem
 
@@ -40,11 +39,6 @@ IMPORTERS = {
         read_table,
         "a CSV, JSONL or Parquet file with RAGAs' columns",
         lambda path: path.suffix.lower() in SUFFIXES,
-    ),
-    "trec": Importer(
-        read_trec,
-        f"a folder with {TOPICS}, {QRELS} and {DOCUMENTS}",
-        lambda path: (path / TOPICS).is_file(),
     ),
 }
 

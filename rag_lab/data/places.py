@@ -11,51 +11,49 @@ from rag_lab.records import Document, Evidence, Problem, Question
 
 Place = tuple[str, int | None]  # source and page of a document
 Documents = Mapping[Place, Document]
-Placed = list[tuple[Question, dict[Place, int]]]  # with the grade of each place
+Grades = dict[Place, int]
 
 _LOST = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
 
 
-def place_all(dataset: Dataset, documents: Documents) -> tuple[Placed, list[Problem]]:
-    """Return every answerable question with the places of its evidence, and a problem for each item that has none."""
-    placed: Placed = []
+def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question, Grades]], list[Problem]]:
+    """Return the questions with the grade of every place that was judged: 0 of those that hold no evidence.
+
+    Left out, each with a problem, are unanswerable questions, those of whose evidence no place was found, and single
+    items of evidence without a place.
+    """
+    found: list[tuple[Question, Grades]] = []
     problems = []
     for question in dataset.questions:
-        if question.answerable:
-            found = {item: _place(item, documents) for item in question.evidence}
-            placed.append((question, _graded({item: place for item, place in found.items() if place})))
-            lost = [item.source for item, place in found.items() if place is None]
-            problems += [question_problem(dataset, question, _LOST.format(source)) for source in lost]
-    return placed, problems
-
-
-def judged(dataset: Dataset, documents: Documents) -> tuple[Placed, list[Problem]]:
-    """Return what `place_all` does, but leave out the questions that have no place, each with a problem of its own."""
-    placed, problems = place_all(dataset, documents)
-    for question, places in placed:
-        if not places:
-            reason = "none of its evidence was found" if question.evidence else "it has no evidence"
-            problems.append(question_problem(dataset, question, f"was left out: {reason}"))
-    return [(question, places) for question, places in placed if places], problems
-
-
-def graded(question: Question, places: Mapping[Place, int], documents: Documents) -> dict[Place, int]:
-    """Return the grade of every place that was judged: 0 of those that hold no evidence."""
-    found = (_place(item, documents) for item in question.not_relevant)
-    return {**{place: 0 for place in found if place}, **places}
-
-
-def _graded(places: Mapping[Evidence, Place]) -> dict[Place, int]:
-    """Return the highest grade of the evidence at each place."""
-    grades: dict[Place, int] = {}
-    for item, place in places.items():
-        grades[place] = max(item.grade, grades.get(place, 0))
-    return grades
+        grades, reasons = _grades(question, documents)
+        problems += [question_problem(dataset, question, reason) for reason in reasons]
+        if grades:
+            found.append((question, grades))
+    return found, problems
 
 
 def question_problem(dataset: Dataset, question: Question, reason: str) -> Problem:
     """Return a problem of one question; `reason` goes on after its id."""
     return Problem(str(dataset.path / QUESTIONS_FILE), f"question {question.question_id!r} {reason}.")
+
+
+def _grades(question: Question, documents: Documents) -> tuple[Grades, list[str]]:
+    """Return the highest grade at each place, none where the question is left out, and what is lost."""
+    if not question.answerable:
+        return {}, ["was left out: it is unanswerable, which the format cannot say"]
+    if not question.evidence:
+        return {}, ["was left out: it has no evidence"]
+    grades: Grades = {}
+    lost = []
+    for item in question.evidence:
+        if place := _place(item, documents):
+            grades[place] = max(item.grade, grades.get(place, 0))
+        else:
+            lost.append(_LOST.format(item.source))
+    if not grades:
+        return {}, [*lost, "was left out: none of its evidence was found"]
+    without = (_place(item, documents) for item in question.not_relevant)
+    return {**{place: 0 for place in without if place}, **grades}, lost
 
 
 def _place(item: Evidence, documents: Documents) -> Place | None:

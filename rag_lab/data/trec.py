@@ -1,4 +1,4 @@
-"""TREC's qrels (what is relevant) and runs (what was found); `trec_topics` has what was asked.
+"""TREC's files of a run: topics (what was asked), qrels (what is relevant) and rankings (what was found).
 
 ranx, ir_measures and PyTerrier read them. The unit is the page of a paged file, the file otherwise: its number is
 `manual.pdf#p3` or `notes.txt`, with spaces as `%20`. Where a question's evidence names a paged file without a page, the
@@ -7,13 +7,11 @@ file is the unit of that question. Formats: https://trec.nist.gov, as `trec_eval
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-from rag_lab.data.validation import finite
-from rag_lab.errors import DatasetError
-from rag_lab.records import Evidence, Hit, Problem, Question, Trace
+from rag_lab.records import Evidence, Hit, Question, Trace
 
 Qrels = dict[str, dict[str, float]]  # question -> document -> grade
 Run = dict[str, dict[str, float]]  # question -> document -> score, best first
@@ -54,6 +52,14 @@ def run_of(traces: Iterable[Trace]) -> Run:
     return run
 
 
+def write_topics(path: Path, questions: Iterable[Question]) -> None:
+    """Write the questions' ids and texts; a `<`, which would begin a tag, becomes a space."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for question in questions:
+            text = " ".join(question.text.replace("<", " ").split())
+            file.write(f"<top>\n<num> Number: {word(question.question_id)}\n<title> {text}\n</top>\n")
+
+
 def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, float]]) -> None:
     """Write lines of question, 0, document, grade."""
     rows = ((word(asked), "0", name, grade) for asked, found in qrels.items() for name, grade in found.items())
@@ -68,45 +74,6 @@ def write_run(path: Path, run: Mapping[str, Mapping[str, float]], tag: str) -> N
         for rank, (name, score) in enumerate(found.items(), start=1)
     )
     _write(path, rows)
-
-
-def read_qrels(path: Path) -> tuple[Qrels, list[Problem]]:
-    """Return what `write_qrels` wrote, and a problem for each line that was left out.
-
-    A question whose lines were all left out has no documents there, which is not the same as not being judged.
-
-    Raises:
-        DatasetError: if the file cannot be read.
-    """
-    qrels: Qrels = {}
-    problems = []
-    for number, fields in _lines(path):
-        try:
-            asked, _, name, grade = fields
-            qrels.setdefault(unquote(asked), {})[name] = finite(grade)
-        except ValueError:
-            reason = "not question, 0, document and grade, a number, by spaces; the line was left out."
-            problems.append(Problem(str(path), reason, number))
-            qrels.setdefault(unquote(fields[0]), {})
-    return qrels, problems
-
-
-def read_run(path: Path) -> Run:
-    """Return what `write_run` wrote.
-
-    Raises:
-        DatasetError: if the file cannot be read, or a line has not six fields, of which the fifth is a number.
-    """
-    run: Run = {}
-    for number, fields in _lines(path):
-        try:
-            asked, _, name, _, score, _ = fields
-            run.setdefault(unquote(asked), {})[name] = finite(score)
-        except ValueError:
-            raise DatasetError(
-                f"{path}:{number} is not question, Q0, document, rank, score, a number, and tag; mend the line."
-            ) from None
-    return {asked: dict(sorted(found.items(), key=lambda item: -item[1])) for asked, found in run.items()}
 
 
 def _docno_for(question: Question, place: Evidence | Hit) -> str:
@@ -125,25 +92,6 @@ def word(text: str) -> str:
     return quote(text, safe=_SAFE)
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file of TREC's.
-
-    Raises:
-        DatasetError: if it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"Cannot read {path}: {error}; give a TREC file in UTF-8.") from None
-
-
 def _write(path: Path, rows: Iterable[Sequence[object]]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(" ".join(map(str, row)) + "\n" for row in rows)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of each line that is not blank, with its number."""
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if fields := line.split():
-            yield number, fields

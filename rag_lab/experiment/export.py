@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rag_lab.data.trec import Qrels, qrels_of, run_of, write_run
-from rag_lab.data.trec_folder import write_judged
+from rag_lab.data.trec import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.metric import find_gap
 from rag_lab.evaluation.retrieval import first_ranks
@@ -38,7 +37,8 @@ def export_run(run: RunFolder, target: Path | str) -> tuple[list[Path], list[Pro
     qrels = qrels_of(questions)
     try:
         target.mkdir(parents=True)
-        write_judged(target, questions, qrels)
+        write_topics(target / "topics.txt", questions)
+        write_qrels(target / "qrels.txt", qrels)
         written = [item for one in finished.items() for item in _write_rankings(*one, run.repeats, qrels, target)]
     except FileExistsError:
         raise RagLabError(f"{target} exists and is never overwritten; choose another name or remove it.") from None

@@ -1,4 +1,4 @@
-"""Between LangChain's chat models and ours, both ways."""
+"""Our messages as LangChain's, and LangChain's replies as ours."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import base64
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.errors import ModelError
-from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.base import ChatReply, Message
 from rag_lab.models.thinking import split_thinking
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_core.outputs import ChatResult
 
 _CUT_OFF = {"length", "max_tokens", "model_length"}
 _REFUSED = {"safety", "content_filter", "blocklist", "prohibited_content", "recitation", "spii"}
@@ -76,66 +73,3 @@ def _thinking(message: AIMessage) -> str:
         if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning")
     ]
     return "\n".join(filter(None, parts)).strip()
-
-
-def as_langchain(model: ChatModel, *, max_tokens: int = 256, temperature: float = 0.0, seed: int = 0) -> BaseChatModel:
-    """Return a LangChain chat model that calls `model`.
-
-    The returned model raises `ModelError` where ours replies with `error`.
-    """
-    from langchain_core.callbacks import CallbackManagerForLLMRun
-    from langchain_core.language_models import BaseChatModel
-
-    class WorkbenchChat(BaseChatModel):
-        """Calls one of the workbench's chat models."""
-
-        @property
-        def _llm_type(self) -> str:
-            return "rag_lab"
-
-        def _generate(
-            self,
-            messages: list[BaseMessage],
-            stop: list[str] | None = None,
-            run_manager: CallbackManagerForLLMRun | None = None,
-            **kwargs: Any,
-        ) -> ChatResult:
-            request = ChatRequest(
-                messages=tuple(_from_langchain(message) for message in messages),
-                max_tokens=kwargs.get("max_tokens", max_tokens),
-                temperature=kwargs.get("temperature", temperature),
-                seed=kwargs.get("seed", seed),
-            )
-            return _as_result(model.generate([request])[0], stop or [])
-
-    return WorkbenchChat()
-
-
-def _from_langchain(message: BaseMessage) -> Message:
-    match message.type:
-        case "system" | "developer":
-            return Message("system", message.text)
-        case "human":
-            return Message("user", message.text)
-        case "ai":
-            return Message("assistant", message.text)
-    raise ModelError(f"Messages of type {message.type!r} cannot be sent; allowed are system, human and ai.")
-
-
-def _as_result(reply: ChatReply, stop: Sequence[str]) -> ChatResult:
-    from langchain_core.messages import AIMessage
-    from langchain_core.outputs import ChatGeneration, ChatResult
-
-    if reply.error:
-        raise ModelError(reply.error)
-    text = reply.text
-    for word in stop:
-        text = text.partition(word)[0]
-    total = reply.tokens_in + reply.tokens_out
-    message = AIMessage(
-        content=text,
-        additional_kwargs={"reasoning_content": reply.thinking} if reply.thinking else {},
-        usage_metadata={"input_tokens": reply.tokens_in, "output_tokens": reply.tokens_out, "total_tokens": total},
-        response_metadata={"finish_reason": "length" if reply.truncated else "stop"},
-    )
-    return ChatResult(generations=[ChatGeneration(message=message)])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-import pandas as pd
 from scipy.special import nctdtr, stdtrit
 
-from rag_lab.statistics.verdict import ALPHA, POWER
+from rag_lab.statistics.verdict import ALPHA
 
 _CERTAIN = 40.0  # noncentralities beyond the critical value at which power is 1 to four digits
 _ONE_SIDED = 4.0
@@ -40,30 +38,3 @@ def power(difference: float, sd: float, n: int, n_comparisons: int = 1) -> float
     # Far from zero the chance of the wrong sign is below 1e-9, and scipy gives NaN for it.
     wrong_sign = float(nctdtr(n - 1, away, -critical)) if away < _ONE_SIDED else 0.0
     return float(1 - nctdtr(n - 1, away, critical)) + wrong_sign
-
-
-def smallest_difference(sd: float, n: int, n_comparisons: int = 1) -> float:
-    """Return the difference that n questions show with a chance of 0.8; see `power` for the rest."""
-    low, high = 0.0, sd * 100.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power(middle, sd, n, n_comparisons) < POWER else (low, middle)
-    return high
-
-
-def power_table(
-    sd: float,
-    questions: Sequence[int] = (50, 100, 200, 500, 1000),
-    differences: Sequence[float] = (0.01, 0.02, 0.05, 0.1),
-    n_comparisons: int = 1,
-) -> pd.DataFrame:
-    """Return a row a number of questions: `questions`, the power for each difference, and `smallest_difference`."""
-    rows = [
-        {
-            "questions": n,
-            **{f"{difference:g}": power(difference, sd, n, n_comparisons) for difference in differences},
-            "smallest_difference": smallest_difference(sd, n, n_comparisons),
-        }
-        for n in questions
-    ]
-    return pd.DataFrame(rows)

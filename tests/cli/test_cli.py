@@ -128,7 +128,7 @@ def test_the_demo_is_ready_to_run(rag_lab):
 def test_an_export_tells_what_it_loses(rag_lab, tmp_path):
     asked = {"id": "own", "question": "Why?", "may_see": ["staff"], "evidence": [{"source": "oven.txt"}]}
     path = write_dataset(tmp_path, extra_questions=[asked])
-    status, out, err = rag_lab("datasets", "export", path, tmp_path / "out", "--format", "trec")
+    status, out, err = rag_lab("datasets", "export", path, tmp_path / "out")
     assert status == 0 and out == f"{tmp_path / 'out'}: written, without what follows:\n"
     assert "`may_see` of 1 question was not written" in err.splitlines()[0]
 

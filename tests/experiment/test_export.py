@@ -6,7 +6,6 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from rag_lab.data.trec_topics import read_topics
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.export import export_run
@@ -44,7 +43,9 @@ def test_ir_measures_scores_the_files_as_the_run_was_scored(tmp_path: Path) -> N
     found = {"base": traces((0, 1, 2)), "mode-bm25": traces((1, 2, 0)), "failed": []}
     written, problems = export_run(run_of(tmp_path / "run", found), tmp_path / "out")
     assert [path.name for path in written] == ["base.run", "mode-bm25.run"] and problems == []
-    assert read_topics(tmp_path / "out/topics.txt")[0] == {q.question_id: q.text for q in ASKED}
+    topics = (tmp_path / "out/topics.txt").read_text().splitlines()
+    assert topics[1::4] == [f"<num> Number: {q.question_id.replace(' ', '%20')}" for q in ASKED]
+    assert topics[2::4] == [f"<title> {q.text}" for q in ASKED]
     for path in written:
         ours = [score.value for score in evaluate(found[path.stem], ["retrieval.ndcg@5"]) if score.value is not None]
         assert len(ours) == 3 and theirs(path) == pytest.approx(sum(ours) / len(ours))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from rag_lab.statistics.power import power, power_table, smallest_difference
+from rag_lab.statistics.power import power
 
 
 @pytest.mark.parametrize("n", [5, 30, 200])
@@ -19,13 +19,6 @@ def test_no_difference_is_found_as_often_as_the_test_errs() -> None:
     assert power(1e-9, 0.3, 50, 10) == pytest.approx(0.005, abs=1e-6)
 
 
-def test_the_smallest_difference_is_found_four_times_in_five() -> None:
-    assert power(smallest_difference(0.3, 80, 15), 0.3, 80, 15) == pytest.approx(0.8)
-
-
-def test_the_table_has_a_row_a_number_of_questions() -> None:
-    table = power_table(0.25, (50, 100), (0.05,), n_comparisons=15)
-    assert list(table.columns) == ["questions", "0.05", "smallest_difference"]
-    assert table["0.05"][0] == power(0.05, 0.25, 50, 15)
+def test_one_question_has_no_power() -> None:
     with pytest.raises(ValueError, match="at least 2 questions"):
         power(0.1, 0.2, 1)
