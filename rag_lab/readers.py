@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from rag_lab.off import Off
 from rag_lab.stage import Stage
@@ -16,11 +16,12 @@ def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
     wanted = set(read)
     found: list[Stage] = []
     for stage in reversed(stages):
-        if isinstance(stage, Off) or not wanted.isdisjoint(stage.writes):
-            wanted |= _fields(stage.reads)
+        if isinstance(stage, Off) or any(_names(path) & wanted for path in stage.writes):
+            wanted.update(stage.reads)
             found.append(stage)
     return found[::-1]
 
 
-def _fields(paths: Collection[str]) -> set[str]:
-    return {path.partition(".")[0] for path in paths}
+def _names(path: str) -> set[str]:
+    """Return the names under which a path may be read: the hits of one search, or those of all."""
+    return {path, path.partition(".")[0]}

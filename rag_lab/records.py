@@ -6,6 +6,7 @@ Conventions: ranks are positions in a tuple, best first; a score grows with rele
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -185,11 +186,8 @@ class Trace:
     phrasings: tuple[str, ...] = ()  # other wordings of it that are searched, too
     hyde_route: str | None = None  # whose prompt writes the HyDE document: a class, `general`, or None for no HyDE
     hypothetical: str | None = None  # the HyDE document
-    dense_hits: tuple[Hit, ...] = ()  # of each search by the question
-    bm25_hits: tuple[Hit, ...] = ()
-    tfidf_hits: tuple[Hit, ...] = ()
-    base_hits: tuple[Hit, ...] = ()  # of these, combined as the mode of retrieval says
-    hyde_hits: tuple[Hit, ...] = ()
+    hits: Mapping[str, tuple[Hit, ...]] = field(default_factory=dict)  # by search; `hyde` searched the HyDE document
+    base_hits: tuple[Hit, ...] = ()  # of the searches by the question, combined as the mode of retrieval says
     candidates: tuple[Hit, ...] = ()  # merged, at most rerank.input_limit
     ranked: tuple[Hit, ...] = ()  # after reranking and selection, at most 2 * rerank.final_k
     passages: tuple[Passage, ...] = ()  # the context

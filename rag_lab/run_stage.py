@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json, to_jsonable_python
@@ -132,13 +132,21 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         remembered=remembered,
         curable=not outcome.lasting,
     )
-    return replace(trace, **outcome.updates, stages=(*trace.stages, record))
+    return replace(_updated(trace, outcome.updates), stages=(*trace.stages, record))
+
+
+def _updated(trace: Trace, updates: Mapping[str, Any]) -> Trace:
+    changes: dict[str, Any] = {}
+    for path, value in updates.items():
+        name, _, search = path.partition(".")
+        changes[name] = {**changes.get(name, getattr(trace, name)), search: value} if search else value
+    return replace(trace, **changes)
 
 
 def _read(trace: Trace, path: str) -> Any:
     value: Any = trace
     for name in path.split("."):
-        value = getattr(value, name)
+        value = value.get(name, ()) if isinstance(value, Mapping) else getattr(value, name)
     return value
 
 
@@ -154,5 +162,7 @@ def decode_outcome(text: str) -> Outcome:
 
 
 @cache
-def _field(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(get_type_hints(Trace)[name])
+def _field(path: str) -> TypeAdapter[Any]:
+    name, _, search = path.partition(".")
+    hint = get_type_hints(Trace)[name]
+    return TypeAdapter(get_args(hint)[1] if search else hint)

@@ -17,10 +17,10 @@ from rag_lab.records import StageStatus, Trace
 class Outcome:
     """What a stage did to one trace.
 
-    `updates` maps trace fields (a subset of the stage's `writes`) to their new values. `seconds` is None where the
-    stage cannot tell one question's share of a batch; the runner then divides the batch's time evenly. Of them
-    `replayed_s` were spent earlier, on what this result shares with others (`rag_lab.replayed`). `lasting` is False
-    for what another attempt may cure (a rate limit, a time-out): the store does not remember it.
+    `updates` maps trace fields, or `hits.<search>`, to their new values: a subset of the stage's `writes`. `seconds`
+    is None where the stage cannot tell one question's share of a batch; the runner then divides the batch's time
+    evenly. Of them `replayed_s` were spent earlier, on what this result shares with others (`rag_lab.replayed`).
+    `lasting` is False for what another attempt may cure (a rate limit, a time-out): the store does not remember it.
     """
 
     updates: Mapping[str, Any] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class Stage(Protocol):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Trace fields that the result depends on; dotted for the question's, e.g. `question.text`."""
+        """Trace fields that the result depends on; dotted for one of the question's, or one search's: `hits.bm25`."""
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Trace fields that the stage may set."""
+        """Trace fields that the stage may set; dotted for the hits of one search."""
 
     @property
     def batch_size(self) -> int:

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
+_HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
@@ -39,9 +41,14 @@ def read_traces(path: Path) -> list[Trace]:
 
 def _read(path: Path, number: int, line: bytes) -> Trace:
     try:
-        return _TRACE.validate_json(line)
-    except ValidationError:
+        return _TRACE.validate_python(_with_hits(from_json(line)))
+    except (ValueError, TypeError, AttributeError):  # the latter two: JSON, and no object
         raise DamagedFile(path, f"line {number} is no trace") from None
+
+
+def _with_hits(data: dict[str, Any]) -> dict[str, Any]:
+    earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
+    return {"hits": earlier, **data}
 
 
 def trace_to_dict(trace: Trace) -> dict[str, Any]:

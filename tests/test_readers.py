@@ -65,6 +65,15 @@ def test_a_stage_is_needed_for_what_others_read_not_for_its_place(tmp_path, doub
     assert "understand" in on
 
 
+def test_a_search_runs_where_its_own_hits_are_read_or_those_of_all(tmp_path, doubles):
+    stages = stages_of(tmp_path, base=SILENT | {"retrieval": {"mode": "rrf"}})
+    searching = {"hits.bm25": ["search_bm25"], "hits.dense": ["search_dense"], "hits": ["search_dense", "search_bm25"]}
+    for field, expected in searching.items():
+        assert [
+            name for name in names(with_readers(stages, {field})) if name in ("search_dense", "search_bm25")
+        ] == expected
+
+
 @pytest.mark.parametrize(
     ("metrics", "answered", "fields"),
     [

@@ -150,6 +150,45 @@ def test_hits_survive_the_memory(memory):
     assert run_stage(Find(), traces("a"), memory)[0].base_hits == (hit,)
 
 
+@dataclass
+class Find(Shout):
+    """A search of its own name, which finds one hit that is named so, too."""
+
+    def __post_init__(self):
+        self.writes = (f"hits.{self.name}",)
+
+    def run(self, traces):
+        super().run(traces)
+        return [Outcome({f"hits.{self.name}": (Hit(self.name, "c", "f.pdf", 3, 0, 9, 0.5),)}) for _ in traces]
+
+
+@dataclass
+class Count(Shout):
+    reads: tuple = ("hits.mine",)
+
+    def run(self, traces):
+        super().run(traces)
+        return [Outcome({"search_query": str(len(trace.hits.get("mine", ())))}) for trace in traces]
+
+
+def test_each_search_adds_its_hits_to_those_of_the_others(memory):
+    for _ in range(2):  # the second time from the memory
+        done = run_stage(Find(name="mine"), run_stage(Find(name="bm25"), traces("a"), memory), memory)
+        assert {name: [hit.parent_id for hit in found] for name, found in done[0].hits.items()} == {
+            "bm25": ["bm25"],
+            "mine": ["mine"],
+        }
+
+
+def test_a_result_depends_on_the_searches_that_are_read_and_on_no_other(memory):
+    mine = run_stage(Find(name="mine"), traces("a"), memory)
+    both = run_stage(Find(name="bm25"), mine, memory)
+    seen = [(stage := Count()) and run_stage(stage, given, memory)[0].search_query for given in (mine, both)]
+    assert seen == ["1", "1"] and stage.seen == []
+    (without,) = run_stage(stage, traces("a"), memory)
+    assert without.search_query == "0" and stage.seen == ["a"]
+
+
 def test_the_key_ignores_what_the_stage_does_not_read():
     stage = Shout()
     first, second = traces("a")[0], Trace(Question("other", "a", answers=("x",)))

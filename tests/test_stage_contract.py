@@ -26,7 +26,8 @@ from rag_lab.retrieval.merge import Merge
 from rag_lab.retrieval.search import Search
 from rag_lab.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.retrieval.select import Select
-from rag_lab.run_stage import run_stage, stage_key
+from rag_lab.run_stage import apply_outcome, run_stage, stage_key
+from rag_lab.stage import Outcome
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
 REPLY = json.dumps(
@@ -48,10 +49,10 @@ STAGES = {
     "route": lambda: RouteHyde(RULE),
     "hyde": lambda: Hyde(chat(), 32),
     "rephrase": lambda: Rephrase(chat(), 2),
-    "dense": lambda: Search(DenseSearcher(Corpus(), HashEmbedder()), Corpus(), 3, "dense_hits"),
-    "dense_hyde": lambda: Search(DenseSearcher(Corpus(), HashEmbedder(), by="hypothetical"), Corpus(), 3, "hyde_hits"),
-    "bm25": lambda: Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 3, "bm25_hits"),
-    "tfidf": lambda: Search(SparseSearcher(Corpus(), "tfidf", "english"), Corpus(), 3, "tfidf_hits"),
+    "dense": lambda: Search(DenseSearcher(Corpus(), HashEmbedder()), Corpus(), 3, "dense"),
+    "dense_hyde": lambda: Search(DenseSearcher(Corpus(), HashEmbedder(), by="hypothetical"), Corpus(), 3, "hyde"),
+    "bm25": lambda: Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 3, "bm25"),
+    "tfidf": lambda: Search(SparseSearcher(Corpus(), "tfidf", "english"), Corpus(), 3, "tfidf"),
     "combine": lambda: Combine({"dense": 0.7, "bm25": 0.3, "tfidf": 0.1}, "z_score", 60, 3),
     "select": lambda: Select(Corpus(), HashEmbedder(), "knee", "mmr", 0.5, 2),
     "merge": lambda: Merge(3),
@@ -77,11 +78,8 @@ def full_trace(text="Why does the oven trip?", **changes):
         hyde_route="fuzzy",
         hypothetical="The oven trips when its burner is locked out.",
         phrasings=("oven stops", "cause of the oven's trip"),
-        dense_hits=found,
-        bm25_hits=found[1:],
-        tfidf_hits=found[:2],
+        hits={"dense": found, "bm25": found[1:], "tfidf": found[:2], "hyde": found[:1]},
         base_hits=found,
-        hyde_hits=found[:1],
         candidates=found,
         ranked=found,
         passages=(passage,),
@@ -97,7 +95,9 @@ def make(request):
 
 def test_it_names_trace_fields_only(make):
     stage = make()
-    names = {field.name for field in fields(Trace)} - {"stages"}
+    names = {field.name for field in fields(Trace)} - {"stages", "hits"} | {
+        f"hits.{name}" for name in full_trace().hits
+    }
     question = {f"question.{field.name}" for field in fields(Question)}
     assert set(stage.reads) <= names | question
     assert set(stage.writes) <= names
@@ -150,7 +150,7 @@ def test_it_tells_what_it_would_ask_a_chat_model(make):
 def test_what_it_waits_for_is_foreseen_as_a_call(make):
     stage = make()
     bare = Trace(Question("q", "Why?"))
-    guessed = replace(bare, **stand_ins(bare, stage.reads, PipelineConfig()))
+    guessed = apply_outcome(stage, bare, Outcome(stand_ins(bare, stage.reads, PipelineConfig())), remembered=False)
     if isinstance(stage, ChatStage):
         assert len(stage.requests([guessed])) >= 1
     if isinstance(stage, PairRerank):

@@ -60,13 +60,14 @@ def trace_html(trace: Trace) -> str:
     from rag_lab.report.questions import refused_rewrite
     from rag_lab.report.ranking import holds_evidence
     from rag_lab.report.templates import asset, render
+    from rag_lab.retrieval.search import HYDE
 
-    searches = [("Dense search", trace.dense_hits), ("BM25", trace.bm25_hits), ("TF-IDF", trace.tfidf_hits)]
-    combined = sum(bool(found) for _, found in searches) > 1
+    titles = {"dense": "Dense search", "bm25": "BM25", "tfidf": "TF-IDF"}
+    searches = [(titles.get(name, name), found) for name, found in trace.hits.items() if found and name != HYDE]
     lists = [
-        *((name, found, False) for name, found in searches if combined),
+        *((name, found, False) for name, found in searches if len(searches) > 1),
         ("Found by the question", trace.base_hits, False),
-        ("Found by the HyDE text", trace.hyde_hits, False),
+        ("Found by the HyDE text", trace.hits.get(HYDE, ()), False),
         ("Candidates after merging", trace.candidates, False),
         ("After reranking and selection", trace.ranked, True),
     ]

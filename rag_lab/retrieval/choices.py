@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 Mode = Literal["dense", "bm25", "tfidf", "hybrid", "multi", "rrf"]
-SearchName = Literal["dense", "bm25", "tfidf"]
 Level = Literal["child", "parent", "document"]
 Normalization = Literal["none", "min_max", "z_score", "rank", "reciprocal_rank"]
 Cut = Literal["none", "knee"]
 Diversity = Literal["none", "mmr"]
 
 # The searches that each mode makes; those of a mode with several are combined.
-SEARCHES: dict[Mode, tuple[SearchName, ...]] = {
+SEARCHES: dict[Mode, tuple[str, ...]] = {
     "dense": ("dense",),
     "bm25": ("bm25",),
     "tfidf": ("tfidf",),

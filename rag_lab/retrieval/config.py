@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from rag_lab.retrieval.choices import (
-    RRF_CONSTANT,
-    SEARCHES,
-    Cut,
-    Diversity,
-    Level,
-    Mode,
-    Normalization,
-    SearchName,
-)
+from rag_lab.retrieval.choices import RRF_CONSTANT, SEARCHES, Cut, Diversity, Level, Mode, Normalization
 from rag_lab.section import Section
 from rag_lab.sparse.language import AnalyzerChoice, analyzer_for
 
@@ -40,13 +31,9 @@ class RetrievalConfig(Section):
     rrf_constant: int = Field(RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks")
 
     @property
-    def weights(self) -> dict[SearchName, float]:
+    def weights(self) -> dict[str, float]:
         """The searches that the mode makes, with their weights; one of weight 0 is not made."""
-        given: dict[SearchName, float] = {
-            "dense": self.dense_weight,
-            "bm25": self.bm25_weight,
-            "tfidf": self.tfidf_weight,
-        }
+        given = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
         searches = SEARCHES[self.mode]
         return {name: given[name] for name in searches if given[name] > 0 or len(searches) == 1}
 

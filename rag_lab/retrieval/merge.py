@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from rag_lab.records import Trace
 from rag_lab.retrieval.fusion import reciprocal_rank_fusion
+from rag_lab.retrieval.search import HYDE
 from rag_lab.stage import Outcome
 
 
@@ -21,7 +22,7 @@ class Merge:
     limit: int
 
     name: ClassVar[str] = "merge"
-    reads: ClassVar[tuple[str, ...]] = ("base_hits", "hyde_hits")
+    reads: ClassVar[tuple[str, ...]] = ("base_hits", f"hits.{HYDE}")
     writes: ClassVar[tuple[str, ...]] = ("candidates",)
     batch_size: ClassVar[int] = 1000
     costly: ClassVar[bool] = False
@@ -35,6 +36,6 @@ class Merge:
         return [self._merge(trace) for trace in traces]
 
     def _merge(self, trace: Trace) -> Outcome:
-        lists = [hits for hits in (trace.base_hits, trace.hyde_hits) if hits]
+        lists = [hits for hits in (trace.base_hits, trace.hits.get(HYDE, ())) if hits]
         candidates = lists[0][: self.limit] if len(lists) == 1 else reciprocal_rank_fusion(lists, self.limit)
         return Outcome({"candidates": tuple(candidates)}, reason="" if candidates else "nothing was found")

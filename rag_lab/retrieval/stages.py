@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index import CorpusIndex
 from rag_lab.models.base import Embedder
 from rag_lab.off import Off
-from rag_lab.retrieval.choices import SearchName
 from rag_lab.retrieval.combine import Combine
-from rag_lab.retrieval.search import Field, Search
+from rag_lab.retrieval.search import HYDE, Search
 from rag_lab.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.retrieval.select import Select
 from rag_lab.sparse.language import analyzer_for
+from rag_lab.sparse.registry import SPARSE, SparseName
 from rag_lab.stage import Stage
 
-_FIELDS: dict[SearchName, Field] = {"dense": "dense_hits", "bm25": "bm25_hits", "tfidf": "tfidf_hits"}
+_SEARCHES: tuple[Literal["dense"] | SparseName, ...] = ("dense", *SPARSE)
 
 
 def searches(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> tuple[Stage, ...]:
@@ -24,14 +24,14 @@ def searches(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> 
     retrieval = config.retrieval
     normalization = "reciprocal_rank" if retrieval.mode == "rrf" else retrieval.normalization
     combine = Combine(retrieval.weights, normalization, retrieval.rrf_constant, retrieval.base_k)
-    return (*(_search(name, config, index, embedder) for name in get_args(SearchName)), combine)
+    return (*(_search(name, config, index, embedder) for name in _SEARCHES), combine)
 
 
 def hyde_search(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
     """Return the search by hypothetical document."""
     if config.query.hyde == "none":
         return Off("retrieve_hyde")
-    return Search(_dense(config, index, embedder, "hypothetical"), index, config.retrieval.hyde_k, "hyde_hits")
+    return Search(_dense(config, index, embedder, "hypothetical"), index, config.retrieval.hyde_k, HYDE)
 
 
 def prepare(config: PipelineConfig, index: CorpusIndex) -> None:
@@ -39,8 +39,8 @@ def prepare(config: PipelineConfig, index: CorpusIndex) -> None:
     if config.searches_vectors:
         index.ensure_vectors()
     retrieval = config.retrieval
-    for name in retrieval.weights:
-        if name != "dense":
+    for name in SPARSE:
+        if name in retrieval.weights:
             index.sparse(name, analyzer_for(retrieval.analyzer, ""))
 
 
@@ -52,14 +52,16 @@ def selection(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) ->
     return Select(index, embedder, select.cut, select.diversity, select.mmr_trade_off, keep=2 * config.rerank.final_k)
 
 
-def _search(name: SearchName, config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
+def _search(
+    name: Literal["dense"] | SparseName, config: PipelineConfig, index: CorpusIndex, embedder: Embedder
+) -> Stage:
     retrieval = config.retrieval
     if name not in retrieval.weights:
         return Off(f"search_{name}")
     if name == "dense":
-        return Search(_dense(config, index, embedder, "question"), index, retrieval.base_k, _FIELDS[name])
+        return Search(_dense(config, index, embedder, "question"), index, retrieval.base_k, name)
     analyzer = analyzer_for(retrieval.analyzer, "")
-    return Search(SparseSearcher(index, name, analyzer, retrieval.level), index, retrieval.base_k, _FIELDS[name])
+    return Search(SparseSearcher(index, name, analyzer, retrieval.level), index, retrieval.base_k, name)
 
 
 def _dense(

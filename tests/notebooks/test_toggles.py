@@ -37,12 +37,12 @@ def test_all_cells_run_again_with_the_toggles_of_the_panel(tmp_path: Path, monke
             kernel.run_cell(source).raise_error()
 
     run_all_cells()
-    assert kernel.user_ns["trace"].bm25_hits == () and len(kernel.user_ns["trace"].ranked) == 4
+    assert kernel.user_ns["trace"].hits.keys() == {"dense"} and len(kernel.user_ns["trace"].ranked) == 4
     kernel.user_ns["panel"].widgets["retrieval.mode"].value = "bm25"
     kernel.user_ns["panel"].widgets["rerank.final_k"].value = 1
     run_all_cells()
     assert kernel.user_ns["panel"].widgets["retrieval.mode"].value == "bm25"
-    assert kernel.user_ns["trace"].dense_hits == () and len(kernel.user_ns["trace"].passages) == 1
+    assert kernel.user_ns["trace"].hits.keys() == {"bm25"} and len(kernel.user_ns["trace"].passages) == 1
     (tmp_path / "start.yaml").write_text(RETRIEVAL_ALONE + "rerank: {final_k: 2}\n")
     run_all_cells()
     assert kernel.user_ns["panel"].config.rerank.final_k == 2

@@ -141,7 +141,7 @@ def _trace(question: Question, variant: int, repeat: int, seed: int) -> Trace:
         search_query=question.text if refused or variant == 4 else f"{question.text} torque",
         hypothetical=hyde,
         base_hits=hits,
-        hyde_hits=hits[:4] if hyde else (),
+        hits={"hyde": hits[:4]} if hyde else {},
         candidates=hits,
         ranked=hits[:10],
         passages=passages,

@@ -27,7 +27,7 @@ def hits(prefix: str, n: int) -> tuple[Hit, ...]:
 def test_it_is_how_many_hits_the_stages_leave(changes: dict[str, Any], setting: str) -> None:
     config = PipelineConfig().override(changes)
     found = hits("hyde", config.retrieval.hyde_k) if config.query.hyde != "none" else ()
-    traces = [Trace(Question("q", "?"), base_hits=hits("base", config.retrieval.base_k), hyde_hits=found)]
+    traces = [Trace(Question("q", "?"), base_hits=hits("base", config.retrieval.base_k), hits={"hyde": found})]
     for stage in (Merge(config.rerank.input_limit), KeepOrder(2 * config.rerank.final_k)):
         traces = run_stage(stage, traces)
     assert ranking_depth(config) == (len(traces[0].ranked), setting)

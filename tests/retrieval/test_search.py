@@ -9,7 +9,7 @@ from rag_lab.testing import HashEmbedder
 
 
 def dense(corpus, k=2, **changes):
-    field = "hyde_hits" if changes.get("by") == "hypothetical" else "dense_hits"
+    field = "hyde" if changes.get("by") == "hypothetical" else "dense"
     return Search(DenseSearcher(corpus, HashEmbedder(), **changes), corpus, k, field)
 
 
@@ -32,31 +32,31 @@ def test_hits_carry_the_score_of_their_search():
     trace = Trace(Question("q", "?"), search_query="oven", hypothetical="The oven trips.")
     (by_question,) = dense(Corpus()).run([trace])
     (by_document,) = dense(Corpus(), by="hypothetical").run([trace])
-    (by_words,) = Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 2, "bm25_hits").run([trace])
-    assert [hit.scores for hit in by_question.updates["dense_hits"]] == [{"dense": 1.0}, {"dense": 0.5}]
-    assert [hit.scores for hit in by_document.updates["hyde_hits"]] == [{"hyde": 1.0}, {"hyde": 0.5}]
-    assert [hit.scores for hit in by_words.updates["bm25_hits"]] == [{"bm25": 1.0}, {"bm25": 0.5}]
+    (by_words,) = Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 2, "bm25").run([trace])
+    assert [hit.scores for hit in by_question.updates["hits.dense"]] == [{"dense": 1.0}, {"dense": 0.5}]
+    assert [hit.scores for hit in by_document.updates["hits.hyde"]] == [{"hyde": 1.0}, {"hyde": 0.5}]
+    assert [hit.scores for hit in by_words.updates["hits.bm25"]] == [{"bm25": 1.0}, {"bm25": 0.5}]
 
 
 def test_without_a_hypothetical_document_nothing_is_searched():
     corpus = Corpus()
     traces = [Trace(Question("q", "?"), hypothetical=text) for text in (None, "The oven trips.")]
     without, found = dense(corpus, by="hypothetical").run(traces)
-    assert without.updates == {"hyde_hits": ()}
-    assert len(found.updates["hyde_hits"]) == 2
+    assert without.updates == {"hits.hyde": ()}
+    assert len(found.updates["hits.hyde"]) == 2
     assert corpus.searched == [1]
 
 
 def test_below_the_least_similarity_nothing_is_kept():
     trace = Trace(Question("q", "?"), search_query="oven")
     (outcome,) = dense(Corpus(), k=4, min_similarity=0.4).run([trace])
-    assert [hit.score for hit in outcome.updates["dense_hits"]] == [1.0, 0.5]
+    assert [hit.score for hit in outcome.updates["hits.dense"]] == [1.0, 0.5]
 
 
 def test_phrasings_are_merged_by_rank():
     trace = Trace(Question("q", "?"), search_query="oven", phrasings=("furnace", "kiln"))
     (outcome,) = dense(Corpus()).run([trace])
-    best = outcome.updates["dense_hits"][0]
+    best = outcome.updates["hits.dense"][0]
     assert best.scores == {"dense": 1.0, "rrf": best.score}
     assert best.score == 3 / 61
 
@@ -64,9 +64,11 @@ def test_phrasings_are_merged_by_rank():
 def combined(normalization="min_max", k=9, **weights):
     trace = Trace(
         Question("q", "?"),
-        dense_hits=tuple(hits("press#p1", "oven#p1")),
-        bm25_hits=tuple(hits("oven#p1", "oven#p2", step="bm25")),
-        tfidf_hits=tuple(hits("log#0-50", step="tfidf")),
+        hits={
+            "dense": tuple(hits("press#p1", "oven#p1")),
+            "bm25": tuple(hits("oven#p1", "oven#p2", step="bm25")),
+            "tfidf": tuple(hits("log#0-50", step="tfidf")),
+        },
     )
     (outcome,) = Combine(weights, normalization, 60, k).run([trace])
     return outcome.updates["base_hits"]
@@ -93,7 +95,7 @@ def test_merge_removes_duplicates_and_keeps_the_limit():
     trace = Trace(
         Question("q", "?"),
         base_hits=tuple(hits("press#p1", "oven#p1")),
-        hyde_hits=tuple(hits("oven#p1", "oven#p2", step="hyde")),
+        hits={"hyde": tuple(hits("oven#p1", "oven#p2", step="hyde"))},
     )
     (outcome,) = Merge(2).run([trace])
     merged = outcome.updates["candidates"]
@@ -103,7 +105,7 @@ def test_merge_removes_duplicates_and_keeps_the_limit():
 
 def test_merging_one_list_keeps_its_scores():
     found = tuple(hits("press#p1", "oven#p1"))
-    for trace in (Trace(Question("q", "?"), base_hits=found), Trace(Question("q", "?"), hyde_hits=found)):
+    for trace in (Trace(Question("q", "?"), base_hits=found), Trace(Question("q", "?"), hits={"hyde": found})):
         assert Merge(2).run([trace])[0].updates["candidates"] == found
 
 
