@@ -128,8 +128,8 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 
 def _far_cells() -> bytes:
-    """A sheet that says it has 17,000,000,000 cells, and has rows with one at the far end."""
-    rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 401))
+    """A sheet that says it has 17,000,000,000 cells, and has rows with one at each end."""
+    rows = "".join(f'<row r="{n}"><c r="A{n}"><v>1</v></c><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 10_001))
     data = _workbook(lambda book: None)
     change = lambda part: _EMPTY.sub(f"<sheetData>{rows}</sheetData>".encode(), part).replace(  # noqa: E731
         b'ref="A1:A1"', b'ref="A1:XFD1048576"'
@@ -217,10 +217,10 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "damaged_xml.docx": (_bytes(_docx("<w:p><w:r>")), "damaged"),
     "formulas.xlsx": (_bytes(_workbook(_formulas)), "formulas without values"),
     "blank.xlsx": (_bytes(_workbook(lambda book: None)), "no value"),
-    "far_cells.xlsx": (_bytes(_far_cells()), "more than 5,000,000 cells"),
+    "far_cells.xlsx": (_bytes(_far_cells()), "of memory"),
     "relations.xlsx": (_bytes(_repacked(_GOOD_XLSX, "xl/_rels/workbook.xml.rels", _relations_bomb)), "unpacks to"),
     "wide.csv": (_bytes(b"a\n" * 5_000 + b"b," * 4_000 + b"b\n"), "more than 3,333,333 cells"),
-    "far.xls": (_bytes(_far_xls()), ""),
+    "far.xls": (_bytes(_far_xls()), "of memory"),
     "last_row.xlsx": (_bytes(_last_row()), ""),
     "document.xlsx": (_bytes(_GOOD_DOCX), "damaged"),
     "truncated.xlsx": (_bytes(_GOOD_XLSX[: len(_GOOD_XLSX) // 2]), "damaged"),

@@ -18,8 +18,9 @@ _MAX_LIST_BYTES = 10 * 2**20  # of one that lists other parts: each entry of it 
 _MAX_TAGS = 3_000_000  # of all parts that are parsed: a thousand pages of text have fewer
 _LISTS = (".rels", "[Content_Types].xml")
 _MEDIA_SHRINK = 5  # pictures and films are packed already and shrink less than this; text shrinks more
-_STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40})\1")
+_STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40}(?:/\w{1,40})?)\1")
 _USUAL = rb"\1http://schemas.openxmlformats.org/\2/2006/\3\1"
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
 
 
@@ -99,6 +100,7 @@ def parsed_part(archive: Archive, name: str, kind: str) -> Any:
         return etree.fromstring(_STRICT.sub(_USUAL, content), parser)
 
 
-def is_strict(archive: Archive, name: str) -> bool:
-    """Return whether a part is written in the strict form of the format."""
-    return name in archive.namelist() and _STRICT.search(archive.read(name)) is not None
+def own_title(archive: Archive, kind: str) -> str:
+    """Return the title that a file says it has, "" where it says none."""
+    properties = parsed_part(archive, "docProps/core.xml", kind)
+    return str(properties.findtext(_TITLE) or "") if properties is not None else ""

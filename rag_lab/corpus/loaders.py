@@ -12,9 +12,8 @@ from rag_lab.corpus.docx import load_docx
 from rag_lab.corpus.html import load_html
 from rag_lab.corpus.normalize import normalize_documents
 from rag_lab.corpus.pdf import load_pdf
+from rag_lab.corpus.spreadsheet import load_spreadsheet
 from rag_lab.corpus.text import load_markdown, load_text
-from rag_lab.corpus.xls import load_xls
-from rag_lab.corpus.xlsx import load_xlsx
 
 _MAX_LINE_CHARS = 1_000_000
 
@@ -24,9 +23,10 @@ LOADERS: dict[str, Loader] = {
     ".md": load_markdown,
     ".markdown": load_markdown,
     ".docx": load_docx,
-    ".xlsx": load_xlsx,
-    ".xlsm": load_xlsx,
-    ".xls": load_xls,
+    ".xlsx": load_spreadsheet,
+    ".xlsm": load_spreadsheet,
+    ".xls": load_spreadsheet,
+    ".ods": load_spreadsheet,
     ".csv": load_delimited,
     ".tsv": load_delimited,
     ".html": load_html,

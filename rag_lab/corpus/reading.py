@@ -15,8 +15,8 @@ from rag_lab.corpus.vision import VisionPdf
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel
 
-_VERSION = 3  # raised when a loader or the normalization changes its results
-_LIBRARIES = ("pymupdf", "charset-normalizer", "webencodings", "lxml", "openpyxl", "xlrd")
+_VERSION = 4  # raised when a loader or the normalization changes its results
+_LIBRARIES = ("pymupdf", "charset-normalizer", "webencodings", "lxml", "python-calamine")
 
 
 class Reading:
