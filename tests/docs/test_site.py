@@ -35,8 +35,8 @@ def test_no_page_and_no_style_fetches_from_elsewhere(site):
 
 def test_links_between_files_of_the_repository_lead_to_pages_or_copies(site):
     assert 'href="sweeps.html"' in (site / "index.html").read_text(encoding="utf-8")
-    copied = site / "experiments/systems.yaml"
-    assert copied.read_bytes() == (REPOSITORY / "experiments/systems.yaml").read_bytes()
+    copied = site / "constraints.txt"
+    assert copied.read_bytes() == (REPOSITORY / "constraints.txt").read_bytes()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
