@@ -81,6 +81,7 @@ def test_an_impossible_number_is_one_short_sentence(key, value):
     assert len(str(caught.value)) < 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [

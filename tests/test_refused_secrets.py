@@ -62,6 +62,7 @@ def test_a_refused_setting_is_told_without_its_secret(told, setting):
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     "line",

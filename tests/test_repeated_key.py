@@ -26,6 +26,8 @@ from rag_lab.stores.server import Server, answering
 from rag_lab.testing.servers import Scripted, openai_server
 from rag_lab.trace_file import read_traces, write_traces
 
+pytestmark = pytest.mark.slow
+
 KEY = "tEaM-g4teway/k3y+0f-the-Works"
 FORMS = (
     KEY,
@@ -93,7 +95,6 @@ def test_a_reply_its_thinking_and_its_error_come_without_the_key(written):
     assert replies[2].thinking == "It is [hidden]."
 
 
-@pytest.mark.slow
 def test_no_byte_of_home_and_run_holds_a_key_that_a_server_repeats(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))

@@ -19,6 +19,8 @@ from rag_lab.report.compare_text import compare_text
 from rag_lab.report.html import write_report
 from rag_lab.testing.servers import Scripted, openai_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):

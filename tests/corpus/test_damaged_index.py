@@ -18,6 +18,8 @@ from rag_lab.corpus.index import CorpusIndex, open_index
 from rag_lab.sparse.registry import SPARSE
 from rag_lab.stores.names import STORE_NAMES, STORES
 
+pytestmark = pytest.mark.slow
+
 CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
 PUBLIC = frozenset({access_label("", ())})
 QUESTIONS = ["torque of bolt M7 on machine 3", "secret torque"]

@@ -107,6 +107,7 @@ def test_unknown_split_and_missing_files(tmp_path: Path) -> None:
         read_beir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"there is no folder of question sets at {REAL}")
 @pytest.mark.parametrize(
     ("name", "n_questions", "n_documents", "n_evidence"),

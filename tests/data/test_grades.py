@@ -61,6 +61,7 @@ def test_grades_come_in_and_go_out_as_they_were(beir: Path, tmp_path: Path) -> N
     assert {asked: {d[0]: g for d, g in own.items()} for asked, own in judged.items()} == QRELS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_ndcg_counts_grades_as_other_programs_do(beir: Path, tmp_path: Path, k: int) -> None:
     dataset, _ = import_dataset("beir", beir, tmp_path / "graded")

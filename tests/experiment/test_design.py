@@ -48,6 +48,7 @@ def test_the_first_values_are_the_baseline_and_changes_lead_from_it_to_each_vari
         assert design == "grid" or len(variant.changes) <= 1
 
 
+@pytest.mark.slow
 @given(factors)
 @settings(max_examples=60, deadline=None)
 def test_a_grid_holds_every_combination_and_says_which_are_the_same(factors):

@@ -9,6 +9,8 @@ from rag_lab.ledger import Ledger
 
 from .whole_plan import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_in_process, write_plan
 
+pytestmark = pytest.mark.slow
+
 EXTRA = {"id": "q5", "question": "What trips the oven?", "answers": ["Alarm A7"], "class": "fuzzy"}
 
 

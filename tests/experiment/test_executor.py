@@ -14,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.executor import Job, check_parameters, execute
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = 'OUT: str = ""  # a file\nFAIL: bool = False  # whether to fail\nWAIT_S: float = 0.0  # how long\n'
 BODY = """
 import os, sys, time

@@ -16,6 +16,8 @@ from rag_lab.memory import Memory
 from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
+pytestmark = pytest.mark.slow
+
 PRESETS = sorted(checkout_file("experiments/presets").glob("*.yaml"))
 
 

@@ -19,6 +19,8 @@ from rag_lab.records import Question, Trace
 from rag_lab.run_stage import run_stage
 from rag_lab.testing import Scripted, gemini_server, openai_server
 
+pytestmark = pytest.mark.slow
+
 ASKED = ChatRequest((Message("user", "Capital of France?"),), max_tokens=9)
 MESSAGE = {"role": "assistant", "content": "Paris."}
 CHOICE = {"index": 0, "finish_reason": "stop", "message": MESSAGE}

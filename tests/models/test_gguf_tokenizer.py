@@ -14,6 +14,8 @@ from rag_lab.models.weights import packaged
 
 from .tiny_gguf import write_tiny_gguf
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     "",
     "The relief valve of press P-1 opens at 290 bar; the oil is changed every 2,000 hours.",

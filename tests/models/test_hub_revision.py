@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FIRST, SECOND = "1" * 40, "2" * 40
 
 IDENTITIES = """

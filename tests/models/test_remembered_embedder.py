@@ -91,6 +91,7 @@ def test_what_was_embedded_before_a_kill_is_kept(path: Path, monkeypatch: pytest
     assert len(inner.seen) == 2
 
 
+@pytest.mark.slow
 def test_the_bar_moves_as_often_on_a_slow_machine_as_on_a_fast_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, portions = [0.0], []
 

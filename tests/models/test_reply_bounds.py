@@ -26,6 +26,7 @@ def completion(text, tokens_in, tokens_out):
     return Scripted(raw=json.dumps(body | ({} if tokens_in is None else {"usage": usage})))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tokens_in", "tokens_out"), COUNTS)
 def test_counts_that_cannot_be_are_estimated_and_said_once(tokens_in, tokens_out, caplog):
     with (

@@ -7,6 +7,8 @@ from rag_lab.errors import ConfigError
 from rag_lab.notebook.parameters import NAMES, from_parameters, parameters_in, to_parameters
 from rag_lab.records import QUERY_CLASSES
 
+pytestmark = pytest.mark.slow
+
 configs = st.builds(
     lambda **changes: PipelineConfig().override({key.replace("__", "."): value for key, value in changes.items()}),
     query__hyde=st.sampled_from(["none", "always", "classified"]),

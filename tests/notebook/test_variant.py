@@ -12,6 +12,8 @@ from rag_lab.notebook.variant import VariantRun
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
 from rag_lab.testing import openai_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def parameters(tmp_path):

@@ -28,6 +28,7 @@ CASES: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "labelled"), [*((case, True) for case in CASES), ("all failed", False)])
 def test_degenerate_data_give_a_sentence(synthetic: ModuleType, tmp_path: Path, case: str, labelled: bool) -> None:
     values, said = CASES[case]

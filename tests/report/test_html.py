@@ -164,6 +164,7 @@ def test_repeats_are_told_apart(build: ModuleType, tmp_path: Path) -> None:
     assert "A·1" in text and "A·2" in text and "2 repeats" in text
 
 
+@pytest.mark.slow
 def test_a_large_run_stays_small(build: ModuleType, tmp_path: Path) -> None:
     run: RunFolder = build.build_run(tmp_path / "run", 12, 12)
     size = write_report(run.path).stat().st_size

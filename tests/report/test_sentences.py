@@ -65,6 +65,7 @@ def scores(draw: st.DrawFn) -> dict[str, Any]:
     return {"plans": plans, "metrics": found, "labelled": classes, "predicted": classes[::-1], "base": base}
 
 
+@pytest.mark.slow
 @given(scores(), st.sampled_from(["holm", "bh", "none"]))
 @settings(max_examples=12, deadline=None)
 def test_no_sentence_contradicts_the_numbers_beside_it(

@@ -51,6 +51,7 @@ def test_reciprocal_rank_fusion_beats_bm25_and_minilm(tmp_path):
     assert found["rrf"] > max(found["dense"], found["bm25"]), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "analyzer", "least"), [("de", "german", 0.9), ("ru", "russian", 0.9), ("zh", "unicode", 0.93)]
 )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rag_lab.statistics.corrections import holm
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=20))
 def test_is_statsmodels(p_values: list[float]) -> None:

@@ -92,6 +92,7 @@ def test_a_rule_is_learned_where_there_is_one() -> None:
     assert found.reasons["creative"] == "off: 0 questions, fewer than 5"
 
 
+@pytest.mark.slow
 def test_no_gain_is_claimed_from_noise() -> None:
     """On the data it was chosen on, a rule always looks good; by cross-validation it must not."""
     apparent, validated, claimed = [], [], 0

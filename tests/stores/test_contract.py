@@ -111,6 +111,7 @@ def test_a_filter_is_applied_before_the_cut(name: Any, tmp_path: Path) -> None:
     assert index.labels == {"public", "secret"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_allowed", [1, 12, 300, 1100])
 def test_a_filtered_search_is_the_search_of_a_store_of_the_allowed(name: Any, tmp_path: Path, n_allowed: int) -> None:
     vectors, queries = random_units(1200, 9), random_units(20, 10)
@@ -175,6 +176,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_another_process_reads_the_same_after_the_folder_was_moved(tmp_path: Path) -> None:
     """And at the same time: sweeps run variants side by side."""
     vectors, queries = random_units(250, 7), random_units(3, 8)

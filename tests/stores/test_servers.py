@@ -26,6 +26,8 @@ from rag_lab.stores.exact import ExactStore
 from rag_lab.stores.qdrant import QdrantStore
 from rag_lab.stores.server import Server
 
+pytestmark = pytest.mark.slow
+
 N, DIM = 700, 24
 IDS = [f"c{number}" for number in range(N)]
 LABELS = ["secret" if number % 7 else "public" for number in range(N)]
