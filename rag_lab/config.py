@@ -26,8 +26,10 @@ from rag_lab.yaml_file import read_mapping
 class CorpusConfig(Section):
     """How files become parents and children."""
 
-    pdf: Literal["text", "tables", "vision"] = Field(
-        "text", description="PDF pages as text, with ruled tables as Markdown, or as a multimodal model reads them"
+    pdf: Literal["text", "tables", "pdfium", "vision"] = Field(
+        "text",
+        description="PDF pages as text, with ruled tables as Markdown, as text without PyMuPDF (AGPL), or as a "
+        "multimodal model reads them",
     )
     vision_dpi: int = Field(150, ge=36, le=600, description="resolution at which a page is shown to models.vision")
     vision_min_score: float = Field(

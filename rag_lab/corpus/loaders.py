@@ -12,13 +12,24 @@ from rag_lab.corpus.docx import load_docx
 from rag_lab.corpus.html import load_html
 from rag_lab.corpus.normalize import normalize_documents
 from rag_lab.corpus.pdf import load_pdf
+from rag_lab.corpus.pdf_pdfium import load_pdfium
 from rag_lab.corpus.spreadsheet import load_spreadsheet
 from rag_lab.corpus.text import load_markdown, load_text
 
 _MAX_LINE_CHARS = 1_000_000
 
+
+def _load_pdf(path: Path, source: str) -> Loaded:
+    """Read a PDF by its text where no configuration says how: with PyMuPDF, where it is installed."""
+    try:
+        import pymupdf  # noqa: F401
+    except ImportError:
+        return load_pdfium(path, source)
+    return load_pdf(path, source)
+
+
 LOADERS: dict[str, Loader] = {
-    ".pdf": load_pdf,
+    ".pdf": _load_pdf,
     ".txt": load_text,
     ".md": load_markdown,
     ".markdown": load_markdown,

