@@ -5,7 +5,6 @@ An index that is searched by words alone has none.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +20,6 @@ from rag_lab.stores.engine import EngineStore
 from rag_lab.whole_folder import whole_folder
 
 _FORMAT = 1  # raised when what is embedded of a child changes
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """What it took to embed children that were never embedded before, and to put them into a store."""
-
-    n_texts: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,7 @@ class ChildVectors:
         """Return where they lie below the folder `searched`; they may not be there."""
         return searched / f"vectors-{digest(self.identity())[:32]}"
 
-    def ensure(self, searched: Path, children: Sequence[Chunk]) -> Embedded:
+    def ensure(self, searched: Path, children: Sequence[Chunk]) -> None:
         """Build the vectors below `searched`, where they are missing or damaged.
 
         Processes that want them at once build them once.
@@ -61,12 +52,10 @@ class ChildVectors:
         """
         with whole_folder(self.folder(searched)) as partial:
             if not partial:
-                return Embedded()
-            n_texts, started = sum(not known for known in self.known(children).values()), time.perf_counter()
+                return
             vectors = self.embedder.embed_documents([child.text for child in children])
             labels = [access_label(child.namespace, child.permissions) for child in children]
             registry.build(self.store, partial, [child.chunk_id for child in children], vectors, labels)
-            return Embedded(n_texts, time.perf_counter() - started)
 
     def open(self, searched: Path) -> EngineStore:
         """Return the store that `ensure` built."""

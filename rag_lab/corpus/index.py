@@ -23,7 +23,7 @@ from rag_lab.corpus.build import (
     is_built,
     made_of,
 )
-from rag_lab.corpus.child_vectors import ChildVectors, Embedded
+from rag_lab.corpus.child_vectors import ChildVectors
 from rag_lab.corpus.chunk_store import ChunkStore
 from rag_lab.corpus.digests import file_digests
 from rag_lab.corpus.folder import list_files
@@ -57,7 +57,6 @@ class CorpusIndex:
         self.path = path
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
-        self.embedded = Embedded()  # what this object had to embed
         self._vectors = vectors
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
@@ -142,7 +141,7 @@ class CorpusIndex:
     def ensure_vectors(self) -> None:
         """Embed the children and write their vectors, where they are not on disk."""
         if not self.has_vectors:
-            self.embedded = self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
+            self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
 
     def known_texts(self) -> dict[str, bool]:
         """Return a key for each different text of the children, and whether it was embedded before."""

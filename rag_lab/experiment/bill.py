@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.estimate import Bill, BillRow
+from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.run_folder import BILL_FILE, RunFolder
-from rag_lab.experiment.spent import Spent, spent, spent_on_calls
+from rag_lab.experiment.spent import Spent, spent
+from rag_lab.experiment.work import Work
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,7 @@ def bill_of(run: RunFolder, plan: str, make: Callable[[], Bill]) -> KeptBill:
     except DamagedFile as error:
         _LOGGER.warning("%s: what is left to do is estimated anew.", error.what)
         kept = None
-    return kept if kept and kept.plan == plan else KeptBill(plan, make(), tuple(spent_on_calls(run)))
+    return kept if kept and kept.plan == plan else KeptBill(plan, make(), tuple(spent(run)))
 
 
 def keep_bill(run: RunFolder, bill: KeptBill) -> None:
@@ -59,7 +60,7 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     """Return one row a stage or metric, and `total`, with the columns `COLUMNS`.
 
     Estimates are missing (`<NA>`) where nothing was estimated: no price is known, no rate had been measured. Minutes
-    are sums of work, whatever ran side by side.
+    are those of calls, one after the other, whatever ran side by side.
     """
     import pandas as pd
 
@@ -70,7 +71,7 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
 
 
 def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
-    """Return one mapping with the keys `COLUMNS` for each stage or metric; None where nothing was estimated."""
+    """Return one mapping with the keys `COLUMNS` for each stage or metric that calls; None where none was estimated."""
     kept = _kept(run)
     actual = {row.purpose: row for row in spent(run)}
     estimated: dict[str, dict[str, Any]] = {}
@@ -80,10 +81,18 @@ def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
         for earlier in kept.before:
             _add(estimated.setdefault(earlier.purpose, dict.fromkeys(MEASURES, 0)), _measures(earlier))
     nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
-    return [
+    rows = (
         _row(purpose, estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose))))
         for purpose in dict.fromkeys([*estimated, *actual])
-    ]
+    )
+    return [row for row in rows if row["calls_estimated"] or row["calls_spent"]]
+
+
+def minutes_told(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many minutes of calls were estimated and spent, of rows as `bill_rows` returns them."""
+    both = (_total(rows)[f"minutes_{when}"] for when in ("estimated", "spent"))
+    estimated, actual = ("?" if minutes is None else f"{minutes:,.1f}" for minutes in both)
+    return f"minutes of calls, one after the other: {estimated} estimated, {actual} spent"
 
 
 def _kept(run: RunFolder) -> KeptBill | None:
@@ -94,7 +103,7 @@ def _kept(run: RunFolder) -> KeptBill | None:
         raise DamagedFile(path, "it holds no bill") from None
 
 
-def _measures(row: BillRow | Spent) -> dict[str, Any]:
+def _measures(row: Work | Spent) -> dict[str, Any]:
     return {measure: getattr(row, measure) for measure in MEASURES}
 
 
@@ -108,7 +117,7 @@ def _row(purpose: str, estimated: dict[str, Any], actual: dict[str, Any]) -> dic
     return {"purpose": purpose} | {key: value for a, x, b, y in pairs for key, value in ((a, x), (b, y))}
 
 
-def _total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _total(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the sums; one of which a part is not known is not known."""
     sums: dict[str, Any] = dict.fromkeys(COLUMNS[1:], 0)
     for row in rows:

@@ -5,59 +5,63 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from rag_lab.experiment.bill import MEASURES, bill_rows
+from rag_lab.experiment.bill import bill_rows, minutes_told
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.estimate import Bill, BillRow
+from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.price_checks import price_of
 from rag_lab.experiment.run_folder import RunFolder
 from rag_lab.experiment.table import text_table
+from rag_lab.experiment.work import Work
 
 UNKNOWN = "?"
 AT_MOST = "≤"
 _WIDTH = 110  # of lines of prose
-_TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD", "minutes": "minutes"}
+_TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
 def bill_text(bill: Bill, limits: Limits) -> str:
     """Return the work of each stage and metric, the total, and what the numbers rest on."""
-    header = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD", "minutes")
+    header = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
     rows = [_cells(row) for row in bill.rows]
     told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in (*_notes(bill), *_stops(bill, limits)))
     return "\n".join([text_table(header, [*rows, _total(bill)]), *told])
 
 
 def spent_text(run: RunFolder) -> str:
-    """Return what was spent beside what was estimated, one line a stage or metric."""
-    rows = [row for row in bill_rows(run) if any(row[f"{m}_{when}"] for m in MEASURES for when in _WHEN)]
-    header = ("stage or metric", *(f"{_TITLES[m]} {when}" for m in MEASURES for when in _WHEN))
-    cells = [(row["purpose"], *(_amount(m, row[f"{m}_{when}"]) for m in MEASURES for when in _WHEN)) for row in rows]
-    return text_table(header, cells)
+    """Return what was spent beside what was estimated, one line a stage or metric, then the minutes."""
+    rows = bill_rows(run)
+    columns = [(measure, when) for measure in _TITLES for when in ("estimated", "spent")]
+    header = ("stage or metric", *(f"{_TITLES[measure]} {when}" for measure, when in columns))
+    cells = [(row["purpose"], *(_amount(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
+    return f"{text_table(header, cells)}\n- {minutes_told(rows)}"
 
 
-_WHEN = ("estimated", "spent")
-
-
-def _cells(row: BillRow) -> tuple[str, ...]:
-    remembered = "-" if row.unit in ("file", "variant") else f"{row.remembered:,}"
+def _cells(row: Work) -> tuple[str, ...]:
+    remembered = "-" if row.unit == "file" else f"{row.remembered:,}"
     of_calls = ("", "", "")
     if row.unit == "call":
         bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
         of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", _amount("cost_usd", row.cost_usd))
-    minutes = "" if row.unit == "score" else _amount("minutes", row.minutes)
     to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
     unit = row.unit if row.n == 1 else f"{row.unit}s"
-    return (row.purpose, row.model, remembered, to_do, unit, *of_calls, minutes)
+    return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
 
 
 def _total(bill: Bill) -> tuple[str, ...]:
-    calls = [row for row in bill.rows if row.unit == "call"]
-    bound = f"{AT_MOST} " if any(row.at_most for row in calls) else ""
-    tokens_bound = f"{AT_MOST} " if any(row.n and not row.tokens_measured for row in calls) else ""
-    tokens_in, tokens_out = sum(row.tokens_in for row in calls), sum(row.tokens_out for row in calls)
-    return (
-        "total", "", "", f"{bound}{bill.calls:,}", "calls", f"{tokens_bound}{tokens_in:,}",
-        f"{tokens_bound}{tokens_out:,}", _amount("cost_usd", bill.cost_usd), _amount("minutes", bill.minutes),
-    )  # fmt: skip
+    calls = [row for row in bill.rows if row.calls]
+    total = Work(
+        "total",
+        "",
+        "call",
+        bill.calls,
+        any(row.at_most for row in calls),
+        tokens_in=sum(row.tokens_in for row in calls),
+        tokens_out=sum(row.tokens_out for row in calls),
+        tokens_measured=all(row.tokens_measured for row in calls),
+        cost_usd=bill.cost_usd,
+    )
+    purpose, model, _, *others = _cells(total)
+    return (purpose, model, "", *others)
 
 
 def _amount(measure: str, value: float | None) -> str:
@@ -75,12 +79,16 @@ def _notes(bill: Bill) -> list[str]:
             f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
             "prompts and replies, until a sweep has measured them, as long as the settings let them become."
         )
-    if unrated := [row.purpose for row in bill.rows if row.minutes is None]:
-        names = ", ".join(dict.fromkeys(unrated))
-        notes.append(f"No rate measured yet on this machine for {names}; the first sweep measures it.")
-    if any(row.minutes for row in bill.rows):
-        notes.append("Minutes are sums of work; with --jobs N they pass in an N-th of the time at best.")
-    return notes + _prices([row.model for row in bill.rows if row.unit == "call"])
+    return [*notes, _minutes(bill), *_prices([row.model for row in bill.rows if row.unit == "call"])]
+
+
+def _minutes(bill: Bill) -> str:
+    unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
+    why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
+    return (
+        f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. "
+        "Loading, embedding, reranking and notebooks come on top."
+    )
 
 
 def _prices(models: Sequence[str]) -> list[str]:
@@ -98,8 +106,8 @@ def _stops(bill: Bill, limits: Limits) -> list[str]:
     wanted = {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}
     given = {name: getattr(limits, name) for name in wanted}
     return [
-        f"limits.{name} = {given[name]:g} is less than the {_amount(name, amount)} {_TITLES[name]} above: the sweep "
-        "may stop there, and goes on once the limit is raised."
+        f"limits.{name} = {given[name]:g} is less than the {_amount(name, amount)} {_TITLES.get(name, name)} above: "
+        "the sweep may stop there, and goes on once the limit is raised."
         for name, amount in wanted.items()
         if given[name] is not None and amount is not None and amount > given[name]
     ]

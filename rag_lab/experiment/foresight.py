@@ -15,7 +15,7 @@ from rag_lab.chat_stage import ChatStage
 from rag_lab.config import PipelineConfig
 from rag_lab.digest import digest
 from rag_lab.experiment.stand_ins import counted_tokens, stand_ins
-from rag_lab.experiment.work import Tally, Unit, Work
+from rag_lab.experiment.work import Tally, Work
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatRequest
 from rag_lab.models.registry import spec_of
@@ -48,13 +48,6 @@ def foresee_traces(
     return traces
 
 
-def model_of(stage: Stage) -> str:
-    """Return the name of the model that a stage spends its time on, or '' where there is none."""
-    searcher = getattr(stage, "searcher", None)
-    held = (getattr(part, name, None) for part in (stage, searcher) for name in ("model", "scorer", "embedder"))
-    return next((spec_of(model) for model in held if model is not None), "")
-
-
 @dataclass(frozen=True)
 class _Walk:
     config: PipelineConfig
@@ -81,6 +74,8 @@ class _Walk:
         texts = self.memory.recall(closed) if self.memory else {}
         known = {key: decode_outcome(text) for key, text in texts.items()}
         nothing = _nothing(stage)
+        if nothing is None:
+            return known
         for key, each in wanted.items():
             if self.tally.is_new(key):
                 self.tally.add(replace(nothing, remembered=1) if key in known else self._work(stage, nothing, each))
@@ -98,14 +93,12 @@ class _Walk:
 
     def _work(self, stage: Stage, nothing: Work, each: Foreseen) -> Work:
         waits = bool(_waits_for(stage, each))
-        if isinstance(stage, ChatStage):
-            requests = stage.requests([each.trace])
-            tokens_in = sum(map(request_tokens, requests))
-            tokens_out = sum(request.max_tokens for request in requests)
-            return replace(nothing, n=len(requests), at_most=waits, tokens_in=tokens_in, tokens_out=tokens_out)
         if isinstance(stage, PairRerank):
             return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
-        return replace(nothing, n=1, at_most=waits)
+        requests = stage.requests([each.trace]) if isinstance(stage, ChatStage) else []
+        tokens_in = sum(map(request_tokens, requests))
+        tokens_out = sum(request.max_tokens for request in requests)
+        return replace(nothing, n=len(requests), at_most=waits, tokens_in=tokens_in, tokens_out=tokens_out)
 
     def _n_pairs(self, stage: PairRerank, each: Foreseen) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
@@ -117,10 +110,11 @@ class _Walk:
         return len(chunks) if self.tally.is_new(same) else 0
 
 
-def _nothing(stage: Stage) -> Work:
-    """Return no work, to be added to."""
-    unit: Unit = "call" if isinstance(stage, ChatStage) else "pair" if isinstance(stage, PairRerank) else "question"
-    return Work(stage.name, model_of(stage), unit)
+def _nothing(stage: Stage) -> Work | None:
+    """Return no work, to be added to; None for a stage that asks no chat model and scores no pairs."""
+    if isinstance(stage, ChatStage):
+        return Work(stage.name, spec_of(stage.model), "call")
+    return Work(stage.name, spec_of(stage.scorer), "pair") if isinstance(stage, PairRerank) else None
 
 
 def request_tokens(request: ChatRequest) -> int:

@@ -12,8 +12,6 @@ from rag_lab.evaluation.metric import Metric, Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.foresight import Foreseen, foresee_traces
 from rag_lab.experiment.foresight_scores import ScoreForesight
-from rag_lab.experiment.spent import NOTEBOOK
-from rag_lab.experiment.stage_work import INDEX
 from rag_lab.experiment.work import Tally, Work
 from rag_lab.memory import Memory
 from rag_lab.models import registry
@@ -23,22 +21,23 @@ from rag_lab.pipeline import Pipeline
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
 
+_INDEX = "index"  # embedding the children, in chunks
+
 
 def foresee(plan: Plan, home: Path) -> list[Work]:
-    """Return the work of the index, the stages and the metrics, in the order of the pipeline, then the notebooks."""
+    """Return the work of the index, the stages and the metrics, in the order of the pipeline."""
     tally = Tally()
     embedding = plan.expansion.baseline.config.models.embedding
     metrics = _metrics(plan, embedding, home)
-    scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, plan.experiment.judge or "", embedding)
-    order = [INDEX]
+    scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, plan.experiment.judge or "")
+    order = [_INDEX]
     for variant in plan.variants:
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
         order += [stage.name for stage in pipeline.stages]
         traces = _foresee_variant(plan, pipeline, tally)
         for metric in metrics:
             scores.foresee(metric, traces)
-    tally.add(Work(NOTEBOOK, "", "variant", len(plan.variants)))
-    order += [*plan.experiment.metrics, NOTEBOOK]
+    order += plan.experiment.metrics
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
@@ -48,7 +47,7 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
     if not index.is_built:
         if tally.is_new(str(index.path)):
             model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
-            tally.add(Work(INDEX, model, "file", len(list_files(plan.dataset.corpus_dir).files)))
+            tally.add(Work(_INDEX, model, "file", len(list_files(plan.dataset.corpus_dir).files)))
     elif (
         config.searches_vectors
         and not index.has_vectors
@@ -56,7 +55,7 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
     ):
         texts = {key: known for key, known in index.known_texts().items() if tally.is_new(key)}
         n_known = sum(texts.values())
-        tally.add(Work(INDEX, config.models.embedding, "chunk", len(texts) - n_known, remembered=n_known))
+        tally.add(Work(_INDEX, config.models.embedding, "chunk", len(texts) - n_known, remembered=n_known))
 
 
 def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Foreseen]:

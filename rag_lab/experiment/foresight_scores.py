@@ -20,34 +20,26 @@ MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 
 @dataclass(frozen=True)
 class ScoreForesight:
-    """Puts the work of a metric in `tally`; `judge` and `embedding` are the names of the models it may ask."""
+    """Puts the calls of a metric in `tally`; `judge` is the name of the model that it may ask."""
 
     memory: Memory
     tally: Tally
     judge: str
-    embedding: str
 
     def foresee(self, metric: Metric, traces: Sequence[Foreseen]) -> None:
-        """Count the scores of `metric` that must be made; one that asks no model costs nothing and is not counted."""
-        if not isinstance(metric, CostlyMetric) or not metric.needs & {"judge", "embeddings"}:
+        """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
+        if not isinstance(metric, CostlyMetric) or "judge" not in metric.needs:
             return
         identity = digest(dict(metric.identity()))
         keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
         known = self.memory.recall(keyed)
+        nothing = Work(metric.name, self.judge, "call")
         for key, each in keyed.items():
             if self.tally.is_new(key):
-                nothing = self._nothing(metric)
                 self.tally.add(replace(nothing, remembered=1) if key in known else _work(nothing, metric, each))
-
-    def _nothing(self, metric: Metric) -> Work:
-        if "judge" in metric.needs:
-            return Work(metric.name, self.judge, "call")
-        return Work(metric.name, self.embedding, "score")
 
 
 def _work(nothing: Work, metric: CostlyMetric, each: Foreseen) -> Work:
-    if nothing.unit == "score":
-        return replace(nothing, n=1, at_most=bool(_waits_for(metric, each)))
     calls = CALLS[metric.name]
     n = calls.of(len(each.trace.passages))
     texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))

@@ -1,12 +1,11 @@
-"""How long calls take and how many tokens they have, as measured on this machine by the sweeps that ran on it.
+"""How long a call takes and how many tokens it has, as the latest sweep that made such calls has measured it.
 
-One file in the home folder holds sums by host, stage or metric, and model. It can be deleted: it is measured again.
+One file in the home folder. It can be deleted: it is measured again.
 """
 
 from __future__ import annotations
 
 import logging
-import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 _LOGGER = logging.getLogger(__name__)
 
-RATES_FILE = "rates_2.json"  # the number grows when what a unit is changes
+RATES_FILE = "rates_3.json"  # the number grows when the format changes
 Key = tuple[str, str]  # stage or metric, model
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Sums over `n` units of work (calls, pairs, questions; see `Work`)."""
+    """Sums over `n` calls for one stage or metric."""
 
     purpose: str
     model: str
@@ -32,58 +31,27 @@ class Rate:
     tokens_in: int = 0
     tokens_out: int = 0
 
-    @property
-    def key(self) -> Key:
-        """What the rate is of."""
-        return self.purpose, self.model
 
-    def seconds_of(self, n: int) -> float:
-        """Return the seconds that `n` units take by this rate."""
-        return self.seconds / self.n * n
-
-    def tokens_of(self, n: int) -> tuple[int, int]:
-        """Return the tokens that `n` units read and write by this rate."""
-        return round(self.tokens_in / self.n * n), round(self.tokens_out / self.n * n)
-
-    def plus(self, other: Rate) -> Rate:
-        """Return both together."""
-        return Rate(
-            self.purpose,
-            self.model,
-            self.n + other.n,
-            self.seconds + other.seconds,
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-        )
-
-
-_FILE = TypeAdapter(dict[str, list[Rate]])  # by host
+_FILE = TypeAdapter(list[Rate])
 
 
 def read_rates(home: Path) -> dict[Key, Rate]:
-    """Return what was measured on this host; nothing where the file is missing or broken."""
-    return {rate.key: rate for rate in _read(home / RATES_FILE).get(platform.node(), [])}
+    """Return what was measured; nothing where the file is missing or broken."""
+    path = home / RATES_FILE
+    try:
+        rates = _FILE.validate_json(path.read_bytes()) if path.is_file() else []
+    except ValidationError:
+        _LOGGER.warning("%s cannot be read: rates are measured anew.", path)
+        rates = []
+    return {(rate.purpose, rate.model): rate for rate in rates}
 
 
-def add_rates(home: Path, measured: Iterable[Rate]) -> None:
-    """Add to what was measured on this host; sweeps may do so at the same time."""
+def keep_rates(home: Path, measured: Iterable[Rate]) -> None:
+    """Keep what a sweep has measured, in place of what was known of the same; sweeps may do so at the same time."""
     path = home / RATES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
-        hosts = _read(path)
-        known = {rate.key: rate for rate in hosts.get(platform.node(), [])}
-        for rate in measured:
-            known[rate.key] = known[rate.key].plus(rate) if rate.key in known else rate
+        known = read_rates(home) | {(rate.purpose, rate.model): rate for rate in measured}
         partial = path.with_suffix(".partial")
-        partial.write_bytes(_FILE.dump_json({**hosts, platform.node(): list(known.values())}, indent=1))
+        partial.write_bytes(_FILE.dump_json(list(known.values()), indent=1))
         partial.replace(path)
-
-
-def _read(path: Path) -> dict[str, list[Rate]]:
-    if not path.is_file():
-        return {}
-    try:
-        return _FILE.validate_json(path.read_bytes())
-    except ValidationError:
-        _LOGGER.warning("%s cannot be read: rates are measured anew.", path)
-        return {}

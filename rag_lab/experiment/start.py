@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rag_lab.digest import digest
@@ -11,9 +10,9 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.bill import bill_of, keep_bill
 from rag_lab.experiment.estimate import estimate
 from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.limits import ledger_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder
-from rag_lab.experiment.spent import Booked, booked_calls
 from rag_lab.home import usable_home
 from rag_lab.memory import Memory
 from rag_lab.redaction import hide_known
@@ -21,16 +20,11 @@ from rag_lab.redaction import hide_known
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What each variant's results depend on, by its id, and the calls that earlier starts have booked."""
-
-    identities: Mapping[str, str]
-    booked: Booked
-
-
-def begin(checked: Plan, run: RunFolder, notebook: Path) -> Start:
+def begin(checked: Plan, run: RunFolder, notebook: Path) -> Mapping[str, str]:
     """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
+
+    Returns:
+        What each variant's results depend on, by its id.
 
     Raises:
         RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used.
@@ -38,12 +32,12 @@ def begin(checked: Plan, run: RunFolder, notebook: Path) -> Start:
     _try_home()
     identities = run_identities(checked, notebook)
     bill = bill_of(run, digest(identities), lambda: estimate(checked))
-    start = Start(identities, booked_calls(run))
+    ledger_of(run).calls()  # one that is damaged is told before anything is replaced
     _remove_outputs(run)
     run.write_plan()
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
     keep_bill(run, bill)
-    return start
+    return identities
 
 
 def _try_home() -> None:

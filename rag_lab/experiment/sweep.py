@@ -25,7 +25,7 @@ from rag_lab.experiment.limits import Brake
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.progress import SweepProgress
-from rag_lab.experiment.rates import add_rates
+from rag_lab.experiment.rates import keep_rates
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
@@ -73,12 +73,12 @@ def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progre
     with _locked(run.path):
         began = now()
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        start = begin(checked, run, notebook)
+        identities = begin(checked, run, notebook)
         put_back_all(run)
-        states = _run_variants(checked, run, notebook, start.identities, max(1, jobs), progress)
+        states = _run_variants(checked, run, notebook, identities, max(1, jobs), progress)
         forget(run)
         tell_dropped(_damaged(states))
-        add_rates(home(), measured_rates(run, states, start.booked))
+        keep_rates(home(), measured_rates(run))
         finish(checked, run, states, began)
     return run
 

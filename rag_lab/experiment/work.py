@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-Unit = Literal["call", "pair", "question", "score", "chunk", "file", "variant"]
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one stage or metric has to do with one model.
+    """What one stage or metric has to do with one model: a row of a bill.
 
-    `n` counts units: calls of a chat model, pairs that a reranker scores, questions, scores, chunks to embed, files
-    that a model reads or splits, notebooks to run. `at_most`: a part of it depends on results that are not there yet.
-    `remembered` counts results that the memory holds. Tokens are at most: prompts as long, and replies as long, as they
-    may become.
+    `n` counts units: a `call` of a chat model, a `pair` that a reranker scores, a `chunk` to embed, a `file` that a
+    model reads or splits. `at_most`: a part of it depends on results that are not there yet. `remembered` counts
+    results that the memory holds. `tokens_measured`: tokens are a mean of an earlier sweep; otherwise they are at most,
+    by prompts and settings. `cost_usd` is None where calls cost money and no table has a price, `minutes` where no
+    sweep has measured such a call; both are 0 where nothing is called.
     """
 
     purpose: str
     model: str
-    unit: Unit
+    unit: str
     n: int = 0
     at_most: bool = False
     remembered: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_measured: bool = False
+    cost_usd: float | None = 0.0
+    minutes: float | None = 0.0
 
-    def __add__(self, other: Work) -> Work:
-        """Return both together; they have the same purpose, model and unit."""
-        return Work(
-            self.purpose,
-            self.model,
-            self.unit,
-            self.n + other.n,
-            self.at_most or other.at_most,
-            self.remembered + other.remembered,
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-        )
+    @property
+    def calls(self) -> int:
+        """Calls of a chat model; 0 for what another kind of model does."""
+        return self.n if self.unit == "call" else 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.tokens_in + self.tokens_out
 
 
 class Tally:
@@ -46,7 +44,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
-        self._work: dict[tuple[str, str, Unit], Work] = {}
+        self._work: dict[tuple[str, str, str], Work] = {}
 
     def is_new(self, key: str) -> bool:
         """Tell whether `key` is met for the first time, and note it."""
@@ -57,7 +55,19 @@ class Tally:
     def add(self, work: Work) -> None:
         """Put `work` to what is there of its purpose, model and unit."""
         place = (work.purpose, work.model, work.unit)
-        self._work[place] = self._work[place] + work if place in self._work else work
+        old = self._work.get(place)
+        self._work[place] = (
+            work
+            if old is None
+            else replace(
+                old,
+                n=old.n + work.n,
+                at_most=old.at_most or work.at_most,
+                remembered=old.remembered + work.remembered,
+                tokens_in=old.tokens_in + work.tokens_in,
+                tokens_out=old.tokens_out + work.tokens_out,
+            )
+        )
 
     @property
     def work(self) -> list[Work]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import MAX_REPEATS
-from rag_lab.experiment.rates import Rate
 from rag_lab.experiment.run_folder import (
     CONFIG_FILE,
     EXCERPTS_FILE,
@@ -30,7 +29,6 @@ from rag_lab.experiment.run_folder import (
     RunFolder,
     write_json,
 )
-from rag_lab.experiment.stage_work import INDEX, stage_work
 from rag_lab.home import home
 from rag_lab.models import registry
 from rag_lab.notebook.given import given
@@ -84,7 +82,6 @@ class VariantRun:
     traces: list[Trace] = field(default_factory=list, init=False)
     scores: list[Score] = field(default_factory=list, init=False)
     problems: tuple[Problem, ...] = field(default=(), init=False)
-    _built: tuple[Rate, ...] = field(default=(), init=False, repr=False)  # the work of embedding the index
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> VariantRun:
@@ -119,11 +116,7 @@ class VariantRun:
     @cached_property
     def pipeline(self) -> Pipeline:
         """The pipeline; the index is built on first use."""
-        pipeline = Pipeline.build(self.config, self.dataset, progress=self.out is None)
-        embedded = pipeline.index.embedded
-        if embedded.n_texts:
-            self._built = (Rate(INDEX, self.config.models.embedding, embedded.n_texts, embedded.seconds),)
-        return pipeline
+        return Pipeline.build(self.config, self.dataset, progress=self.out is None)
 
     def run(self) -> list[Trace]:
         """Ask the questions and return one trace for each repeat and question, in this order."""
@@ -202,7 +195,6 @@ class VariantRun:
             },
             "damaged_results": Dropped.n,
             "problems": [str(problem) for problem in self.problems],
-            "work": [asdict(rate) for rate in (*self._built, *stage_work(self.pipeline, self.traces))],
             "peak_memory_mb": peak_memory_mb(),
         }
 

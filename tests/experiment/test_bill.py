@@ -1,18 +1,20 @@
 import pytest
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.bill import COLUMNS, bill_of, keep_bill, spent_and_estimated
+from rag_lab.experiment.bill import COLUMNS, bill_of, bill_rows, keep_bill, minutes_told, spent_and_estimated
 from rag_lab.experiment.bill_text import bill_text, spent_text
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.estimate import Bill, BillRow
-from rag_lab.experiment.manifest import VariantState, now
-from rag_lab.experiment.run_folder import DONE_FILE, RECORD_FILE, RunFolder, VariantPlan, write_json
-from rag_lab.experiment.spent import booked_calls, measured_rates
+from rag_lab.experiment.estimate import Bill
+from rag_lab.experiment.manifest import now
+from rag_lab.experiment.run_folder import RunFolder, VariantPlan
+from rag_lab.experiment.spent import measured_rates
+from rag_lab.experiment.work import Work
 from rag_lab.ledger import Caller, Ledger, Made
 
 CHAT = "gemini:gemini-2.5-flash"
-CALLS = BillRow("generate", CHAT, "call", 8, True, 2, 4000, 800, cost_usd=0.0032, minutes=2.0)
-SEARCHES = BillRow("retrieve", "sentence_transformers:minilm", "question", 4, False, 0, minutes=None)
+CALLS = Work("generate", CHAT, "call", 8, True, 2, 4000, 800, cost_usd=0.0032, minutes=2.0)
+PAIRS = Work("rerank", "transformers:smollm2", "pair", 4)
+JUDGE = Work("ragas.faithfulness", CHAT, "call", 2, True, 0, 900, 100, cost_usd=0.001, minutes=None)
 
 
 def bill(*rows):
@@ -36,38 +38,30 @@ def book(run, n, seconds=2.0, payer="a"):
     ledger.correct(numbers, [Made(100, 10, 0.0005, seconds) for _ in numbers])
 
 
-def work(run, seconds):
-    row = {"purpose": "retrieve", "model": "sentence_transformers:minilm", "n": 4, "seconds": seconds}
-    write_json(run.variant_dir("a") / RECORD_FILE, {"work": [row | {"tokens_in": 0, "tokens_out": 0}]})
-    return {"work": [row]}
-
-
 def line(table, purpose):
     return table.set_index("purpose").loc[purpose]
 
 
 def test_spent_stands_beside_estimated(run):
-    keep(run, "plan", lambda: bill(CALLS, SEARCHES))
+    keep(run, "plan", lambda: bill(CALLS, PAIRS, JUDGE))
     book(run, 6)
-    work(run, 30.0)
-    write_json(run.variant_dir("a") / DONE_FILE, {"seconds": 60.0})
     table = spent_and_estimated(run)
     assert tuple(table.columns) == COLUMNS
-    generate, retrieve, rest, total = (line(table, name) for name in ("generate", "retrieve", "notebook", "total"))
+    assert list(table.purpose) == ["generate", "ragas.faithfulness", "total"]  # pairs are no calls
+    generate, judge, total = (line(table, name) for name in table.purpose)
     assert (generate.calls_estimated, generate.calls_spent) == (8, 6)
     assert (generate.tokens_estimated, generate.tokens_spent) == (4800, 660)
     assert (generate.cost_usd_estimated, generate.cost_usd_spent) == pytest.approx((0.0032, 0.003))
     assert (generate.minutes_estimated, generate.minutes_spent) == pytest.approx((2.0, 0.2))
-    assert retrieve.minutes_spent == 0.5
-    assert rest.minutes_spent == pytest.approx((60 - 30 - 12) / 60)
-    assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(1.0))
-    assert table.isna().sum().to_dict() == dict.fromkeys(COLUMNS, 0) | {
-        "minutes_estimated": 2
-    }  # retrieve's, the total's
+    assert (judge.calls_estimated, judge.calls_spent) == (2, 0)
+    assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(0.2))
+    missing = dict.fromkeys(COLUMNS, 0) | {"minutes_estimated": 2}  # the judge's, and so the total's
+    assert table.isna().sum().to_dict() == missing
+    assert minutes_told(bill_rows(run)).endswith(": ? estimated, 0.2 spent")
 
 
 def test_what_nobody_foresaw_is_told_all_the_same(run):
-    keep(run, "plan", lambda: bill(SEARCHES))
+    keep(run, "plan", lambda: bill(PAIRS))
     book(run, 1)
     assert line(spent_and_estimated(run), "generate").calls_estimated == 0
 
@@ -98,49 +92,46 @@ def test_a_bill_that_cannot_be_read_is_made_anew_and_said(run, caplog):
     assert "bill.json is damaged (it holds no bill): what is left to do is estimated anew" in caplog.text
 
 
-def test_rates_are_of_this_start_and_of_the_variants_that_it_ran(run):
+def test_rates_are_of_the_calls_of_all_variants(run):
     book(run, 5)
-    before = booked_calls(run)
     book(run, 2, seconds=4.0, payer="b")
-    states = [
-        VariantState("a", "ok", seconds=99.0, resumed=True, record=work(run, 30.0)),
-        VariantState("b", "ok", seconds=40.0, record=work(run, 20.0)),
-        VariantState("c", "failed", seconds=5.0),
-    ]
-    calls, searches, notebooks = measured_rates(run, states, before)
-    assert (calls.purpose, calls.model, calls.n, calls.seconds, calls.tokens_in) == ("generate", CHAT, 2, 8.0, 200)
-    assert (searches.purpose, searches.n, searches.seconds) == ("retrieve", 4, 20.0)
-    assert (notebooks.purpose, notebooks.n, notebooks.seconds) == ("notebook", 1, 40.0 - 20.0 - 8.0)
+    (calls,) = measured_rates(run)
+    assert (calls.purpose, calls.model, calls.n, calls.seconds) == ("generate", CHAT, 7, 5 * 2.0 + 2 * 4.0)
+    assert (calls.tokens_in, calls.tokens_out) == (700, 70)
 
 
 def test_calls_whose_end_nobody_saw_are_spent_and_no_rate(run):
     ledger = Ledger(run.path / "ledger.sqlite")
     ledger.close(ledger.ask(Caller("a", "generate", CHAT), [0.25]).numbers)
-    assert booked_calls(run) == {}
+    assert measured_rates(run) == []
     assert line(spent_and_estimated(run), "generate").cost_usd_spent == 0.25
 
 
 def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "x")
-    text = bill_text(bill(CALLS, SEARCHES), Limits(calls=5, cost_usd=1.0))
+    text = bill_text(bill(CALLS, PAIRS, JUDGE), Limits(calls=5, cost_usd=1.0))
     generate = next(row for row in text.splitlines() if row.startswith("generate"))
-    assert generate.split() == f"generate {CHAT} 2 ≤ 8 calls ≤ 4,000 ≤ 800 0.0032 2.0".split()
+    assert generate.split() == f"generate {CHAT} 2 ≤ 8 calls ≤ 4,000 ≤ 800 0.0032".split()
     for said in (
         "at most",
-        "No rate measured yet on this machine for retrieve",
+        "Minutes of calls, one after the other: ?; the first sweep measures ragas.faithfulness.",
         f"{CHAT} by genai-prices",
-        "limits.calls = 5 is less than the 8 calls",
+        "limits.calls = 5 is less than the 10 calls",
     ):
         assert said in " ".join(text.split())
     assert "limits.cost_usd" not in text
-    measured = BillRow("generate", CHAT, "call", 8, False, 0, 4000, 800, True, 0.0032, 2.0)
-    assert "≤" not in bill_text(bill(measured), Limits())
+    measured = Work("generate", CHAT, "call", 8, False, 0, 4000, 800, True, 0.0032, 2.0)
+    known = bill_text(bill(measured), Limits(minutes=1))
+    assert "≤" not in known
+    assert "Minutes of calls, one after the other: 2.0. " in known
+    assert "limits.minutes = 1 is less than the 2.0 minutes above" in known
 
 
 def test_the_closing_lines_leave_out_what_took_nothing(run):
-    idle = BillRow("hyde", CHAT, "call", 0, False, 4)
+    idle = Work("hyde", CHAT, "call", 0, False, 4)
     keep(run, "plan", lambda: bill(CALLS, idle))
     book(run, 6)
     text = spent_text(run)
     assert "hyde" not in text
+    assert text.endswith("- minutes of calls, one after the other: 2.0 estimated, 0.2 spent")
     assert next(row for row in text.splitlines() if row.startswith("generate")).split()[1:3] == ["8", "6"]

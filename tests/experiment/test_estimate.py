@@ -3,7 +3,7 @@
 import pytest
 
 from rag_lab.experiment.estimate import estimate
-from rag_lab.experiment.rates import Rate, add_rates
+from rag_lab.experiment.rates import Rate, keep_rates
 from rag_lab.home import home
 from rag_lab.ledger import Ledger
 
@@ -43,7 +43,6 @@ def test_a_fresh_plan_is_foreseen_without_a_model(tmp_path, doubles):
     assert not (home() / "vectors.sqlite").exists()
     assert (row_of(bill, "index").unit, row_of(bill, "index").n) == ("chunk", 4)
     assert (row_of(bill, "rerank").model, row_of(bill, "rerank").n) == (SCORER, 4 * 20)
-    assert row_of(bill, "notebook").n == 2
 
 
 WITH_ALL = {
@@ -74,7 +73,7 @@ def test_the_calls_foreseen_are_those_made_and_afterwards_none_are_left(
     assert calls_made(ledger) == foreseen
     after = estimate(checked)
     assert calls_foreseen(after) == {}
-    assert {row.purpose: row.n for row in after.rows if row.n} == {"notebook": len(checked.variants)}
+    assert not any(row.n for row in after.rows)
     assert row_of(after, "generate").remembered == foreseen["generate"]
 
 
@@ -129,7 +128,7 @@ def test_judged_scores_are_calls_of_the_judge(tmp_path, monkeypatch, doubles, le
     checked = write_plan(tmp_path, metrics=["ragas.context_precision", "ragas.semantic_similarity"], judge=CHAT)
     bill = estimate(checked)
     assert row_of(bill, "ragas.context_precision").calls == 3 * (2 + 1)  # q4 has no reference
-    assert (row_of(bill, "ragas.semantic_similarity").unit, row_of(bill, "ragas.semantic_similarity").n) == ("score", 6)
+    assert "ragas.semantic_similarity" not in {row.purpose for row in bill.rows}  # it asks no judge
     assert row_of(bill, "ragas.context_precision").at_most
     run(checked, ledger, monkeypatch)
     assert calls_made(ledger)["ragas.context_precision"] == 3 * 2  # both variants show the first passage to the judge
@@ -139,23 +138,16 @@ def test_judged_scores_are_calls_of_the_judge(tmp_path, monkeypatch, doubles, le
 
 
 def test_rates_make_tokens_and_minutes(tmp_path, doubles):
-    checked = write_plan(tmp_path)
-    before = row_of(estimate(checked), "generate")
+    judged = write_plan(tmp_path, metrics=["ragas.context_precision"], judge=CHAT)
+    before = row_of(estimate(judged), "generate")
     assert (before.tokens_measured, before.minutes) == (False, None)
     assert before.tokens_out == before.calls * 160
-    add_rates(home(), [Rate("generate", CHAT, n=2, seconds=60, tokens_in=100, tokens_out=20)])
-    after = row_of(estimate(checked), "generate")
+    keep_rates(home(), [Rate("generate", CHAT, n=2, seconds=60, tokens_in=100, tokens_out=20)])
+    after = row_of(estimate(judged), "generate")
     assert (after.calls, after.tokens_in, after.tokens_out, after.minutes) == (8, 400, 80, 4.0)
     assert after.tokens_measured
-    assert estimate(checked).minutes is None  # of the other rows there is no rate
-
-
-def test_once_everything_was_measured_the_total_has_minutes(tmp_path, doubles):
-    checked = write_plan(tmp_path, metrics=["ragas.semantic_similarity"])
-    first = estimate(checked)
-    work = [row for row in first.rows if row.unit != "score"]
-    add_rates(home(), [Rate(row.purpose, row.model, n=row.n, seconds=60) for row in work])
-    assert estimate(checked).minutes == pytest.approx(len(work))
+    assert estimate(judged).minutes is None  # nobody has measured the judge
+    assert estimate(write_plan(tmp_path)).minutes == 4.0
 
 
 def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, monkeypatch):
@@ -176,36 +168,29 @@ def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, mo
 BY_WORDS = {"models": {"generation": CHAT, "embedding": EMBEDDER}, "query": {"rewrite": "none", "hyde": "none"}}
 
 
-def test_the_chunks_to_embed_are_foreseen_and_then_timed(tmp_path, monkeypatch, doubles, ledger):
+def test_the_chunks_to_embed_are_foreseen(tmp_path, monkeypatch, doubles, ledger):
     factors = {"corpus.chunk_size": [800, 60], "corpus.chunk_overlap": [0]}
     checked = write_plan(tmp_path, base=BY_WORDS | {"corpus": {"chunk_overlap": 0}}, factors=factors, design="grid")
     row = row_of(estimate(checked), "index")
-    assert (row.unit, row.remembered, row.minutes) == ("chunk", 0, None)
-    done = run(checked, ledger, monkeypatch)
+    assert (row.unit, row.remembered) == ("chunk", 0)
+    run(checked, ledger, monkeypatch)
     assert row.n == len(set(doubles.embedder.documents)) == len(doubles.embedder.documents)
-    rates = [
-        Rate(**work) for variant in done.values() for work in variant.record()["work"] if work["purpose"] == "index"
-    ]
-    assert sum(rate.n for rate in rates) == row.n
-    add_rates(home(), rates)
     assert "index" not in {row.purpose for row in estimate(checked).rows}
     more = write_plan(tmp_path, base=BY_WORDS | {"corpus": {"chunk_overlap": 0, "chunk_size": 50}}, factors={})
     after = row_of(estimate(more), "index")
     assert after.n > 0 and after.remembered > 0
-    assert after.minutes == pytest.approx(sum(rate.seconds for rate in rates) / row.n * after.n / 60)
 
 
 def test_what_is_searched_by_words_is_not_embedded(tmp_path, monkeypatch, doubles, ledger):
     checked = write_plan(tmp_path, base=BY_WORDS | {"retrieval": {"mode": "bm25"}}, factors={})
     assert "index" not in {row.purpose for row in estimate(checked).rows}
-    done = run(checked, ledger, monkeypatch)
+    run(checked, ledger, monkeypatch)
     assert doubles.embedder.documents == []
-    assert not any(work["purpose"] == "index" for variant in done.values() for work in variant.record()["work"])
 
 
 def test_where_a_model_splits_the_files_their_number_stands_for_the_chunks(tmp_path, doubles):
     base = BY_WORDS | {"corpus": {"splitter": "semantic"}}
     bill = estimate(write_plan(tmp_path, base=base, factors={}))
     row = row_of(bill, "index")
-    assert (row.unit, row.n, row.minutes) == ("file", 4, None)
+    assert (row.unit, row.n) == ("file", 4)
     assert doubles.embedder.documents == []

@@ -115,7 +115,5 @@ def check_bill(run, path):
     assert "generate" in {row["purpose"] for row in run.manifest()["spent"]}
     rows = {row.purpose: row for row in estimate(plan(path)).rows}
     assert (rows["generate"].calls, rows["generate"].remembered) == (0, 8)
-    assert rows["notebook"].minutes > 0
     rates = read_rates(home())
-    assert {"index", "search_dense", "generate", "notebook"} <= {purpose for purpose, _ in rates}
     assert rates["generate", plan(path).variants[0].config.models.generation].n == 8

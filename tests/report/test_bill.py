@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from rag_lab.experiment.run_folder import MANIFEST_FILE, read_json, write_json
+from rag_lab.ledger import Caller, Ledger, Made
 from rag_lab.report.bill import bill_table
 from rag_lab.report.compare import compare
 from rag_lab.report.html import to_html
@@ -11,16 +12,18 @@ from rag_lab.report.html import to_html
 def test_spent_stands_beside_estimated_and_is_no_provenance(synthetic, tmp_path):
     values = {synthetic.MAIN: {"base": np.linspace(0, 1, 5)}}
     run = synthetic.write_run(tmp_path / "run", {"base": {}}, values)
-    work = {"purpose": "embedding", "model": "m", "n": 3, "seconds": 90.0, "tokens_in": 0, "tokens_out": 0}
-    write_json(run.variant_dir("base") / "record.json", {"work": [work]})
-    write_json(run.path / MANIFEST_FILE, read_json(run.path / MANIFEST_FILE) | {"spent": [{"purpose": "embedding"}]})
+    ledger = Ledger(run.path / "ledger.sqlite")
+    numbers = ledger.ask(Caller("base", "generate", "m"), [0.0] * 3).numbers
+    ledger.correct(numbers, [Made(100, 10, 0.0, 30.0) for _ in numbers])
+    write_json(run.path / MANIFEST_FILE, read_json(run.path / MANIFEST_FILE) | {"spent": [{"purpose": "generate"}]})
     found = compare(run.path)
     table = bill_table(found)
     rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
-    assert list(rows) == ["embedding", "total"]
-    assert rows["total"]["minutes spent"] == "1.5" and rows["total"]["minutes estimated"] == "–"
+    assert list(rows) == ["generate", "total"]
+    assert (rows["total"]["calls spent"], rows["total"]["calls estimated"]) == ("3", "–")
     page = to_html(found)
     assert "Estimated and spent" in page
+    assert "minutes of calls, one after the other: ? estimated, 1.5 spent" in page
     assert "spent: purpose" not in page and "<dt>spent</dt>" not in page
 
 
