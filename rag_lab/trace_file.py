@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
+from rag_lab.whole_file import whole_file
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 _HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
@@ -22,11 +23,9 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
 
     Control characters stay as they are, escaped where JSON wants it; secrets that this process knows are hidden.
     """
-    partial = path.with_suffix(".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for trace in traces:
             file.write(hide_known_json(_TRACE.dump_json(trace).decode()) + "\n")
-    partial.replace(path)
 
 
 def read_traces(path: Path) -> list[Trace]:
@@ -49,9 +48,3 @@ def _read(path: Path, number: int, line: bytes) -> Trace:
 def _with_hits(data: dict[str, Any]) -> dict[str, Any]:
     earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
     return {"hits": earlier, **data}
-
-
-def trace_to_dict(trace: Trace) -> dict[str, Any]:
-    """Return the trace as JSON values."""
-    result: dict[str, Any] = _TRACE.dump_python(trace, mode="json")
-    return result

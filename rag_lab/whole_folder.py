@@ -43,7 +43,7 @@ def whole_folder(target: Path, apart: str = "") -> Iterator[Path | None]:
         try:
             yield partial
             seal(partial, apart)
-            _put_in_place(partial, target)
+            put_in_place(partial, target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
@@ -53,9 +53,15 @@ def is_whole(target: Path, apart: str = "") -> bool:
     return target.exists() and not damage(target, apart)
 
 
-def _put_in_place(partial: Path, target: Path) -> None:
+def put_in_place(folder: Path, target: Path) -> None:
+    """Rename `folder` to `target`; what was there is deleted, or comes back if the renaming fails."""
+    aside = folder.with_name(f"{folder.name}-before")
     if target.exists():
-        aside = partial.with_name(f"{partial.name}-before")
-        target.replace(aside)
-        shutil.rmtree(aside, ignore_errors=True)
-    partial.replace(target)
+        target.rename(aside)
+    try:
+        folder.rename(target)
+    except OSError:
+        if aside.exists():
+            aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)

@@ -3,12 +3,12 @@
 The real pipeline runs over real files; the models are scripted so that they would repeat whatever they are shown.
 """
 
-import json
 import re
 
 from access_corpus import BASE, N_FILES, ask, models, name_of, write_corpus
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
@@ -16,8 +16,8 @@ from rag_lab.corpus.index import open_index
 from rag_lab.memory import Memory
 from rag_lab.notebook.display import trace_html
 from rag_lab.pipeline import Pipeline
+from rag_lab.records import Trace
 from rag_lab.testing import HashEmbedder
-from rag_lab.trace_file import trace_to_dict
 
 __all__ = ["models"]  # a fixture
 
@@ -53,7 +53,7 @@ def test_no_field_of_a_trace_holds_what_the_asker_may_not_see(models, tmp_path_f
     config = PipelineConfig().override(BASE | changes | {"answer.context_tokens": 100_000})
     trace = run(tmp_path_factory.mktemp("access"), owned, config, question)
     assert trace.failure is None
-    everything = json.dumps(trace_to_dict(trace)) + trace_html(trace)
+    everything = TypeAdapter(Trace).dump_json(trace).decode() + trace_html(trace)
     visible = {number for number, attributes in enumerate(owned) if may_see(question, *attributes)}
     for pattern in (r"marker(\d)end", r"file(\d)name"):
         assert {int(number) for number in re.findall(pattern, everything)} <= visible

@@ -7,7 +7,7 @@ from doubles import hits
 
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Question, Trace
-from rag_lab.trace_file import read_traces, trace_to_dict, write_traces
+from rag_lab.trace_file import read_traces, write_traces
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def test_the_hits_of_searches_of_any_name_are_read_as_written(path):
 
 def test_traces_in_which_each_search_had_a_field_are_read(path):
     found = tuple(hits("oven#p1", "press#p1"))
-    data = trace_to_dict(Trace(Question("q", "?"), hits={"dense": found}, base_hits=found))
+    write_traces(path, [Trace(Question("q", "?"), hits={"dense": found}, base_hits=found)])
+    data = json.loads(path.read_text())
     by_search = data.pop("hits")
     fields = {"dense_hits": by_search["dense"], "bm25_hits": [], "tfidf_hits": [], "hyde_hits": by_search["dense"][:1]}
     path.write_text(json.dumps(data | fields) + "\n")

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from rag_lab.answer.json_repair import RepairError, read_json
 from rag_lab.answer.prompts import NOT_FOUND
+from rag_lab.models.thinking import split_thinking
 from rag_lab.records import Answer, Citation, Passage, Trace
 from rag_lab.stage import Outcome
 
-_THINKING = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
 
 
@@ -37,7 +37,7 @@ class Parse:
 
     def identity(self) -> Mapping[str, Any]:
         """Nothing but the version."""
-        return {"version": 1}
+        return {"version": 2}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Parse each trace's reply."""
@@ -52,7 +52,7 @@ def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
     Raises:
         RepairError: if no object with an answer can be read.
     """
-    thinking, text = split_thinking(raw)
+    text, thinking = split_thinking(raw)
     value, rule = read_json(text)
     try:
         reply = Reply.model_validate(value)
@@ -63,12 +63,6 @@ def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
         raise RepairError("the answer in the reply is empty")
     citations, rejected = _citations(reply.citations, passages)
     return Answer(answer, citations, rejected, thinking, abstained=_is_abstention(answer)), rule
-
-
-def split_thinking(raw: str) -> tuple[str, str]:
-    """Return (thinking, rest): what stands in `<think>…</think>`, an unclosed one reaching to the end."""
-    thinking = "\n".join(part.strip() for part in _THINKING.findall(raw))
-    return thinking, _THINKING.sub("", raw).strip()
 
 
 def _parse(trace: Trace) -> Outcome:

@@ -10,6 +10,7 @@ from pathlib import Path
 from rag_lab.corpus.walk import rules_folder
 from rag_lab.errors import DatasetError
 from rag_lab.records import Problem
+from rag_lab.whole_file import whole_file
 
 REMOVED_FILE = "removed.txt"
 REMOVED = f"removed from the index; delete its line in {REMOVED_FILE} to bring it back."
@@ -75,9 +76,8 @@ def _check(corpus_dir: Path, name: str, known: Collection[str]) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    new = path.with_name(f".{REMOVED_FILE}.new")
     try:
-        new.write_bytes(content)
-        new.replace(path)
+        with whole_file(path) as partial:
+            partial.write_bytes(content)
     except OSError as error:
         raise DatasetError(f"Cannot write {path}: {error.strerror}; it says what is left out of the index.") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from rag_lab.corpus.attributes import Attributes
 from rag_lab.digest import digest
+from rag_lab.whole_file import whole_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,8 @@ def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping
     changes = Changes.between(before, digests)
     if changes != Changes():
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-        new.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
-        new.replace(path)
+        with whole_file(path) as partial:
+            partial.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
     return changes
 
 

@@ -17,6 +17,7 @@ from rag_lab.data.metadata import Metadata
 from rag_lab.data.questions_file import MAX_GRADE, QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
+from rag_lab.whole_folder import put_in_place
 
 
 @dataclass(slots=True)
@@ -86,22 +87,9 @@ def _new_folder(target: Path, force: bool) -> Iterator[Path]:
             folder = Path(scratch, "new")
             folder.mkdir()
             yield folder
-            _put_in_place(folder, target, Path(scratch, "old"))
+            put_in_place(folder, target)
     except OSError as error:
         raise DatasetError(f"Cannot write {target}: {error.strerror}; choose another folder or mend that.") from None
-
-
-def _put_in_place(folder: Path, target: Path, old: Path) -> None:
-    """Rename `folder` to `target`; what was there moves to `old`, and back if the renaming fails."""
-    if not target.exists():
-        folder.rename(target)
-        return
-    target.rename(old)
-    try:
-        folder.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
 
 
 def _refuse_to_overwrite(target: Path, force: bool) -> None:

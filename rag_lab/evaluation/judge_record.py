@@ -12,6 +12,7 @@ from rag_lab.evaluation.judge_result import JudgeCheck
 from rag_lab.evaluation.metric import model_name
 from rag_lab.home import home
 from rag_lab.redaction import hide_known_json
+from rag_lab.whole_file import whole_file
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = "judge_checks"
@@ -22,9 +23,8 @@ def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:
     """Write the record where `judge_banner` finds it, below `home()`; return its path."""
     path = _record_path(check.identity, check.language, Path(folder or home()))
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(hide_known_json(check.to_json()), encoding="utf-8")
-    partial.replace(path)
+    with whole_file(path) as partial:
+        partial.write_text(hide_known_json(check.to_json()), encoding="utf-8")
     return path
 
 

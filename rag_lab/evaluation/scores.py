@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Score
 from rag_lab.redaction import hide_known
+from rag_lab.whole_file import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +39,13 @@ def write_scores(path: Path, by_variant: Mapping[str, Sequence[Score]]) -> None:
     frame = _frame(
         {"variant_id": variant_id} | _row(score) for variant_id, scores in by_variant.items() for score in scores
     )
-    partial = path.with_suffix(".partial")
-    frame.to_parquet(partial, engine="pyarrow", index=False)
-    partial.replace(path)
+    write_frame(path, frame)
+
+
+def write_frame(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table with the columns of `COLUMNS` to a Parquet file, replacing it at the end."""
+    with whole_file(path) as partial:
+        frame.to_parquet(partial, engine="pyarrow", index=False)
 
 
 def read_scores(path: Path) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -15,8 +14,6 @@ from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
 from rag_lab.models.patience import given_up_models
-
-_LOGGER = logging.getLogger(__name__)
 
 
 def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
@@ -39,7 +36,7 @@ def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
     """Write the scores of these variants to one file and return how many there are of each status."""
     import pandas as pd
 
-    from rag_lab.evaluation.scores import read_scores, write_scores
+    from rag_lab.evaluation.scores import read_scores, write_frame, write_scores
 
     path = run.path / SCORES_FILE
     if not variant_ids:
@@ -47,9 +44,7 @@ def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
         return {}
     frames = [read_scores(run.variant_dir(variant_id) / SCORES_FILE) for variant_id in variant_ids]
     merged = pd.concat(frames, ignore_index=True)
-    partial = path.with_suffix(".partial")
-    merged.to_parquet(partial, engine="pyarrow", index=False)
-    partial.replace(path)
+    write_frame(path, merged)
     return {str(status): int(count) for status, count in merged["status"].value_counts().items()}
 
 

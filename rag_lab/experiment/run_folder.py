@@ -16,6 +16,7 @@ from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
 from rag_lab.trace_file import read_traces
 from rag_lab.visible import visible_json
+from rag_lab.whole_file import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,10 +168,9 @@ class RunFolder:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write `value`, replacing `path` at the end: a file that is there is whole, and holds no known secret."""
-    partial = path.with_suffix(".partial")
     text = hide_known_json(json.dumps(value, indent=2, ensure_ascii=False), indent=2)
-    partial.write_text(visible_json(text) + "\n", encoding="utf-8")
-    partial.replace(path)
+    with whole_file(path) as partial:
+        partial.write_text(visible_json(text) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from rag_lab.home import home
+from rag_lab.whole_file import whole_file
 
 _WHOLE_BYTES = 1_000_000_000
 _MIB = 1 << 20
@@ -73,6 +73,5 @@ def _read(note: Path) -> dict[str, object]:
 
 def _write(note: Path, content: dict[str, object]) -> None:
     note.parent.mkdir(parents=True, exist_ok=True)
-    partial = note.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(json.dumps(content), encoding="utf-8")
-    partial.replace(note)
+    with whole_file(note) as partial:
+        partial.write_text(json.dumps(content), encoding="utf-8")

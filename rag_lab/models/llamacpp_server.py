@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from rag_lab.errors import ModelError
 from rag_lab.models.requirements import require_package
+from rag_lab.redaction import one_line
 
 Messages = list[dict[str, str]]
 
@@ -69,7 +70,7 @@ class LlamaCppServer:
         try:
             reply = self._server.handle_chat_completions(request)
         except ValueError as error:  # a schema or a template that llama.cpp does not understand
-            raise ServerError(f"llama.cpp refused the request: {_one_line(str(error))}") from error
+            raise ServerError(f"llama.cpp refused the request: {one_line(str(error))}") from error
         content: dict[str, Any] = json.loads(reply) if isinstance(reply, str) else reply
         if "error" in content:
             raise ServerError(_sentence(content["error"]))
@@ -100,7 +101,7 @@ def _start(path: Path, context_tokens: int, threads: int, key: str) -> Any:
         return xllamacpp.Server(params)
     except (RuntimeError, ValueError, OSError) as error:
         raise ModelError(
-            f"llama.cpp cannot load {path.name} ({_one_line(str(error))}); give a whole GGUF file that fits in memory."
+            f"llama.cpp cannot load {path.name} ({one_line(str(error))}); give a whole GGUF file that fits in memory."
         ) from error
 
 
@@ -111,8 +112,4 @@ def _sentence(error: Any) -> str:
             "raise the model's option context."
         )
     message = error.get("message", error) if isinstance(error, dict) else error
-    return f"llama.cpp answered with an error: {_one_line(str(message))}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:300]
+    return f"llama.cpp answered with an error: {one_line(str(message))}"

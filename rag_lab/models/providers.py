@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from rag_lab.models.options import Option
 
 Kind = Literal["chat", "embedding", "cross_encoder", "query_likelihood"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _DEVICE = {"device": Option(str)}
 _DTYPE = {"dtype": Option(str, choices=("float32", "bfloat16", "float16"))}

@@ -24,6 +24,7 @@ from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
 from rag_lab.report.conclusions import topics
 from rag_lab.report.questions import QuestionCard, cards
 from rag_lab.report.templates import asset, render
+from rag_lab.whole_file import whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -137,9 +138,8 @@ def _digest(script: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write `text` as it may leave, replacing `path` at the end: a file that is there is whole."""
-    partial = path.with_suffix(path.suffix + ".partial")
     try:
-        partial.write_text(shown(text), encoding="utf-8")
-        partial.replace(path)
+        with whole_file(path) as partial:
+            partial.write_text(shown(text), encoding="utf-8")
     except OSError as error:
         raise RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.") from None

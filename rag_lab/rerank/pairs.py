@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from rag_lab.corpus.index import CorpusIndex
 from rag_lab.models.base import PairScorer
 from rag_lab.records import Hit, Trace
+from rag_lab.retrieval.normalization import min_max
 from rag_lab.stage import Outcome
 
 
@@ -69,7 +70,7 @@ class PairRerank:
     def _totals(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[float]:
         if not self.retrieval_weight:
             return list(scores)
-        pairs = zip(_unit_scale(scores), _unit_scale(_retrieval_scores(hits)), strict=True)
+        pairs = zip(min_max(scores, equal=0.0), min_max(_retrieval_scores(hits), equal=0.0), strict=True)
         return [score + self.retrieval_weight * other for score, other in pairs]
 
 
@@ -80,9 +81,3 @@ def _retrieval_scores(hits: Sequence[Hit]) -> list[float]:
     """
     cosines = [[hit.scores[step] for step in ("dense", "hyde") if step in hit.scores] for hit in hits]
     return [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
-
-
-def _unit_scale(values: Sequence[float]) -> list[float]:
-    """Scale linearly to [0, 1]; equal values all become 0."""
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    return [(value - low) / (high - low) if high > low else 0.0 for value in values]

@@ -34,16 +34,17 @@ def normalize(
     if method == "reciprocal_rank":
         return [1 / (constant + rank) for rank in range(1, n + 1)], 0.0
     if method == "min_max":
-        return _min_max(scores), 0.0
+        return min_max(scores, equal=1.0), 0.0
     if method == "z_score":
         values = _z_scores(scores)
         return values, min(values, default=0.0)
     return list(scores), 0.0
 
 
-def _min_max(scores: Sequence[float]) -> list[float]:
+def min_max(scores: Sequence[float], equal: float) -> list[float]:
+    """Scale linearly to [0, 1]; equal scores all become `equal`."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
-    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+    return [(score - low) / (high - low) if high > low else equal for score in scores]
 
 
 def _z_scores(scores: Sequence[float]) -> list[float]:

@@ -65,38 +65,23 @@ class PairedDifference:
         return self.mean / self.sd if self.mean is not None and self.sd else None
 
 
-def mean_interval(values: Sample, confidence: float = 0.95, seed: int = 0) -> Interval:
-    """Return the mean of `values` and its BCa bootstrap interval; with fewer than 10 values Student's.
-
-    Raises:
-        ValueError: if a value is not finite, or `confidence` not between 0 and 1.
-    """
-    return mean_intervals([values], confidence, seed)[0]
-
-
 def mean_intervals(
     samples: Sequence[Sample], confidence: float = 0.95, seed: int = 0, clusters: Clusters | None = None
 ) -> list[Interval]:
-    """Return `mean_interval` of each sample, in order; all samples share their resamples.
+    """Return the mean of each sample and its BCa bootstrap interval, in order; all samples share their resamples.
 
     With clusters the interval is the expanded percentile interval: there are few units then, and BCa does not allow for
     that (it covered 92% of 95% with 13 clusters, `benchmarks/calibration.py`). Below 10 values or clusters it is
     Student's: of five normal values BCa covered 88%, and of three 73%.
+
+    Raises:
+        ValueError: if a value is not finite, or `confidence` not between 0 and 1.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
     distinct = _distinct(columns, confidence)
     found = _bounds(distinct, confidence, seed, _bca if clusters is None else _percentile)
     bounds = dict(zip([column.key for column in distinct], found, strict=True))
     return [_interval(column, bounds.get(column.key)) for column in columns]
-
-
-def paired_difference(a: Sample, b: Sample, confidence: float = 0.95, seed: int = 0) -> PairedDifference:
-    """Return the mean of a - b with its interval and p-value; a[i] and b[i] belong to the same question.
-
-    Raises:
-        ValueError: if the lengths differ, or as `mean_interval`.
-    """
-    return paired_differences([(a, b)], confidence, seed)[0]
 
 
 def paired_differences(
@@ -106,10 +91,13 @@ def paired_differences(
     n_permutations: int = N_PERMUTATIONS,
     clusters: Clusters | None = None,
 ) -> list[PairedDifference]:
-    """Return `paired_difference` of each pair of samples, in order; all pairs share their resamples and flips.
+    """Return the mean of a - b with its interval and p-value for each pair; all pairs share their resamples and flips.
 
-    The interval is the expanded percentile interval (see `bootstrap.expanded_percentile_bounds`); with fewer than
-    10 pairs or clusters Student's.
+    a[i] and b[i] belong to the same question. The interval is the expanded percentile interval (see
+    `bootstrap.expanded_percentile_bounds`); with fewer than 10 pairs or clusters Student's.
+
+    Raises:
+        ValueError: if the lengths differ, or as `mean_intervals`.
     """
     values = [_difference(a, b) for a, b in pairs]
     columns = [units(column, None if clusters is None else clusters[i]) for i, column in enumerate(values)]

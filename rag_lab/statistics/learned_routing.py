@@ -22,7 +22,6 @@ FOLDS = 5
 REPETITIONS = 20
 
 Floats = npt.NDArray[np.float64]
-Names = npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True)

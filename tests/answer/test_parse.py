@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.answer.json_repair import RepairError
-from rag_lab.answer.parse import Parse, parse_reply, split_thinking
+from rag_lab.answer.parse import Parse, parse_reply
 from rag_lab.answer.prompts import NOT_FOUND
 from rag_lab.records import Citation, Passage, Question, Trace
 
@@ -50,8 +50,12 @@ def test_thinking_is_split_off():
     assert answer.text == "140 bar"
 
 
+def test_thinking_without_an_opening_mark_is_split_off() -> None:
+    answer, rule = parse_reply('Is {"answer": "90"} right? No.</think>' + reply(), PASSAGES)
+    assert (answer.thinking, answer.text, rule) == ('Is {"answer": "90"} right? No.', "140 bar", "")
+
+
 def test_thinking_that_never_ends_leaves_no_answer():
-    assert split_thinking("<think>and so on") == ("and so on", "")
     with pytest.raises(RepairError):
         parse_reply("<think>and so on", PASSAGES)
 

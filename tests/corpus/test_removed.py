@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,10 @@ def test_a_line_that_names_no_file_is_told(corpus: Path) -> None:
     assert [p.reason for p in listing.problems if "'canteen.text' is no file of the corpus" in p.reason]
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(corpus: Path) -> None:
-    (corpus.parent / ".removed.txt.new").mkdir()
-    with pytest.raises(DatasetError, match="Cannot write .*removed.txt: Is a directory"):
+def test_a_folder_that_cannot_be_written_is_one_sentence(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DatasetError, match="Cannot write .*removed.txt: No space left"):
         remove(corpus, "canteen.txt")

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from one_sample import paired_difference
 from statsmodels.formula.api import ols
 
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effect_sentences import sentences
 from rag_lab.statistics.effects import design, effects
 from rag_lab.statistics.factors import factor_values, read_factors
-from rag_lab.statistics.intervals import paired_difference
 
 HYDE, RERANK = "query.hyde", "rerank.name"
 VALUES = {

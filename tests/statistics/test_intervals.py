@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_sample import mean_interval, paired_difference
 from scipy import stats
 from scipy.stats import ttest_rel
 
 from rag_lab.statistics.intervals import (
     FEW_UNITS,
-    mean_interval,
     mean_intervals,
-    paired_difference,
     paired_differences,
 )
 

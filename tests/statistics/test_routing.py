@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from one_sample import paired_difference
 from sklearn.metrics import confusion_matrix
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question, Trace
-from rag_lab.statistics.intervals import paired_difference
 from rag_lab.statistics.learned_routing import learn_class_to_hyde
 from rag_lab.statistics.oracle import oracle
 from rag_lab.statistics.routing import by_class, confusion, mistake_cost, routing_table

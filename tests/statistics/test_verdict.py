@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from one_sample import paired_difference
 
-from rag_lab.statistics.intervals import paired_difference, paired_differences
+from rag_lab.statistics.intervals import paired_differences
 from rag_lab.statistics.verdict import units_needed, verdict
 
 
