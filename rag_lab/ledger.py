@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS failing (
     model TEXT PRIMARY KEY, calls INTEGER NOT NULL, time_outs INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 """
 LEDGER_VARIABLE = "RAG_LAB_LEDGER"
+PAYER_VARIABLE = "RAG_LAB_PAYER"
 _MEND = "delete it with its -wal and -shm files, and limits count from zero again"
 _CENT_FRACTION = 1e-9  # sums of floats that should be equal
 
@@ -192,10 +193,13 @@ class Ledger:
                 yield database
 
 
-def environment_ledger() -> Ledger | None:
-    """Return the ledger that the sweep named for this process, or None outside a sweep."""
+def environment_ledger() -> tuple[Ledger | None, str]:
+    """Return the ledger that the sweep named for this process (None outside a sweep), and who pays from it.
+
+    Both come by the environment: the sweep starts a kernel, and the cells of its notebook build their models by name.
+    """
     path = os.environ.get(LEDGER_VARIABLE)
-    return Ledger(Path(path)) if path else None
+    return Ledger(Path(path)) if path else None, os.environ.get(PAYER_VARIABLE, "")
 
 
 def _fitting(database: sqlite3.Connection, most_usd: Sequence[float]) -> tuple[int, str]:

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
@@ -37,6 +38,17 @@ CREATE TABLE IF NOT EXISTS held (
 _RENEW_S = 10.0
 _VOID_S = 60.0  # after which a claim that nobody renewed is void, where its process cannot be asked
 _HOLDER = "(host, system, pid, began) = (?, ?, ?, ?)"
+
+
+@dataclass(slots=True)
+class Replayed:
+    """How many seconds those results took when they were made that were found made since this was handed out.
+
+    Variants share embeddings and pair scores. The variant that comes second finds them made, and would look quicker
+    than it is: what they took is added to its own seconds, so that its result costs what it costs alone.
+    """
+
+    seconds: float = 0.0
 
 
 class Memory:

@@ -16,7 +16,7 @@ from rag_lab.corpus.evidence import locate_all
 from rag_lab.corpus.index import CorpusIndex, open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
-from rag_lab.memory import Memory
+from rag_lab.memory import Memory, Replayed
 from rag_lab.models import registry
 from rag_lab.models.remembered_embedder import RememberedEmbedder
 from rag_lab.off import Off
@@ -60,6 +60,7 @@ class Pipeline:
         self.index = index
         self.memory = memory
         self._embedder = embedder
+        self._replayed = embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed()
 
     @classmethod
     def build(
@@ -113,7 +114,7 @@ class Pipeline:
         answer = self.config.answer
         if not answer.is_on:
             return ()
-        model = registry.chat_model(self.config.models.generation)
+        model = registry.chat_model(self.config.models.generation, Generate.name)
         thinking_tokens = answer.thinking_tokens if answer.thinking else 0
         generate = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, self.config.seed)
         return (generate, Parse())
@@ -161,7 +162,7 @@ class Pipeline:
         located = self.locate(questions)[0]
         traces = [Trace(question, repeat) for question in located]
         for stage, places in self.steps(located, answer, read):
-            done = run_stage(stage, [traces[place] for place in places], self.memory, progress)
+            done = run_stage(stage, [traces[place] for place in places], self.memory, progress, self._replayed)
             for place, trace in zip(places, done, strict=True):
                 traces[place] = trace
         return traces
@@ -189,7 +190,9 @@ class Pipeline:
         query = self.config.query
         if query.rewrite == "none" and query.hyde != "classified":
             return Off("understand")
-        return LlmUnderstanding(registry.chat_model(self.config.models.understanding), self.config.seed)
+        return LlmUnderstanding(
+            registry.chat_model(self.config.models.understanding, LlmUnderstanding.name), self.config.seed
+        )
 
     def _rewrite(self) -> Stage:
         if self.config.query.rewrite == "none":
@@ -200,7 +203,7 @@ class Pipeline:
         n = self.config.query.phrasings
         if n == 0:
             return Off("rephrase")
-        return Rephrase(registry.chat_model(self.config.models.understanding), n, self.config.seed)
+        return Rephrase(registry.chat_model(self.config.models.understanding, Rephrase.name), n, self.config.seed)
 
     def _route(self) -> Stage:
         query = self.config.query
@@ -212,7 +215,7 @@ class Pipeline:
         query = self.config.query
         if query.hyde == "none":
             return Off("hyde")
-        return Hyde(registry.chat_model(self.config.models.hyde), query.hyde_max_tokens, self.config.seed)
+        return Hyde(registry.chat_model(self.config.models.hyde, Hyde.name), query.hyde_max_tokens, self.config.seed)
 
     def _rerank(self) -> Stage:
         rerank, models = self.config.rerank, self.config.models
@@ -231,7 +234,7 @@ class Pipeline:
         return Assemble(self.index, counter, self.config.rerank.final_k, answer.context_tokens, answer.context_bytes)
 
     def _remembered(self, scorer: Any) -> Any:
-        return scorer if self.memory is None else RememberedScorer(scorer, self.memory)
+        return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self._replayed)
 
 
 def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:

@@ -12,32 +12,40 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab.digest import digest
-from rag_lab.memory import Memory, batches
-from rag_lab.purpose import doing
+from rag_lab.memory import Memory, Replayed
 from rag_lab.records import StageRecord, Trace
-from rag_lab.replayed import counting_replayed, replayed_s
+from rag_lab.sharing import Work
 from rag_lab.stage import Outcome, Stage
-from rag_lab.waiting import Waiting
 
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
 
 
 def run_stage(
-    stage: Stage, traces: Sequence[Trace], memory: Memory | None = None, progress: Progress | None = None
+    stage: Stage,
+    traces: Sequence[Trace],
+    memory: Memory | None = None,
+    progress: Progress | None = None,
+    replayed: Replayed | None = None,
 ) -> list[Trace]:
     """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
 
-    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most.
+    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most. What the memories
+    below the stage count in `replayed` is added to its seconds.
     """
     remembering = memory if stage.costly else None
     keys = _keys(stage, traces, remembering is not None)
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    if remembering is None:
-        outcomes = _compute_all(stage, wanted, progress)
-        known: dict[str, Outcome] = {}
-    else:
-        known = {key: decode_outcome(text) for key, text in remembering.recall(wanted).items()}
-        outcomes = known | _compute_missing(stage, wanted, known, remembering, progress)
+    work = _work(stage, wanted, replayed or Replayed())
+    known = work.recall(remembering, wanted)
+    done = len(known)
+
+    def tell(new: int, waits: str) -> None:
+        nonlocal done
+        done += new
+        if progress:
+            progress(stage.name + waits, done, len(wanted))
+
+    outcomes = known | work.do(remembering, [key for key in wanted if key not in known], tell)
     return [
         trace if key is None else apply_outcome(stage, trace, outcomes[key], remembered=key in known)
         for key, trace in zip(keys, traces, strict=True)
@@ -71,51 +79,16 @@ def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str
     )
 
 
-def _compute_all(stage: Stage, wanted: Mapping[str, Trace], progress: Progress | None) -> dict[str, Outcome]:
-    outcomes: dict[str, Outcome] = {}
-    for keys in batches(wanted, stage.batch_size):
-        outcomes |= _compute(stage, {key: wanted[key] for key in keys})
-        if progress:
-            progress(stage.name, len(outcomes), len(wanted))
-    return outcomes
+def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed) -> Work[Outcome]:
+    def compute(keys: list[str]) -> dict[str, Outcome]:
+        started, replayed_before_s = time.perf_counter(), replayed.seconds
+        outcomes = stage.run([wanted[key] for key in keys])
+        earlier_s = (replayed.seconds - replayed_before_s) / len(keys)
+        share_s = (time.perf_counter() - started) / len(keys) + earlier_s
+        timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
+        return dict(zip(keys, timed, strict=True))
 
-
-def _compute_missing(
-    stage: Stage, wanted: Mapping[str, Trace], known: Mapping[str, Outcome], memory: Memory, progress: Progress | None
-) -> dict[str, Outcome]:
-    """Compute what is not known, batch by batch, sharing the work with other processes that want the same."""
-    fresh: dict[str, Outcome] = {}
-    waiting = Waiting(memory, stage.name)
-    while missing := [key for key in wanted if key not in known and key not in fresh]:
-        mine, waits = memory.claim(missing, stage.batch_size), ""
-        if mine:
-            fresh |= _compute_claimed(stage, {key: wanted[key] for key in mine}, memory)
-        else:
-            found = memory.recall(missing)
-            fresh |= {key: decode_outcome(text) for key, text in found.items()}
-            if not found:
-                waits = waiting.wait(missing)
-        if progress:
-            progress(stage.name + waits, len(known) + len(fresh), len(wanted))
-    return fresh
-
-
-def _compute_claimed(stage: Stage, claimed: Mapping[str, Trace], memory: Memory) -> dict[str, Outcome]:
-    with memory.keeping(claimed):
-        outcomes = _compute(stage, claimed)
-        memory.store(stage.name, {key: _encode(outcome) for key, outcome in outcomes.items() if outcome.lasting})
-    return outcomes
-
-
-def _compute(stage: Stage, wanted: Mapping[str, Trace]) -> dict[str, Outcome]:
-    started = time.perf_counter()
-    with doing(stage.name), counting_replayed():
-        outcomes = stage.run(list(wanted.values()))
-        share_s, replayed = (time.perf_counter() - started) / len(wanted), replayed_s() / len(wanted)
-    timed = [
-        o if o.seconds is not None else replace(o, seconds=share_s + replayed, replayed_s=replayed) for o in outcomes
-    ]
-    return dict(zip(wanted, timed, strict=True))
+    return Work(stage.name, compute, _encode, decode_outcome, stage.batch_size)
 
 
 def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
@@ -150,8 +123,8 @@ def _read(trace: Trace, path: str) -> Any:
     return value
 
 
-def _encode(outcome: Outcome) -> str:
-    return to_json(outcome).decode()
+def _encode(outcome: Outcome) -> str | None:
+    return to_json(outcome).decode() if outcome.lasting else None
 
 
 def decode_outcome(text: str) -> Outcome:

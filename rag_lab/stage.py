@@ -19,7 +19,7 @@ class Outcome:
 
     `updates` maps trace fields, or `hits.<search>`, to their new values: a subset of the stage's `writes`. `seconds`
     is None where the stage cannot tell one question's share of a batch; the runner then divides the batch's time
-    evenly. Of them `replayed_s` were spent earlier, on what this result shares with others (`rag_lab.replayed`).
+    evenly. Of them `replayed_s` were spent earlier, on what this result shares with others (`Replayed`).
     `lasting` is False for what another attempt may cure (a rate limit, a time-out): the store does not remember it.
     """
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rag_lab import memory as memory_module
-from rag_lab import waiting
+from rag_lab import sharing
 from rag_lab.digest import digest
-from rag_lab.memory import Memory
+from rag_lab.memory import Memory, Replayed
 from rag_lab.records import Hit, Question, Trace
-from rag_lab.replayed import replay
 from rag_lab.run_stage import run_stage, stage_key
 from rag_lab.stage import Outcome
 
@@ -56,14 +55,16 @@ def test_results_stand_in_order_and_records_say_what_ran(memory):
 
 
 def test_what_others_have_paid_for_counts_as_this_results_own(memory):
+    replayed = Replayed(seconds=50.0)  # by an earlier stage
+
     class Sharing(Shout):
         def run(self, traces):
-            replay(600.0)
+            replayed.seconds += 600.0
             return super().run(traces)
 
-    (record, *_), *_ = (trace.stages for trace in run_stage(Sharing(), traces("a", "b"), memory))
+    (record, *_), *_ = (trace.stages for trace in run_stage(Sharing(), traces("a", "b"), memory, replayed=replayed))
     assert record.replayed_s == 300.0 and 300.0 < record.seconds < 301.0
-    (again,) = run_stage(Sharing(), traces("a"), memory)[0].stages
+    (again,) = run_stage(Sharing(), traces("a"), memory, replayed=replayed)[0].stages
     assert (again.seconds, again.replayed_s, again.remembered) == (record.seconds, 300.0, True)
     (alone,) = run_stage(Shout(version=2), traces("a"), memory)[0].stages
     assert alone.replayed_s == 0.0
@@ -204,7 +205,7 @@ def test_progress_counts_up_to_the_number_of_traces(memory):
 
 def test_a_wait_says_once_for_whom_and_ends_when_nobody_renews_the_claims(memory, monkeypatch, caplog):
     monkeypatch.setattr(memory_module, "_VOID_S", 1.5)
-    monkeypatch.setattr(waiting, "_TELL_AFTER_S", 0.5)
+    monkeypatch.setattr(sharing, "_TELL_AFTER_S", 0.5)
     asked, calls = traces("a", "b"), []
     memory.claim([stage_key(Shout(), digest(Shout().identity()), trace) for trace in asked], 2)
     with sqlite3.connect(memory.path) as database:

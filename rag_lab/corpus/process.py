@@ -18,9 +18,10 @@ from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.split import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.digest import digest
 from rag_lab.errors import DatasetError
-from rag_lab.memory import Memory, batches
+from rag_lab.memory import Memory
 from rag_lab.models.base import Embedder
 from rag_lab.records import Document
+from rag_lab.sharing import Work
 
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
 
@@ -78,18 +79,22 @@ def _load_key(source: str, digests: Mapping[str, str], reading: Reading) -> str:
 def _load_all(
     listing: Listing, digests: Mapping[str, str], keys: Mapping[str, str], reading: Reading, memory: Memory
 ) -> dict[str, Loaded | LoadError]:
-    found = {key: _load_from(text) for key, text in memory.recall(set(keys.values())).items()}
-    new = {key: source for source, key in keys.items() if key not in found}
+    sources = {key: source for source, key in keys.items()}
+
+    def read(some: list[str]) -> dict[str, Loaded | LoadError]:
+        fresh = {}
+        for key in some:
+            fresh[key] = _load(listing.files[sources[key]], sources[key], reading)
+            bar.update()
+        _check_unchanged([sources[key] for key in some], listing, digests)
+        return fresh
+
+    work = Work("load", read, lambda item: _to_text(item) if item.lasting else None, _load_from, _FILES_AT_ONCE)
+    found = work.recall(memory, sources)
+    new = [key for key in sources if key not in found]
     hidden = None if new else True  # shown where someone watches
     with tqdm(total=len(new), desc="reading", unit="file", disable=hidden) as bar:
-        for some in batches(new.items(), _FILES_AT_ONCE):
-            fresh = {}
-            for key, source in some:
-                fresh[key] = _load(listing.files[source], source, reading)
-                bar.update()
-            _check_unchanged([source for _, source in some], listing, digests)
-            memory.store("load", {key: _to_text(item) for key, item in fresh.items() if item.lasting})
-            found.update(fresh)
+        found |= work.do(memory, new)
     return {source: found[key] for source, key in keys.items()}
 
 
@@ -120,13 +125,17 @@ def _cut_all(
     """Return the cuts of each file's documents. Files that a cut needs a model for are cut together."""
     identity = dict(cut_identity(config, embedder))
     cut_keys = {source: digest(["cut", keys[source], identity]) for source in usable}
-    found = {key: _cuts_from(text) for key, text in memory.recall(set(cut_keys.values())).items()}
-    new = {key: usable[source] for source, key in cut_keys.items() if key not in found}
-    for some in batches(new.items(), _FILES_AT_ONCE):
-        done = iter(cut([document for _, item in some for document in item.documents], config, embedder))
-        fresh = {key: [next(done) for _ in item.documents] for key, item in some}
-        memory.store("cut", {key: json.dumps(_to_lists(cuts)) for key, cuts in fresh.items() if new[key].lasting})
-        found.update(fresh)
+    items = {key: usable[source] for source, key in cut_keys.items()}
+
+    def cut_some(some: list[str]) -> dict[str, list[list[Cut]]]:
+        done = iter(cut([document for key in some for document in items[key].documents], config, embedder))
+        return {key: [next(done) for _ in items[key].documents] for key in some}
+
+    work = Work("cut", cut_some, lambda cuts: json.dumps(_to_lists(cuts)), _cuts_from, _FILES_AT_ONCE)
+    found = work.recall(memory, items)
+    new = [key for key in items if key not in found]
+    found |= work.do(memory, [key for key in new if items[key].lasting])
+    found |= work.do(None, [key for key in new if not items[key].lasting])
     return {source: found[key] for source, key in cut_keys.items()}
 
 

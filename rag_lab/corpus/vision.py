@@ -21,6 +21,7 @@ from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Document
+from rag_lab.sharing import Work
 
 _PROMPT_VERSION = 1
 _PROMPT = (
@@ -103,17 +104,17 @@ class VisionPdf:
 
     def _read(self, pages: Sequence[_Page]) -> list[ChatReply]:
         keys = [digest([dict(self.model.identity()), _PROMPT_VERSION, _sha256(page.picture)]) for page in pages]
-        known = self.memory.recall(keys) if self.memory else {}
-        asked = [page for key, page in zip(keys, pages, strict=True) if key not in known]
-        requests = [ChatRequest((Message("user", _PROMPT, (page.picture,)),), _MAX_TOKENS) for page in asked]
-        replies = iter(self.model.generate(requests) if requests else [])
-        result = [ChatReply(known[key]) if key in known else next(replies) for key in keys]
-        fresh = {
-            key: reply.text for key, reply in zip(keys, result, strict=True) if key not in known and _is_whole(reply)
-        }
-        if self.memory and fresh:
-            self.memory.store("vision", fresh)
-        return result
+        shown = dict(zip(keys, pages, strict=True))
+
+        def ask(some: list[str]) -> dict[str, ChatReply]:
+            pictures = [shown[key].picture for key in some]
+            requests = [ChatRequest((Message("user", _PROMPT, (picture,)),), _MAX_TOKENS) for picture in pictures]
+            return dict(zip(some, self.model.generate(requests), strict=True))
+
+        work = Work("vision", ask, lambda reply: reply.text if _is_whole(reply) else None, ChatReply, _PAGES_AT_ONCE)
+        replies = work.recall(self.memory, shown)
+        replies |= work.do(self.memory, [key for key in shown if key not in replies])
+        return [replies[key] for key in keys]
 
     def _chosen(self, page: _Page, reply: ChatReply) -> tuple[str, str]:
         """Return the text that is used for a page, and a warning ("" where the reading passed its check)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -15,7 +16,7 @@ from rag_lab.evaluation.registry import build_metric, problems
 from rag_lab.evaluation.remembered import score_metric
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, Embedder
-from rag_lab.purpose import doing
+from rag_lab.models.metered import booked
 from rag_lab.records import Score, Trace
 
 
@@ -54,7 +55,7 @@ def evaluate(
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
     with store.held_open() if store else nullcontext(), bar:
         for name in metrics:
-            with doing(name):
-                scores += score_metric(build_metric(name, tools), traces, store, bar.update)
+            own = replace(tools, judge=booked(judge, name)) if judge is not None else tools
+            scores += score_metric(build_metric(name, own), traces, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores

@@ -11,7 +11,7 @@ from rag_lab.digest import digest
 from rag_lab.evaluation.metric import CostlyMetric, Metric
 from rag_lab.memory import Memory, batches
 from rag_lab.records import Score, Trace
-from rag_lab.waiting import Waiting
+from rag_lab.sharing import Work
 
 _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
 
@@ -36,9 +36,14 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     identity = digest(dict(metric.identity()))
     keys = [score_key(metric, identity, trace) for trace in traces]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    found = {key: _SCORE.validate_json(text) for key, text in memory.recall(wanted).items()}
+
+    def measure(keys: list[str]) -> dict[str, Score]:
+        return dict(zip(keys, metric.score([wanted[key] for key in keys]), strict=True))
+
+    work = Work(metric.name, measure, _encode, _SCORE.validate_json, metric.batch_size)
+    found = work.recall(memory, wanted)
     advance(sum(key in found for key in keys))
-    found |= _measure_missing(metric, wanted, found, memory, advance)
+    found |= work.do(memory, [key for key in wanted if key not in found], lambda new, waits: advance(new))
     without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))
     return [
         next(without_key) if key is None else _of(trace, found[key]) for trace, key in zip(traces, keys, strict=True)
@@ -51,31 +56,8 @@ def score_key(metric: CostlyMetric, identity: str, trace: Trace) -> str | None:
     return None if reads is None else digest({"metric": identity, "repeat": trace.repeat, "reads": dict(reads)})
 
 
-def _measure_missing(
-    metric: CostlyMetric, wanted: dict[str, Trace], found: dict[str, Score], memory: Memory, advance: Advance
-) -> dict[str, Score]:
-    """Measure what is not known, batch by batch, sharing the work with other processes that want the same."""
-    fresh: dict[str, Score] = {}
-    waiting = Waiting(memory, metric.name)
-    while missing := [key for key in wanted if key not in found and key not in fresh]:
-        mine = memory.claim(missing, metric.batch_size)
-        if mine:
-            new = _measure_claimed(metric, {key: wanted[key] for key in mine}, memory)
-        else:
-            new = {key: _SCORE.validate_json(text) for key, text in memory.recall(missing).items()}
-            if not new:
-                waiting.wait(missing)
-        advance(len(new))
-        fresh |= new
-    return fresh
-
-
-def _measure_claimed(metric: CostlyMetric, claimed: dict[str, Trace], memory: Memory) -> dict[str, Score]:
-    with memory.keeping(claimed):
-        scores = dict(zip(claimed, metric.score(list(claimed.values())), strict=True))
-        lasting = {key: _SCORE.dump_json(score).decode() for key, score in scores.items() if not score.curable}
-        memory.store(metric.name, lasting)
-    return scores
+def _encode(score: Score) -> str | None:
+    return None if score.curable else _SCORE.dump_json(score).decode()
 
 
 def score_unremembered(metric: CostlyMetric, traces: Sequence[Trace], advance: Advance) -> list[Score]:

@@ -9,8 +9,7 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.executor import Done, Job
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run_folder import LEDGER_FILE, RECORD_FILE, SCORES_FILE, TRACES_FILE, RunFolder
-from rag_lab.ledger import LEDGER_VARIABLE, Ledger
-from rag_lab.models.metered import PAYER_VARIABLE
+from rag_lab.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
 
 _LOOK_EVERY_S = 0.5
 

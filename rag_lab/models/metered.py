@@ -5,7 +5,6 @@ The sweep sets the environment of a variant's kernel; stages and models know not
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,26 +15,35 @@ from rag_lab.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
 from rag_lab.models.prices import price
 from rag_lab.models.token_estimate import request_tokens
-from rag_lab.purpose import current
 
-PAYER_VARIABLE = "RAG_LAB_PAYER"
 _WAIT_S = 0.2
 
 
-def metered(model: ChatModel, spec: str) -> ChatModel:
-    """Return `model`, metered where the environment names a ledger."""
-    ledger = environment_ledger()
-    return MeteredChat(model, spec, ledger, os.environ.get(PAYER_VARIABLE, "")) if ledger else model
+def metered(model: ChatModel, spec: str, purpose: str) -> ChatModel:
+    """Return `model`, its calls booked under `purpose` where the environment names a ledger."""
+    ledger, payer = environment_ledger()
+    return MeteredChat(model, spec, ledger, payer, purpose) if ledger else model
+
+
+def booked(model: ChatModel, purpose: str) -> ChatModel:
+    """Return `model` with its calls booked under another purpose, where they are booked."""
+    if not isinstance(model, MeteredChat):
+        return model
+    return MeteredChat(model.inner, model.spec, model.ledger, model.payer, purpose)
 
 
 class MeteredChat:
-    """A chat model whose calls `payer` pays from `ledger`. A forbidden call is a transient error: none remembers it."""
+    """A chat model whose calls `payer` pays from `ledger` for `purpose`, a stage or a metric.
 
-    def __init__(self, inner: ChatModel, spec: str, ledger: Ledger, payer: str) -> None:
+    A forbidden call is a transient error: none remembers it.
+    """
+
+    def __init__(self, inner: ChatModel, spec: str, ledger: Ledger, payer: str, purpose: str = "") -> None:
         self.inner = inner
         self.spec = spec
         self.ledger = ledger
         self.payer = payer
+        self.purpose = purpose
         self.constrains_json = inner.constrains_json
         self.context_tokens = inner.context_tokens
         if isinstance(inner, Concurrent):
@@ -55,7 +63,7 @@ class MeteredChat:
         Calls are entered at the most they can cost, so few may fit at first and more once the replies turn out
         cheaper; what fits by then is asked then.
         """
-        caller = Caller(self.payer, current(), self.spec)
+        caller = Caller(self.payer, self.purpose, self.spec)
         replies: list[ChatReply] = []
         while len(replies) < len(requests):
             rest = requests[len(replies) :]

@@ -34,22 +34,21 @@ class Patience:
         self._here = Failing()
         self._failed_at = float("-inf")
         self._lock = threading.Lock()
+        self._ledger, _ = environment_ledger()
 
     def given_up(self) -> str:
         """Return why the model is not called at present, or ''."""
-        ledger = environment_ledger()
-        if ledger is None and time.monotonic() - self._failed_at > REST_S:
+        if self._ledger is None and time.monotonic() - self._failed_at > REST_S:
             return ""
-        failing = ledger.failing().get(self._key, Failing()) if ledger else self._here
-        again = "the same command goes on" if ledger else f"it is asked again {REST_S / 60:g} minutes later"
+        failing = self._ledger.failing().get(self._key, Failing()) if self._ledger else self._here
+        again = "the same command goes on" if self._ledger else f"it is asked again {REST_S / 60:g} minutes later"
         found = _found(self._name, failing)
         return f"{found}; {again}" if found else ""
 
     def answered(self) -> None:
         """Count from zero again."""
-        ledger = environment_ledger()
-        if ledger:
-            ledger.answered(self._key)
+        if self._ledger:
+            self._ledger.answered(self._key)
         self._here = Failing()
 
     def failed(self, reason: str, *, calls: int = 0, time_outs: int = 0) -> None:
@@ -57,9 +56,8 @@ class Patience:
         if not calls and not time_outs:
             return
         more = Failing(calls, time_outs, reason)
-        ledger = environment_ledger()
-        if ledger:
-            ledger.failed(self._key, more)
+        if self._ledger:
+            self._ledger.failed(self._key, more)
             return
         with self._lock:
             known, self._failed_at = self._here, time.monotonic()

@@ -19,15 +19,15 @@ _MODELS: dict[tuple[Kind, str], Any] = {}
 _LOCK = threading.Lock()
 
 
-def chat_model(spec: str) -> ChatModel:
+def chat_model(spec: str, purpose: str = "") -> ChatModel:
     """Return the chat model of this name, e.g. `llamacpp:smollm2`. Nothing is loaded before its first call.
 
-    In a sweep its calls are entered in the run's ledger.
+    In a sweep its calls are entered in the run's ledger, under `purpose`: the stage or metric that they serve.
 
     Raises:
         ModelError: if the name is malformed, or its provider or an option is unknown.
     """
-    return metered(cast(ChatModel, _shared("chat", spec)), spec)
+    return metered(cast(ChatModel, _shared("chat", spec)), spec, purpose)
 
 
 def embedder(spec: str) -> Embedder:

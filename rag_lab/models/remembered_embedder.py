@@ -7,7 +7,7 @@ import sqlite3
 import struct
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +17,8 @@ from rag_lab.checked_rows import checksum, recall
 from rag_lab.database import opened
 from rag_lab.digest import digest
 from rag_lab.errors import ModelError
-from rag_lab.memory import batches
+from rag_lab.memory import Replayed, batches
 from rag_lab.models.base import Embedder, Vectors
-from rag_lab.replayed import replay
 
 Kind = Literal["document", "query"]
 
@@ -35,11 +34,15 @@ CREATE TABLE IF NOT EXISTS remembered (key BLOB PRIMARY KEY, value BLOB NOT NULL
 
 @dataclass(frozen=True, slots=True)
 class RememberedEmbedder:
-    """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`."""
+    """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
+
+    What the vectors took that are found made is added to `replayed`.
+    """
 
     inner: Embedder
     path: Path
     progress: bool = False  # a bar on stderr over the texts that must be embedded
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the inner embedder's identity: remembering changes no vector."""
@@ -75,7 +78,7 @@ class RememberedEmbedder:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
         with opened(self.path, _SCHEMA) as connection:  # for one call: threads cannot share it
-            known = _read(connection, list(dict.fromkeys(keys)))
+            known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
             unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
             known.update(self._embed_unknown(connection, kind, unknown))
         return np.stack([known[key] for key in keys])
@@ -130,12 +133,12 @@ def _known(connection: sqlite3.Connection, keys: Sequence[bytes]) -> set[bytes]:
     return {key for some in batches(keys, _KEYS_AT_ONCE) for key in recall(connection, "remembered", some)}
 
 
-def _read(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-    """Return the vectors that are known, and replay the seconds that they took."""
+def _read(connection: sqlite3.Connection, keys: Sequence[bytes], replayed: Replayed) -> dict[bytes, Vectors]:
+    """Return the vectors that are known, and add the seconds that they took to `replayed`."""
     found: dict[bytes, Vectors] = {}
     for key, value in recall(connection, "remembered", keys).items():
         found[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
-        replay(*_SECONDS.unpack_from(value))
+        replayed.seconds += _SECONDS.unpack_from(value)[0]
     return found
 
 

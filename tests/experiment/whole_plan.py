@@ -7,9 +7,8 @@ import yaml
 from small_dataset import write_dataset
 
 from rag_lab.experiment.plan import plan
-from rag_lab.ledger import LEDGER_VARIABLE, Ledger
+from rag_lab.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
 from rag_lab.models import registry
-from rag_lab.models.metered import PAYER_VARIABLE
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 

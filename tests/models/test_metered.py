@@ -4,8 +4,7 @@ from rag_lab.errors import ModelError
 from rag_lab.ledger import Ledger
 from rag_lab.models import registry
 from rag_lab.models.base import ChatReply, ChatRequest, Message
-from rag_lab.models.metered import MeteredChat, most_usd
-from rag_lab.purpose import doing
+from rag_lab.models.metered import MeteredChat, booked, most_usd
 from rag_lab.testing import ScriptedChat, openai_server
 
 
@@ -31,10 +30,8 @@ def test_a_refused_call_is_not_made_and_is_a_transient_error(ledger):
 
 def test_calls_are_booked_under_what_they_are_made_for(ledger):
     model = MeteredChat(ScriptedChat(lambda asked: "a b"), "s:x", ledger, "v")
-    with doing("generate"):
-        model.generate([request()])
-    with doing("ragas.faithfulness"):
-        model.generate([request(), request()])
+    booked(model, "generate").generate([request()])
+    booked(model, "ragas.faithfulness").generate([request(), request()])
     found = {caller.purpose: (calls, made.tokens_in, made.tokens_out) for caller, calls, made in ledger.calls()}
     assert found == {"generate": (1, 3, 2), "ragas.faithfulness": (2, 6, 4)}
 
@@ -78,9 +75,9 @@ def test_the_registry_meters_where_the_environment_names_a_ledger(tmp_path, monk
         plain = registry.chat_model(spec)
         monkeypatch.setenv("RAG_LAB_LEDGER", str(ledger.path))
         monkeypatch.setenv("RAG_LAB_PAYER", "baseline")
-        model = registry.chat_model(spec)
+        model = registry.chat_model(spec, "hyde")
         assert model.generate([request()])[0].text == "Paris."
     assert isinstance(model, MeteredChat)
     assert model.identity() == plain.identity()
     [(caller, calls, _)] = ledger.calls()
-    assert (caller.payer, caller.model, calls) == ("baseline", spec, 1)
+    assert (caller.payer, caller.purpose, caller.model, calls) == ("baseline", "hyde", spec, 1)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rag_lab.errors import ModelError
+from rag_lab.memory import Replayed
 from rag_lab.models import remembered_embedder
 from rag_lab.models.base import Vectors
 from rag_lab.models.remembered_embedder import RememberedEmbedder
-from rag_lab.replayed import counting_replayed, replayed_s
 
 
 class Digests:
@@ -153,10 +153,11 @@ def test_threads_may_share_it(path: Path) -> None:
 
 
 def test_what_a_vector_took_is_replayed_to_whoever_finds_it_made(path: Path) -> None:
-    with counting_replayed():
-        RememberedEmbedder(Digests(), path).embed_queries(["a", "b"])
-        assert replayed_s() == 0
-        RememberedEmbedder(Digests(), path).embed_queries(["a", "b", "c"])
-        first = replayed_s()
-        RememberedEmbedder(Digests(), path).embed_queries(["a", "b", "a"])  # what is asked twice at once is found once
-        assert first > 0 and replayed_s() == pytest.approx(2 * first)
+    replayed = Replayed()
+    embedder = RememberedEmbedder(Digests(), path, replayed=replayed)
+    embedder.embed_queries(["a", "b"])
+    assert replayed.seconds == 0
+    embedder.embed_queries(["a", "b", "c"])
+    first = replayed.seconds
+    embedder.embed_queries(["a", "b", "a"])  # what is asked twice at once is found once
+    assert first > 0 and replayed.seconds == pytest.approx(2 * first)

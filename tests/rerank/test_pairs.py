@@ -7,7 +7,6 @@ from doubles import TEXTS, Corpus, hits
 
 from rag_lab.memory import Memory
 from rag_lab.records import Question, Trace
-from rag_lab.replayed import counting_replayed, replayed_s
 from rag_lab.rerank.keep import KeepOrder
 from rag_lab.rerank.pairs import PairRerank
 from rag_lab.rerank.remembered_scorer import RememberedScorer
@@ -88,9 +87,9 @@ def test_remembered_pairs_are_scored_once(tmp_path):
     assert remembered.score(pairs) == [0.25, 1.0]
     assert remembered.score([*reversed(pairs), ("q", TEXTS["log#0-50"])]) == [1.0, 0.25, 0.5]
     assert len(scorer.pairs) == 3
-    with counting_replayed():
-        remembered.score(pairs)
-        stored = [json.loads(text)["seconds"] for text in memory.recall(remembered._keys(pairs)).values()]
-        assert replayed_s() == pytest.approx(sum(stored)) and min(stored) > 0
+    later = RememberedScorer(scorer, memory)
+    later.score(pairs)
+    stored = [json.loads(text)["seconds"] for text in memory.recall(remembered._keys(pairs)).values()]
+    assert later.replayed.seconds == pytest.approx(sum(stored)) and min(stored) > 0
     other = RememberedScorer(Fixed(press=9.0, oven=9.0, log=9.0), memory)
     assert other.score(pairs) == [9.0, 9.0]
