@@ -103,10 +103,8 @@ class JudgeQueue:
                 self._open.pop(key).set_result(reply)
 
     def _generate(self, requests: dict[str, ChatRequest]) -> list[ChatReply]:
-        """Call the judge, and keep what it says at once: an interruption loses no reply."""
-        replies = self._unless_broken(lambda: self.judge.generate(list(requests.values())))
-        self._replies.keep(dict(zip(requests, replies, strict=True)))
-        return replies
+        """Call the judge; what it says is kept at once, so that an interruption loses no reply."""
+        return self._replies.ask(requests, lambda some: self._unless_broken(lambda: self.judge.generate(some)))
 
     def _raise_broken(self) -> list[ChatReply]:
         raise self._broken or RagLabError("The judge was not asked.")

@@ -6,7 +6,7 @@ answered from another's reply.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 
@@ -15,6 +15,9 @@ from pydantic import TypeAdapter
 from rag_lab.digest import digest
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel, ChatReply, ChatRequest
+from rag_lab.sharing import Work
+
+Generate = Callable[[Sequence[ChatRequest]], list[ChatReply]]
 
 _ROOM = "judge"
 _REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
@@ -41,13 +44,23 @@ class JudgeReplies:
             self._known |= {key: _REPLY.validate_json(text) for key, text in found.items()}
         return {key: self._known[key] for key in keys if key in self._known}
 
-    def keep(self, replies: Mapping[str, ChatReply]) -> None:
-        """Remember replies; failed calls are asked again."""
-        said = {key: reply for key, reply in replies.items() if not reply.error}
-        self._known |= said
-        if self._memory is not None and said:
-            self._memory.store(_ROOM, {key: _REPLY.dump_json(reply).decode() for key, reply in said.items()})
+    def ask(self, requests: Mapping[str, ChatRequest], generate: Generate) -> list[ChatReply]:
+        """Return a reply for each request, in order, and remember it at once; failed calls are asked again later.
+
+        What another process asks at this moment is not asked twice.
+        """
+
+        def compute(keys: list[str]) -> dict[str, ChatReply]:
+            return dict(zip(keys, generate([requests[key] for key in keys]), strict=True))
+
+        replies = Work(_ROOM, compute, _encode, _REPLY.validate_json, len(requests)).do(self._memory, requests)
+        self._known |= {key: reply for key, reply in replies.items() if not reply.error}
+        return [replies[key] for key in requests]
 
     @cached_property
     def _identity(self) -> str:
         return digest(dict(self._judge.identity()))
+
+
+def _encode(reply: ChatReply) -> str | None:
+    return None if reply.error else _REPLY.dump_json(reply).decode()
