@@ -11,15 +11,19 @@ _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
 _M = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
 STYLES = f"""<w:styles {_W}>
-<w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style>
-<w:style w:styleId="Mine"><w:name w:val="My heading"/><w:basedOn w:val="berschrift1"/></w:style>
-<w:style w:styleId="Second"><w:name w:val="Second"/><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style>
-<w:style w:styleId="ListBullet"><w:name w:val="List Bullet"/>
+<w:style w:type="paragraph" w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style>
+<w:style w:type="paragraph" w:styleId="Mine"><w:name w:val="My heading"/><w:basedOn w:val="berschrift1"/></w:style>
+<w:style w:type="paragraph" w:styleId="Second"><w:name w:val="Second"/>
+<w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style>
+<w:style w:type="paragraph" w:styleId="ListBullet"><w:name w:val="List Bullet"/>
 <w:pPr><w:numPr><w:numId w:val="3"/></w:numPr></w:pPr></w:style>
-<w:style w:styleId="Tight"><w:name w:val="Tight bullet"/><w:basedOn w:val="ListBullet"/></w:style>
-<w:style w:styleId="A"><w:name w:val="a"/><w:basedOn w:val="B"/></w:style>
-<w:style w:styleId="B"><w:name w:val="b"/><w:basedOn w:val="A"/></w:style>
+<w:style w:type="paragraph" w:styleId="A"><w:name w:val="a"/><w:basedOn w:val="B"/></w:style>
+<w:style w:type="paragraph" w:styleId="B"><w:name w:val="b"/><w:basedOn w:val="A"/></w:style>
 </w:styles>"""
+NUMBERING = f"""<w:numbering {_W}><w:abstractNum w:abstractNumId="7">
+<w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:pStyle w:val="ListBullet"/></w:lvl>
+<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/></w:lvl></w:abstractNum>
+<w:num w:numId="3"><w:abstractNumId w:val="7"/></w:num></w:numbering>"""
 CORE = """<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"
  xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{}</dc:title></cp:coreProperties>"""
 
@@ -27,7 +31,7 @@ CORE = """<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package
 def paragraph(text: str, style: str = "", listed: bool = False) -> str:
     """A Word paragraph."""
     style = f'<w:pStyle w:val="{style}"/>' if style else ""
-    numbering = "<w:numPr/>" if listed else ""
+    numbering = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="3"/></w:numPr>' if listed else ""
     return f"<w:p><w:pPr>{style}{numbering}</w:pPr><w:r><w:t>{escape(text)}</w:t></w:r></w:p>"
 
 
@@ -50,7 +54,12 @@ def cell(content: str, properties: str = "") -> str:
 def write_docx(path: Path, *blocks: str, title: str = "", parts: Mapping[str, str] | None = None) -> Path:
     """A Word file of these blocks; `parts` are added, or replace what would be there."""
     body = f"<w:document {_W} {_MC} {_M}><w:body>{''.join(blocks)}</w:body></w:document>"
-    own = {"word/document.xml": body, "word/styles.xml": STYLES, "docProps/core.xml": CORE.format(escape(title))}
+    own = {
+        "word/document.xml": body,
+        "word/styles.xml": STYLES,
+        "word/numbering.xml": NUMBERING,
+        "docProps/core.xml": CORE.format(escape(title)),
+    }
     named = {**own, **(parts or {})}
     own["_rels/.rels"] = relationships({"word/document.xml": "officeDocument", "docProps/core.xml": "core-properties"})
     kinds = {name.removeprefix("word/"): Path(name).stem.rstrip("0123456789") for name in named if "word/" in name}

@@ -42,6 +42,7 @@ class _Writer:
         self._tables: list[list[list[Cell]]] = []  # open tables; of each its rows
         self._budget = CellBudget()
         self._verbatim = 0
+        self._bullet = ""  # of an item of a list whose first text is still to come
 
     def write(self, event: str, value: Any) -> None:
         """Write an event of `_walk`."""
@@ -65,6 +66,8 @@ class _Writer:
             return
         self._flush("")
         self._verbatim += tag == "pre"
+        if tag == "li":
+            self._bullet = "- "
         if tag == "table":
             self._tables.append([])
         elif self._tables and tag == "tr":
@@ -82,7 +85,9 @@ class _Writer:
         if tag not in _BLOCKS:
             return
         level = _LEVELS.get(tag, 0)
-        self._flush("#" * level + " " if level else "- " if tag == "li" else "")
+        self._flush("#" * level + " " if level else "")
+        if tag == "li":
+            self._bullet = ""
         self._verbatim -= tag == "pre"
         if tag == "table" and self._tables:
             self._close_table(self._tables.pop())
@@ -103,7 +108,8 @@ class _Writer:
         if text.strip() and self._verbatim:
             self._put(text, _fenced(text.strip("\n")))
         elif text := " ".join(text.split()):
-            self._put(text, prefix + text)
+            self._put(text, (prefix or self._bullet) + text)
+            self._bullet = ""
 
     def _put(self, line: str, alone: str) -> None:
         """Write a block: as a part of the line of the cell that is open, or as it stands by itself."""

@@ -18,8 +18,8 @@ from rag_lab.errors import ConfigError
 from rag_lab.memory import Memory
 from rag_lab.models.base import ChatModel
 
-_VERSION = 4  # raised when a loader or the normalization changes its results
-_LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "python-calamine")
+_VERSION = 5  # raised when a loader or the normalization changes its results
+_LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-calamine")
 
 _PDF: Mapping[str, Loader] = {"tables": load_pdf_tables, "pdfium": load_pdfium}
 
