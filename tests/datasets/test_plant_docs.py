@@ -90,6 +90,7 @@ def test_comparative_question_has_two_pieces_of_evidence(question: dict[str, Any
     assert len(question["evidence"]) >= 2 or not question.get("answerable", True)
 
 
+@pytest.mark.slow
 def test_pdfs_are_what_the_script_builds(builder: ModuleType, tmp_path: Path) -> None:
     built = builder.build(tmp_path)
     kept = [path for path in DOCUMENTS if path.suffix == ".pdf"]
