@@ -5,6 +5,7 @@ from experiment.whole_plan import CHAT, install_doubles, run_in_process, write_p
 
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.foreseen import reads_of
+from rag_lab.experiment.describe import describe
 from rag_lab.experiment.estimate import estimate
 from rag_lab.ledger import Ledger
 from rag_lab.pipeline import Pipeline
@@ -103,7 +104,7 @@ def test_retrieval_alone_builds_no_context_and_asks_no_model_to_count(run, monke
     assert "context" not in variant.record()["models"]
     searched = {t.question.question_id: sum(r.seconds for r in t.stages) for t in variant.traces}
     assert searched == {s.question_id: s.value for s in variant.scores if s.metric == "cost.seconds"}
-    assert "generation" not in checked.describe()
+    assert "generation" not in describe(checked)
 
 
 def test_the_dry_run_walks_the_stages_that_run(run, tmp_path, doubles):

@@ -70,13 +70,14 @@ def sweep(
       limits: {questions: 60, answers: 20}
     """
     from rag_lab.experiment.curable import tried_again
+    from rag_lab.experiment.describe import describe
     from rag_lab.experiment.finish import failures
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.sweep import to_try_again
 
     checked = plan(experiment)
     if dry_run:
-        typer.echo(checked.describe())
+        typer.echo(describe(checked))
         if sentence := tried_again(to_try_again(checked, out)):
             typer.echo(f"\n{sentence}")
         return

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rag_lab.data.sample import stratified
 from rag_lab.records import Question
 from rag_lab.wording import counted
 
-if TYPE_CHECKING:
-    from rag_lab.experiment.config import ExperimentConfig
-
 
 def left_out(
-    questions: Sequence[Question], experiment: ExperimentConfig, asked: Collection[str], answered: Collection[str]
+    questions: Sequence[Question], asked: Collection[str], answered: Collection[str], limit: int | None, seed: int
 ) -> dict[str, int]:
     """Return how many questions are not asked, by the reason as `asked_told` says it.
 
     Args:
         questions: of the dataset.
-        experiment: whose limits chose.
         asked: ids of the questions that are asked.
         answered: ids of those that are answered.
+        limit: of the questions asked, None for all.
+        seed: of their sample.
     """
-    drawn = stratified(questions, len(questions), experiment.seed)
-    limit = experiment.limits.questions
+    drawn = stratified(questions, len(questions), seed)
     n_seen = len(drawn)
     if limit is not None and len(asked) == limit:
         n_seen = 1 + max(place for place, name in enumerate(drawn) if name in asked)

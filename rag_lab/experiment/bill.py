@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,13 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.run_folder import BILL_FILE, RunFolder
 from rag_lab.experiment.spent import Spent, spent
+from rag_lab.experiment.spent_rows import COLUMNS, MEASURES, add, with_total
 from rag_lab.experiment.work import Work
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _LOGGER = logging.getLogger(__name__)
-
-MEASURES = ("calls", "tokens", "cost_usd", "minutes")
-COLUMNS = ("purpose", *(f"{measure}_{when}" for measure in MEASURES for when in ("estimated", "spent")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,7 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = bill_rows(run)
-    table = pd.DataFrame([*rows, _total(rows)] if rows else [], columns=list(COLUMNS))
+    table = pd.DataFrame(with_total(bill_rows(run)), columns=list(COLUMNS))
     kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
     return table.astype(kinds)
 
@@ -77,22 +74,15 @@ def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
     estimated: dict[str, dict[str, Any]] = {}
     if kept is not None:
         for row in kept.bill.rows:
-            _add(estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0)), _measures(row))
+            add(estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0)), _measures(row))
         for earlier in kept.before:
-            _add(estimated.setdefault(earlier.purpose, dict.fromkeys(MEASURES, 0)), _measures(earlier))
+            add(estimated.setdefault(earlier.purpose, dict.fromkeys(MEASURES, 0)), _measures(earlier))
     nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
     rows = (
         _row(purpose, estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose))))
         for purpose in dict.fromkeys([*estimated, *actual])
     )
     return [row for row in rows if row["calls_estimated"] or row["calls_spent"]]
-
-
-def minutes_told(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Say how many minutes of calls were estimated and spent, of rows as `bill_rows` returns them."""
-    both = (_total(rows)[f"minutes_{when}"] for when in ("estimated", "spent"))
-    estimated, actual = ("?" if minutes is None else f"{minutes:,.1f}" for minutes in both)
-    return f"minutes of calls, one after the other: {estimated} estimated, {actual} spent"
 
 
 def _kept(run: RunFolder) -> KeptBill | None:
@@ -107,19 +97,6 @@ def _measures(row: Work | Spent) -> dict[str, Any]:
     return {measure: getattr(row, measure) for measure in MEASURES}
 
 
-def _add(sums: dict[str, Any], more: dict[str, Any]) -> None:
-    for measure, value in more.items():
-        sums[measure] = None if value is None or sums[measure] is None else sums[measure] + value
-
-
 def _row(purpose: str, estimated: dict[str, Any], actual: dict[str, Any]) -> dict[str, Any]:
     pairs = ((f"{m}_estimated", estimated[m], f"{m}_spent", actual[m]) for m in MEASURES)
     return {"purpose": purpose} | {key: value for a, x, b, y in pairs for key, value in ((a, x), (b, y))}
-
-
-def _total(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sums; one of which a part is not known is not known."""
-    sums: dict[str, Any] = dict.fromkeys(COLUMNS[1:], 0)
-    for row in rows:
-        _add(sums, {name: row[name] for name in sums})
-    return {"purpose": "total"} | sums

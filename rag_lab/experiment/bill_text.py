@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from rag_lab.experiment.bill import bill_rows, minutes_told
+from rag_lab.experiment.bill import bill_rows
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.price_checks import price_of
 from rag_lab.experiment.run_folder import RunFolder
+from rag_lab.experiment.spent_rows import minutes_told
 from rag_lab.experiment.table import text_table
 from rag_lab.experiment.work import Work
 

@@ -42,7 +42,13 @@ class Plan:
     @property
     def left_out(self) -> dict[str, int]:
         """How many questions of the dataset are not asked, by reason; see `asked.left_out`."""
-        return left_out(self.dataset.questions, self.experiment, set(self.questions), set(self.answered))
+        return left_out(
+            self.dataset.questions,
+            set(self.questions),
+            set(self.answered),
+            self.experiment.limits.questions,
+            self.experiment.seed,
+        )
 
     def run_folder(self, path: Path) -> RunFolder:
         """Return the run folder of this plan at `path`; nothing is written."""
@@ -60,12 +66,6 @@ class Plan:
             left_out=self.left_out,
             clusters=self.experiment.clusters,
         )
-
-    def describe(self) -> str:
-        """Return what would run, as text: variants, questions, calls, tokens, money and minutes, models, metrics."""
-        from rag_lab.experiment.describe import describe
-
-        return describe(self)
 
 
 def plan(experiment_path: Path | str) -> Plan:

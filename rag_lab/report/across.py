@@ -10,11 +10,9 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.experiment.manifest_diff import Change, manifest_diff, suspects
-from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
-from rag_lab.report.comparison_tables import differences_table, scores_table
+from rag_lab.report.read_comparison import read_comparison
 from rag_lab.report.shared import Shared, shared
-from rag_lab.report.tables import Table
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.noise import NoiseComponents
@@ -58,20 +56,6 @@ class AcrossRuns:
             suspects(self.changes),
         ]
 
-    @property
-    def tables(self) -> list[Table]:
-        """Scores, differences, the variants that both runs have, and what changed."""
-        metrics = list(dict.fromkeys(self.summary["metric"]))
-        first, second = self.names
-        baseline = self.label(f"{first}/{self.first.run.baseline}")
-        made = [
-            scores_table("Scores on the shared questions", self.summary, metrics, self.label),
-            differences_table(f"Against {baseline}", self.differences, self.label),
-            differences_table(f"The same variant, {second} minus {first}", self.same, self.label),
-        ]
-        rows = tuple((change.what, change.first, change.second) for change in self.changes)
-        return [*made, Table("What changed", ("what", first, second), rows, names=3)]
-
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""
         run, _, variant_id = name.rpartition("/")
@@ -95,7 +79,8 @@ def compare_runs(
         RagLabError: if a folder is no run or has no scores, the runs share no question or declare different clusters,
             or an option is unknown.
     """
-    runs = compare(first, correction=correction, pairs=pairs), compare(second, correction=correction, pairs=pairs)
+    options: dict[str, Any] = {"correction": correction, "pairs": pairs}
+    runs = read_comparison(first, **options), read_comparison(second, **options)
     names = _names(*runs)
     both = shared(runs)
     parts = [

@@ -37,20 +37,20 @@ def compare_text(
     """
     from rag_lab.experiment.asked import asked_told
     from rag_lab.report.across import compare_runs
-    from rag_lab.report.compare import compare
-    from rag_lab.report.comparison_tables import tables
+    from rag_lab.report.comparison_tables import tables, tables_across
     from rag_lab.report.conclusions import conclusions
+    from rag_lab.report.read_comparison import read_comparison
 
     if form not in FORMATS:
         raise ConfigError(unknown_name("format", form, FORMATS))
     options: dict[str, Any] = {"correction": correction, "pairs": pairs}
     if other is None:
-        one = compare(run, **options)
+        one = read_comparison(run, **options)
         sentences = [asked_told(len(one.run.questions), one.run.left_out), *conclusions(one)]
         summary, differences, made = one.summary, one.differences, tables(one)
     else:
         two = compare_runs(run, other, **options)
-        summary, differences, sentences, made = two.summary, two.differences, two.sentences, two.tables
+        summary, differences, sentences, made = two.summary, two.differences, two.sentences, tables_across(two)
     if form == "csv":
         wide = summary.merge(differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))
         return shown(str(wide.to_csv(index=False, lineterminator="\n")))

@@ -1,154 +1,63 @@
-"""A run as tables, from which HTML, Markdown, LaTeX, figures and notebooks are made.
-
-A failed variant has rows in no table of scores; it stands in `run.variants` and `failed`. Missing is not zero: every
-mean stands beside how many questions were scored of those asked.
-"""
+"""A run compared: its tables, and the studies of them from which reports, figures and notebooks are made."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.records import Question, Trace
-from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.wording import letters
-
-if TYPE_CHECKING:
-    from rag_lab.evaluation.shallow import Shallow
-    from rag_lab.experiment.run_folder import VariantPlan
-    from rag_lab.report.effects import EffectsFound
-    from rag_lab.report.judges import JudgeNote
-    from rag_lab.report.routing import RoutingStudy
-    from rag_lab.statistics.complete_cases import Pairs
-    from rag_lab.statistics.corrections import Correction
-    from rag_lab.statistics.noise import NoiseComponents
+from rag_lab.evaluation.shallow import Shallow, shallow
+from rag_lab.report.effects import EffectsFound, effects_found
+from rag_lab.report.groups import by_class, by_tag
+from rag_lab.report.judges import JudgeNote, judge_notes
+from rag_lab.report.routing import RoutingStudy, routing_studies
+from rag_lab.report.run_tables import RunTables
+from rag_lab.statistics.ranking import RANKING_COLUMNS, ranking
+from rag_lab.statistics.scales import UNKNOWN
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A run as tables, each in the order of the plan. What is costly and not always looked at is made on first use.
-
-    summary: variant_id, metric, asked, scored, failed, not_applicable, mean, low, high, worst, best, reason.
-    differences: variant_id, metric, n, difference, low, high, p_value, p_corrected, wins, ties, losses, verdict,
-        against, effect_size, for the quality metrics: each variant minus the baseline (`against`), or every pair where
-        `pairs` is `all`, on the questions that both have; p-values corrected by `correction` over the whole table.
-    questions: question_id, query_class, question, one column a variant (main metric, mean over repeats), spread.
-    stages, stage_problems: see `report.stages`.
-    gaps: variant_id, metric, status, reason, count of the scores that are not there.
-    latency: variant_id, n, median_s.
-    noise: for each quality metric how its variance splits; empty where no question was repeated.
-    scales: range and better direction of the metrics that the registry knows; more is better in any other.
-    clusters: question_id to cluster, None where questions are independent; see `data.clusters`.
-
-    `quality_metrics` are compared, `cost_metrics` (less is better) stand beside them; both in the order of the plan.
-    """
-
-    run: RunFolder
-    manifest: Mapping[str, Any]
-    quality_metrics: tuple[str, ...]
-    cost_metrics: tuple[str, ...]
-    correction: Correction
-    pairs: Pairs
-    traces: Mapping[str, list[Trace]] = field(repr=False)
-    scores: pd.DataFrame = field(repr=False)
-    summary: pd.DataFrame = field(repr=False)
-    differences: pd.DataFrame = field(repr=False)
-    questions: pd.DataFrame = field(repr=False)
-    stages: pd.DataFrame = field(repr=False)
-    stage_problems: pd.DataFrame = field(repr=False)
-    gaps: pd.DataFrame = field(repr=False)
-    latency: pd.DataFrame = field(repr=False)
-    noise: Mapping[str, NoiseComponents] = field(repr=False)
-    scales: Mapping[str, Scale] = field(repr=False)
-    clusters: Mapping[str, str] | None = field(repr=False)
-
-    @property
-    def main_metric(self) -> str | None:
-        """The metric that decides: the first quality metric of the plan."""
-        return next(iter(self.quality_metrics), None)
-
-    @property
-    def quality_scores(self) -> pd.DataFrame:
-        """The rows of `scores` of the quality metrics."""
-        return self.scores[self.scores["metric"].isin(self.quality_metrics)]
-
-    @property
-    def asked(self) -> dict[str, Question]:
-        """Every question that any variant was asked, in order."""
-        return {trace.question.question_id: trace.question for one in self.traces.values() for trace in one}
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """Variants that failed or were stopped by a limit, with the reason."""
-        states = self.manifest.get("variants", {})
-        return {
-            plan.variant_id: str(states[plan.variant_id].get("reason") or "no reason was recorded")
-            for plan in self.run.variants
-            if self.state(plan.variant_id) in ("failed", "stopped")
-        }
-
-    @property
-    def variants(self) -> list[VariantPlan]:
-        """The planned variants, the baseline first."""
-        return sorted(self.run.variants, key=lambda plan: plan.variant_id != self.run.baseline)
-
-    @property
-    def codes(self) -> dict[str, str]:
-        """The letter that stands for each variant in figures and narrow tables; the baseline is A."""
-        return {plan.variant_id: letters(index) for index, plan in enumerate(self.variants)}
+class Comparison(RunTables):
+    """The tables of a run, and what follows from them: each made on first use, as it is costly and not always seen."""
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
-        """The order of the variants in the main metric, failures counted; see `statistics.ranking`."""
-        from rag_lab.report.coverage import order
-
-        return order(self)
+        """The order of the variants in the main metric, a failed question counted as its worst value."""
+        metric = self.main_metric
+        if metric is None or self.scores.empty:
+            return pd.DataFrame(columns=list(RANKING_COLUMNS))
+        return ranking(self.scores, metric, self.scales.get(metric, UNKNOWN))
 
     @cached_property
     def by_class(self) -> pd.DataFrame:
         """The columns of `summary`, for every metric, and `query_class`, as the dataset labels it."""
-        from rag_lab.report.groups import by_class
-
         return by_class(self)
 
     @cached_property
     def by_tag(self) -> pd.DataFrame:
         """The columns of `summary`, for every metric, and `tag`; a question counts in each of its tags."""
-        from rag_lab.report.groups import by_tag
-
         return by_tag(self)
 
     @cached_property
     def effects(self) -> EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
-        from rag_lab.report.effects import effects_found
-
         return effects_found(self)
 
     @cached_property
     def routing(self) -> tuple[RoutingStudy, ...]:
         """The HyDE studies of the run, in the main metric: does routing by class pay, and a rule learned from it."""
-        from rag_lab.report.routing import routing_studies
-
         return routing_studies(self)
 
     @cached_property
     def judges(self) -> tuple[JudgeNote, ...]:
         """Who judged which metrics, and what its trial says of it."""
-        from rag_lab.report.judges import judge_notes
-
         return judge_notes(self)
 
     @cached_property
     def shallow(self) -> Mapping[str, Shallow]:
         """The metrics with a cut-off that the rankings of some variants cannot fill, variants by `name`."""
-        from rag_lab.evaluation.shallow import shallow
-
         configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
         known = {name: config for name, config in configs.items() if config is not None}
         return shallow(self.quality_metrics, known)
@@ -157,55 +66,3 @@ class Comparison:
         """Return what stands above the column of a metric: its name, its direction, and what limits it."""
         mark = f" ({self.shallow[metric].mark})" if metric in self.shallow else ""
         return self.directed(metric) + mark
-
-    def label(self, variant_id: str) -> str:
-        """Return the label of a variant."""
-        return next(plan.label for plan in self.run.variants if plan.variant_id == variant_id)
-
-    def state(self, variant_id: str) -> str:
-        """Return how a variant ended: `ok`, `failed`, `stopped` (by a limit), or `not run`."""
-        return str(self.manifest.get("variants", {}).get(variant_id, {}).get("status", "not run"))
-
-    def name(self, variant_id: str) -> str:
-        """Return letter and label of a variant."""
-        return f"{self.codes[variant_id]} {self.label(variant_id)}"
-
-    def cell(self, variant_id: str, metric: str) -> dict[str, Any] | None:
-        """Return the row of `summary` for one variant and metric, or None where there is none."""
-        return _row(self.summary, variant_id, metric)
-
-    def difference(self, variant_id: str, metric: str) -> dict[str, Any] | None:
-        """Return the row of `differences` for one variant and metric against the baseline, or None without one."""
-        table = self.differences
-        return _row(table[table["against"] == self.run.baseline], variant_id, metric)
-
-    def directed(self, metric: str) -> str:
-        """Return the name of a metric, and that lower is better where it is."""
-        return self.scales.get(metric, SHARE).named(metric)
-
-    def reliable(self, variant_id: str, metric: str) -> int:
-        """Return 1 or -1 where a variant is reliably better or worse than the baseline, else 0."""
-        row = self.difference(variant_id, metric)
-        return {"better": 1, "worse": -1}.get(str(row["verdict"]), 0) if row else 0
-
-    def to_markdown(self) -> str:
-        """Return the short report for a pull request."""
-        from rag_lab.report.markdown import to_markdown
-
-        return to_markdown(self)
-
-    def to_latex(self) -> str:
-        """Return all tables for LaTeX, with booktabs' rules."""
-        from rag_lab.report.comparison_tables import tables
-
-        return "\n\n".join(table.to_latex() for table in tables(self) if table.rows) + "\n"
-
-    def _repr_html_(self) -> str:
-        from rag_lab.report.html import overview_html
-
-        return overview_html(self)
-
-
-def _row(table: pd.DataFrame, variant_id: str, metric: str) -> dict[str, Any] | None:
-    rows = table[(table["variant_id"] == variant_id) & (table["metric"] == metric)]
-    return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}

@@ -6,13 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.numbers import interval, p_value, plain, signed, signed_interval
+from rag_lab.report.across import AcrossRuns
+from rag_lab.report.bill import bill_table
+from rag_lab.report.comparison import Comparison
+from rag_lab.report.coverage import coverage_table, order_table
+from rag_lab.report.effect_tables import effect_tables
+from rag_lab.report.noise_table import noise_table
+from rag_lab.report.routing_tables import routing_tables, rule_table
 from rag_lab.report.tables import Table
 from rag_lab.wording import short_verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rag_lab.report.comparison import Comparison
 
 SUMMARY_HEADER = ("variant", "metric", "mean", "95% interval", "scored", "failed", "not applicable")
 DIFFERENCE_HEADER = (
@@ -24,8 +29,6 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "none"}
 
 def tables(comparison: Comparison) -> list[Table]:
     """Return every table of the run: scores, differences, order, effects, routing, noise, complete cases, failures."""
-    from rag_lab.report import bill, coverage, noise, routing_text
-
     run = comparison.run
     metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
     made = [
@@ -33,14 +36,28 @@ def tables(comparison: Comparison) -> list[Table]:
         differences_table(differences_title(comparison), comparison.differences, comparison.name),
     ]
     if comparison.main_metric is not None:
-        made += [coverage.order_table(comparison), *comparison.effects.tables(comparison.main_metric)]
+        made += [order_table(comparison), *effect_tables(comparison.effects, comparison.main_metric)]
     for study in comparison.routing:
-        made += [*routing_text.tables(study), routing_text.rule_table(study)]
-    made += [noise.noise_table(comparison), coverage.coverage_table(comparison), bill.bill_table(comparison)]
+        made += [*routing_tables(study), rule_table(study)]
+    made += [noise_table(comparison), coverage_table(comparison), bill_table(comparison)]
     if comparison.failed:
         rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
         made.append(Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2))
     return made
+
+
+def tables_across(found: AcrossRuns) -> list[Table]:
+    """Return of two runs: scores, differences, the variants that both have, and what changed."""
+    metrics = list(dict.fromkeys(found.summary["metric"]))
+    first, second = found.names
+    baseline = found.label(f"{first}/{found.first.run.baseline}")
+    changes = tuple((change.what, change.first, change.second) for change in found.changes)
+    return [
+        scores_table("Scores on the shared questions", found.summary, metrics, found.label),
+        differences_table(f"Against {baseline}", found.differences, found.label),
+        differences_table(f"The same variant, {second} minus {first}", found.same, found.label),
+        Table("What changed", ("what", first, second), changes, names=3),
+    ]
 
 
 def differences_title(comparison: Comparison) -> str:

@@ -6,28 +6,17 @@ from collections.abc import Sequence
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from rag_lab.numbers import DASH, number, plain
+from rag_lab.report.comparison import Comparison
 from rag_lab.report.reasons import commonest
 from rag_lab.report.tables import Table
-from rag_lab.statistics.ranking import RANKING_COLUMNS, ranking
-from rag_lab.statistics.scales import UNKNOWN
 
 if TYPE_CHECKING:
-    from rag_lab.report.comparison import Comparison
+    import pandas as pd
 
 _HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
 _OPEN_HEADER = (*_HEADER[:-1], "mean", "worst to best mean", "reasons")
 _ORDER_HEADER = ("rank", "variant", "failures counted", "mean", "scored", "failed")
-
-
-def order(comparison: Comparison) -> pd.DataFrame:
-    """Return the variants in the order of the main metric, a failed question counted as its worst value."""
-    metric = comparison.main_metric
-    if metric is None or comparison.scores.empty:
-        return pd.DataFrame(columns=list(RANKING_COLUMNS))
-    return ranking(comparison.scores, metric, comparison.scales.get(metric, UNKNOWN))
 
 
 def order_table(comparison: Comparison) -> Table:

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.numbers import p_value, signed, signed_interval
-from rag_lab.report.sections import baseline_values
-from rag_lab.report.tables import Table
+from rag_lab.report.run_tables import RunTables
 from rag_lab.statistics.effect_sentences import sentences
 from rag_lab.statistics.effects import EFFECT_COLUMNS, design, effects
 from rag_lab.statistics.factors import Factors, factor_values
-from rag_lab.wording import short_verdict
-
-if TYPE_CHECKING:
-    from rag_lab.report.comparison import Comparison
-
-_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "effect size", "verdict")
-_KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
 
 
 @dataclass(frozen=True)
@@ -51,42 +41,33 @@ class EffectsFound:
         rows = self.table[(self.table["metric"] == metric) & (self.table["kind"] == "interaction")]
         return list(dict.fromkeys(zip(rows["factor"], rows["other"], strict=True)))
 
-    def tables(self, metric: str) -> list[Table]:
-        """Return the effects on `metric` by kind. Toggles are not there: they are the differences from the baseline."""
-        ours = self.table[self.table["metric"] == metric]
-        return [
-            Table(f"{metric}: {title}", _HEADER, rows, words=1)
-            for kind, title in _KINDS.items()
-            if (rows := tuple(_row(row) for row in ours[ours["kind"] == kind].to_dict("records")))
-        ]
 
-
-def effects_found(comparison: Comparison) -> EffectsFound:
+def effects_found(tables: RunTables) -> EffectsFound:
     """Return the effects that the run's design can show; it never raises, and says why where there are none."""
-    quality, run = comparison.quality_scores, comparison.run
+    quality, run = tables.quality_scores, tables.run
     none = pd.DataFrame(columns=list(EFFECT_COLUMNS))
     scored = set(quality.loc[quality["status"] == "scored", "variant_id"])
     if run.baseline not in scored:
         return EffectsFound(none, "none", "The baseline has no scores, so no effect can be told.")
     if len(scored) < 2:
         return EffectsFound(none, "none", "Only one variant has scores, so there is no effect to tell.")
-    values = factor_values({plan.variant_id: plan.changes for plan in run.variants}, baseline_values(comparison))
+    values = factor_values({plan.variant_id: plan.changes for plan in run.variants}, tables.baseline_values)
     try:
         factors = design(quality, values, run.baseline)
         table = effects(
             quality,
             values,
             run.baseline,
-            correction=comparison.correction,
-            clusters=comparison.clusters,
-            noise=comparison.noise,
-            scales=comparison.scales,
-            compared=comparison.differences,
+            correction=tables.correction,
+            clusters=tables.clusters,
+            noise=tables.noise,
+            scales=tables.scales,
+            compared=tables.differences,
         )
     except ConfigError as error:
         return EffectsFound(none, "none", str(error))
-    absent = [plan.variant_id for plan in comparison.variants if plan.variant_id not in scored]
-    left_out = f" Without scores and left out: {', '.join(map(comparison.name, absent))}." if absent else ""
+    absent = [plan.variant_id for plan in tables.variants if plan.variant_id not in scored]
+    left_out = f" Without scores and left out: {', '.join(map(tables.name, absent))}." if absent else ""
     return EffectsFound(table, factors.kind, _note(factors, table.empty) + left_out)
 
 
@@ -106,21 +87,3 @@ def _note(factors: Factors, without_effects: bool) -> str:
         )
     told = "what each one adds cannot be told" if without_effects else "only single changes from the baseline are told"
     return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so {told}."
-
-
-def _row(row: dict[Any, Any]) -> tuple[str, ...]:
-    name = f"{row['factor']}={row['level']}"
-    if row["kind"] == "interaction":
-        name += f" × {row['other']}={row['other_level']}"
-    elif row["kind"] == "conditional":
-        name += f" while {row['other']}={row['other_level']}"
-    return (
-        f"{name}, against {row['first']}",
-        str(row["n"]),
-        signed(row["effect"]),
-        signed_interval(row["low"], row["high"]),
-        p_value(row["p_value"]),
-        p_value(row["p_corrected"]),
-        signed(row["effect_size"]),
-        short_verdict(str(row["verdict"])),
-    )

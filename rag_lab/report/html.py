@@ -16,13 +16,17 @@ from markupsafe import Markup
 
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
-from rag_lab.report import page_figures, sections
+from rag_lab.report import page_figures
 from rag_lab.report.bill import bill_table
-from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.comparison_tables import CORRECTIONS, differences_table
 from rag_lab.report.conclusions import topics
+from rag_lab.report.markdown import to_markdown
+from rag_lab.report.provenance import provenance
 from rag_lab.report.questions import QuestionCard, cards
+from rag_lab.report.read_comparison import read_comparison
+from rag_lab.report.reasons import stage_incidents
+from rag_lab.report.stages import stage_cells, stage_names
 from rag_lab.report.templates import asset, render
 from rag_lab.whole_file import whole_file
 
@@ -52,12 +56,12 @@ def write_report(run_dir: Path | str) -> Path:
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
-    comparison = compare(run_dir)
+    comparison = read_comparison(run_dir)
     folder = comparison.run.path
     for study in comparison.routing:
         if study.learned is not None:
             _write(folder / study.file_name, study.yaml)
-    _write(folder / MARKDOWN_FILE, comparison.to_markdown())
+    _write(folder / MARKDOWN_FILE, to_markdown(comparison))
     _write(folder / HTML_FILE, to_html(comparison))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
@@ -66,7 +70,7 @@ def write_report(run_dir: Path | str) -> Path:
 def to_html(comparison: Comparison) -> str:
     """Return the whole page."""
     script = asset("script.js")
-    shown, idle = sections.stage_names(comparison)
+    shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
         **_shared(comparison),
@@ -76,8 +80,8 @@ def to_html(comparison: Comparison) -> str:
         script_digest=_digest(script),
         correction=CORRECTIONS[comparison.correction],
         all_pairs=differences_table("", comparison.differences, comparison.name),
-        keys=sections.changed_keys(comparison),
-        base=sections.baseline_values(comparison),
+        keys=comparison.changed_keys,
+        base=comparison.baseline_values,
         quality_figures=page_figures.quality_figures(comparison),
         class_figure=page_figures.class_figure(comparison),
         latency_figure=page_figures.latency_figure(comparison),
@@ -85,12 +89,12 @@ def to_html(comparison: Comparison) -> str:
         bill=bill_table(comparison),
         stage_names=shown,
         idle_stages=idle,
-        stage_cells=sections.stage_cells(comparison),
-        incidents=sections.stage_incidents(comparison),
+        stage_cells=stage_cells(comparison.stages),
+        incidents=stage_incidents(comparison),
         classes=[name for name in dict.fromkeys(comparison.questions["query_class"]) if name],
         cards=cards(comparison),
         strip=_strip,
-        facts=sections.provenance(comparison.manifest),
+        facts=provenance(comparison.manifest),
         problems=comparison.manifest.get("problems", []),
     )
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rag_lab.evaluation.judge_record import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
 from rag_lab.evaluation.registry import find_info
-
-if TYPE_CHECKING:
-    from rag_lab.report.comparison import Comparison
+from rag_lab.report.run_tables import RunTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +25,20 @@ class JudgeNote:
         return f"Judged by {self.judge}: {', '.join(self.metrics)}. {self.banner}"
 
 
-def judge_notes(comparison: Comparison) -> tuple[JudgeNote, ...]:
+def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
     """Return a note for each judge that scored a metric of the run."""
-    judged = [metric for metric in comparison.quality_metrics if _is_judged(metric)]
-    rows = comparison.scores[comparison.scores["metric"].isin(judged)].fillna({"judge": ""})
+    judged = [metric for metric in tables.quality_metrics if _is_judged(metric)]
+    rows = tables.scores[tables.scores["metric"].isin(judged)].fillna({"judge": ""})
     return tuple(
-        _note(comparison, str(judge), tuple(metric for metric in judged if metric in set(part["metric"])))
+        _note(tables, str(judge), tuple(metric for metric in judged if metric in set(part["metric"])))
         for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False)
     )
 
 
-def _note(comparison: Comparison, judge: str, metrics: tuple[str, ...]) -> JudgeNote:
-    identity = comparison.manifest.get("judge")
+def _note(tables: RunTables, judge: str, metrics: tuple[str, ...]) -> JudgeNote:
+    identity = tables.manifest.get("judge")
     known = identity if isinstance(identity, dict) and model_name(identity) == judge else judge
-    language = str(comparison.manifest.get("judge_language") or "")
+    language = str(tables.manifest.get("judge_language") or "")
     check = load_check(known, language=language)
     banner = judge_banner(known, language=language)
     return JudgeNote(judge, metrics, banner, None if check is None else check.passes)

@@ -11,7 +11,8 @@ from rag_lab.report.comparison import Comparison
 from rag_lab.report.conclusions import conclusions
 from rag_lab.report.coverage import coverage_table
 from rag_lab.report.noise import noise_sentences
-from rag_lab.report.sections import score_incidents, stage_incidents
+from rag_lab.report.reasons import score_incidents, stage_incidents
+from rag_lab.report.routing_tables import routing_tables
 from rag_lab.report.tables import Table, escape_markdown
 from rag_lab.wording import counted
 
@@ -74,7 +75,7 @@ def _routing(comparison: Comparison) -> list[str]:
         learned = [] if study.learned is None else study.learned.sentences()
         file = [f"`{study.file_name}` beside this file holds the pipeline with the learned rule."] if learned else []
         told = _list([*routing_text.sentences(study), *learned])
-        parts.append("\n\n".join(["## Does routing pay", told, *file, routing_text.tables(study)[0].to_markdown()]))
+        parts.append("\n\n".join(["## Does routing pay", told, *file, routing_tables(study)[0].to_markdown()]))
     return parts
 
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from rag_lab.report.sections import baseline_values
+from rag_lab.report.run_tables import RunTables
 from rag_lab.statistics.corrections import corrected
 from rag_lab.statistics.factors import factor_values
 from rag_lab.statistics.learned_routing import LearnedRouting, learn_class_to_hyde
 from rag_lab.statistics.oracle import oracle
 from rag_lab.statistics.routing import ARMS, by_class, confusion, mistake_cost, routing_table
 from rag_lab.statistics.scales import SHARE, Scale
-
-if TYPE_CHECKING:
-    from rag_lab.report.comparison import Comparison
 
 HYDE, RULE = "query.hyde", "query.class_to_hyde"
 FILE_STEM = "learned_class_to_hyde"
@@ -62,13 +59,13 @@ class RoutingStudy:
         return f"{FILE_STEM}{f'__{where}' if where else ''}.yaml"
 
 
-def routing_studies(comparison: Comparison) -> tuple[RoutingStudy, ...]:
+def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
     """Return a study for each setting of the other factors that has the arms `none` and `always`, baseline's first."""
-    metric, run = comparison.main_metric, comparison.run
-    if metric is None or comparison.scores.empty:
+    metric, run = tables.main_metric, tables.run
+    if metric is None or tables.scores.empty:
         return ()
-    scored = set(comparison.scores.loc[comparison.scores["metric"] == metric, "variant_id"])
-    values = factor_values({plan.variant_id: plan.changes for plan in comparison.variants}, baseline_values(comparison))
+    scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"])
+    values = factor_values({plan.variant_id: plan.changes for plan in tables.variants}, tables.baseline_values)
     settings: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for variant, levels in values.items():
         others = tuple((name, level) for name, level in levels.items() if name not in (HYDE, RULE))
@@ -77,15 +74,15 @@ def routing_studies(comparison: Comparison) -> tuple[RoutingStudy, ...]:
     found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
     baseline = tuple((name, level) for name, level in values[run.baseline].items() if name not in (HYDE, RULE))
     ordered = sorted(found, key=lambda others: others != baseline)
-    studies = [_study(comparison, metric, _where(others, ordered), found[others]) for others in ordered]
+    studies = [_study(tables, metric, _where(others, ordered), found[others]) for others in ordered]
     p_values = [study.learned.gains["best_arm"].p_value if study.learned else None for study in studies]
-    adjusted = corrected(p_values, comparison.correction)
+    adjusted = corrected(p_values, tables.correction)
     return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
 
 
-def _compared(comparison: Comparison, metric: str, arms: Mapping[str, str]) -> pd.DataFrame:
+def _compared(tables: RunTables, metric: str, arms: Mapping[str, str]) -> pd.DataFrame:
     """Return the differences between the variants of the arms, with the arms for the variants."""
-    arm_of, table = {variant: arm for arm, variant in arms.items()}, comparison.differences
+    arm_of, table = {variant: arm for arm, variant in arms.items()}, tables.differences
     ours = (table["metric"] == metric) & table["variant_id"].isin(arm_of) & table["against"].isin(arm_of)
     return table[ours].replace({"variant_id": arm_of, "against": arm_of})
 
@@ -96,13 +93,13 @@ def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, 
     return ", ".join(f"{name}={level}" for name, level in others if name in varied)
 
 
-def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, str]) -> RoutingStudy:
+def _study(tables: RunTables, metric: str, where: str, arms: Mapping[str, str]) -> RoutingStudy:
     ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
     classifying = ordered.get("classified", ordered["always"])
-    table = routing_table(comparison.scores, metric, ordered, comparison.traces[classifying], comparison.clusters)
-    scale = comparison.scales.get(metric, SHARE)
+    table = routing_table(tables.scores, metric, ordered, tables.traces[classifying], tables.clusters)
+    scale = tables.scales.get(metric, SHARE)
     is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
-    config = comparison.run.config(classifying)
+    config = tables.run.config(classifying)
     rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
     learned = None
     if is_labelled or is_predicted:
@@ -117,10 +114,10 @@ def _study(comparison: Comparison, metric: str, where: str, arms: Mapping[str, s
         by_class=by_class(
             table,
             "labelled" if is_labelled else "predicted",
-            correction=comparison.correction,
-            noise=comparison.noise.get(metric),
+            correction=tables.correction,
+            noise=tables.noise.get(metric),
             scale=scale,
-            compared=_compared(comparison, metric, ordered),
+            compared=_compared(tables, metric, ordered),
         ),
         ceiling=oracle(table, scale=scale),
         confusion=confusion(table) if both else None,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from statistics import median
+from typing import Any
 
 import pandas as pd
 
 from rag_lab.records import StageRecord, Trace
 
+NOTICED_S = 0.001
 STAGE_COLUMNS = [
     "variant_id",
     "stage",
@@ -59,6 +61,22 @@ def stage_problems(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
             rows += [[variant_id, stage, status, reason, n, len(runs)] for (status, reason), n in counts.items()]
     table = pd.DataFrame(rows, columns=PROBLEM_COLUMNS)
     return table.sort_values("count", ascending=False, kind="stable", ignore_index=True)
+
+
+def stage_names(stages: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the stages in the order in which they ran, and apart from them those that took no time anywhere."""
+    did = (stages["median_s"] >= NOTICED_S) | (stages[["tokens_in", "tokens_out", "fallbacks", "failures"]] > 0).any(
+        axis=1
+    )
+    shown = set(stages.loc[did, "stage"])
+    names = list(dict.fromkeys(stages["stage"]))
+    return [name for name in names if name in shown], [name for name in names if name not in shown]
+
+
+def stage_cells(stages: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the rows of a `stage_table` by (variant_id, stage)."""
+    rows = stages.to_dict("records")
+    return {(row["variant_id"], row["stage"]): {str(key): value for key, value in row.items()} for row in rows}
 
 
 def latencies(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:

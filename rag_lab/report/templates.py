@@ -14,7 +14,10 @@ from rag_lab import numbers, wording
 from rag_lab.experiment.asked import asked_told
 from rag_lab.redaction import shown
 from rag_lab.report import coverage, noise, routing_text
+from rag_lab.report.effect_tables import effect_tables
+from rag_lab.report.noise_table import noise_table
 from rag_lab.report.questions import place
+from rag_lab.report.routing_tables import routing_tables, rule_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +55,8 @@ def _environment() -> Environment:
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
-    made.globals |= {"asked_told": asked_told}
+    made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
+    made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
     made.globals |= {"routing": routing_text, "noise": noise, "coverage": coverage}
     return made
 

@@ -3,6 +3,7 @@ from small_dataset import write_dataset
 
 from rag_lab.experiment.applicability import not_applicable, too_deep
 from rag_lab.experiment.asked import asked_told
+from rag_lab.experiment.describe import describe
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run_folder import RunFolder
 
@@ -29,7 +30,7 @@ NO_EVIDENCE = (
 def test_what_no_variant_can_measure_is_said_once(tmp_path):
     checked = small_plan(tmp_path, factors={"rerank.final_k": [5, 3]})
     assert not_applicable(checked) == [NO_EVIDENCE]
-    assert NO_EVIDENCE in checked.describe()
+    assert NO_EVIDENCE in describe(checked)
 
 
 def test_a_variant_without_answers_is_named(tmp_path):
@@ -57,13 +58,13 @@ def test_a_cut_off_deeper_than_the_ranking_is_said_before_the_run(tmp_path):
         "Metric retrieval.recall@10 looks at 10 ranks, but a ranking holds at most 6 (2 x rerank"
     )
     assert "in final_k-3" in sentence
-    assert f"Note: {sentence}" in checked.describe()
+    assert f"Note: {sentence}" in describe(checked)
 
 
 def test_why_questions_are_left_out_is_said_before_the_run_and_kept_with_it(tmp_path):
     checked = small_plan(tmp_path, limits={"answers": 0})
     told = asked_told(3, checked.left_out)
     assert told.startswith("3 of 4 questions are asked. Left out: 1 to which the documents hold no answer")
-    assert told in checked.describe()
+    assert told in describe(checked)
     checked.run_folder(tmp_path / "run").write_plan()
     assert RunFolder.open(tmp_path / "run").left_out == checked.left_out

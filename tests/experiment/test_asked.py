@@ -12,7 +12,7 @@ LIMITS = st.fixed_dictionaries({"questions": st.integers(1, 30) | st.none(), "an
 def reasons(questions: list[Question], limits: dict[str, int | None], answers: bool = True) -> dict[str, int]:
     experiment = ExperimentConfig(name="n", question="q", dataset="d", limits=limits)
     asked, answered = choose_questions(questions, experiment, answers)
-    found = left_out(questions, experiment, set(asked), set(answered))
+    found = left_out(questions, set(asked), set(answered), experiment.limits.questions, experiment.seed)
     assert len(asked) + sum(found.values()) == len(questions)
     return found
 

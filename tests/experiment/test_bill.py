@@ -1,13 +1,14 @@
 import pytest
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.bill import COLUMNS, bill_of, bill_rows, keep_bill, minutes_told, spent_and_estimated
+from rag_lab.experiment.bill import bill_of, bill_rows, keep_bill, spent_and_estimated
 from rag_lab.experiment.bill_text import bill_text, spent_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.manifest import now
 from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 from rag_lab.experiment.spent import measured_rates
+from rag_lab.experiment.spent_rows import COLUMNS, minutes_told
 from rag_lab.experiment.work import Work
 from rag_lab.ledger import Caller, Ledger, Made
 

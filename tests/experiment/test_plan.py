@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from small_dataset import write_dataset
 
 from rag_lab.experiment.config import ExperimentConfig, Limits
+from rag_lab.experiment.describe import describe
 from rag_lab.experiment.plan import choose_questions, plan
 from rag_lab.experiment.problems import ExperimentError
 from rag_lab.experiment.run_folder import RunFolder
@@ -98,7 +99,7 @@ def test_a_server_of_ones_own_needs_no_key(experiment):
 
 
 def test_a_dry_run_says_what_would_run(experiment):
-    text = plan(experiment(limits={"answers": 1}, judge="llamacpp:smollm2")).describe()
+    text = describe(plan(experiment(limits={"answers": 1}, judge="llamacpp:smollm2")))
     for said in ("hyde-always", "rerank.final_k = 3", "3 of 4 questions", "1 of them are answered", "llamacpp:smollm2"):
         assert said in text
 
@@ -111,10 +112,10 @@ def test_a_rule_for_clusters_that_matches_nothing_stands_among_the_problems(expe
 
 
 def test_a_dry_run_counts_the_asked_questions_in_clusters_and_in_none(experiment):
-    text = plan(experiment(clusters="document")).describe()
+    text = describe(plan(experiment(clusters="document")))
     assert "3 of 4 questions are in 3 clusters (document)" in text
     assert "1 other stands alone" in text
-    assert "cluster" not in plan(experiment()).describe()
+    assert "cluster" not in describe(plan(experiment()))
 
 
 questions = st.lists(

@@ -9,6 +9,7 @@ import numpy as np
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.conclusions import conclusions
+from rag_lab.report.effect_tables import effect_tables
 from rag_lab.report.html import to_html
 from rag_lab.report.page_figures import effect_figures
 
@@ -37,7 +38,7 @@ def test_effects_stand_in_the_page_and_in_markdown_as_text_and_figure(grid: Comp
     for sentence in grid.effects.sentences(str(grid.main_metric)):
         assert sentence in page.replace("&#39;", "'")
         assert sentence.replace("[", "\\[").replace("]", "\\]").replace("_", "\\_") in markdown
-    kinds = [table.title.split(": ")[1] for table in grid.effects.tables(str(grid.main_metric))]
+    kinds = [table.title.split(": ")[1] for table in effect_tables(grid.effects, str(grid.main_metric))]
     assert kinds == ["main effects", "interactions", "each effect at each level beside it"]
     assert "main effects" in grid.to_latex()
 
@@ -49,7 +50,7 @@ def test_one_factor_designs_tell_each_toggle_with_the_numbers_of_the_comparison(
     for level in ("always", "classified"):
         row = routed.difference(level, str(routed.main_metric))
         assert row is not None and toggles[level] == row["difference"]
-    assert found.tables(str(routed.main_metric)) == []
+    assert effect_tables(found, str(routed.main_metric)) == []
 
 
 def test_a_grid_with_a_hole_falls_back_to_single_changes_and_says_so(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from rag_lab.report.across import compare_runs
 from rag_lab.report.compare import compare
 from rag_lab.report.comparison import Comparison
 from rag_lab.report.html import to_html
-from rag_lab.report.noise import NOT_MEASURED, noise_sentences, noise_table
+from rag_lab.report.noise import NOT_MEASURED, noise_sentences
+from rag_lab.report.noise_table import noise_table
 from rag_lab.statistics.noise import noise, noise_floor
 
 
