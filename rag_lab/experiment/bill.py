@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.estimate import Bill
 from rag_lab.experiment.run_folder import BILL_FILE, RunFolder
 from rag_lab.experiment.spent import Spent, spent
-from rag_lab.experiment.spent_rows import COLUMNS, MEASURES, add, with_total
+from rag_lab.experiment.spent_rows import COLUMNS, MEASURES, add, of_calls, with_total
 from rag_lab.experiment.work import Work
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     return table.astype(kinds)
 
 
-def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
+def bill_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     """Return one mapping with the keys `COLUMNS` for each stage or metric that calls; None where none was estimated."""
     kept = _kept(run)
     actual = {row.purpose: row for row in spent(run)}
@@ -82,7 +82,7 @@ def bill_rows(run: RunFolder) -> list[dict[str, Any]]:
         _row(purpose, estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose))))
         for purpose in dict.fromkeys([*estimated, *actual])
     )
-    return [row for row in rows if row["calls_estimated"] or row["calls_spent"]]
+    return of_calls(rows)
 
 
 def _kept(run: RunFolder) -> KeptBill | None:

@@ -9,6 +9,11 @@ MEASURES = ("calls", "tokens", "cost_usd", "minutes")
 COLUMNS = ("purpose", *(f"{measure}_{when}" for measure in MEASURES for when in ("estimated", "spent")))
 
 
+def of_calls(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of stages and metrics that call: older manifests also have those whose minutes are other work."""
+    return [row for row in rows if row.get("calls_estimated") or row.get("calls_spent")]
+
+
 def with_total(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows, and below them their sum, `total`; nothing where there are none."""
     return [*map(dict, rows), total(rows)] if rows else []

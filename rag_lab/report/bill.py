@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab.experiment.spent_rows import minutes_told, with_total
+from rag_lab.experiment.spent_rows import minutes_told, of_calls, with_total
 from rag_lab.numbers import DASH, number
 from rag_lab.report.run_tables import RunTables
 from rag_lab.report.tables import Table
@@ -18,7 +18,7 @@ def bill_table(tables: RunTables) -> Table:
     columns = [(measure, when) for measure in _UNITS for when in ("estimated", "spent")]
     header = ("stage or metric", *(f"{_UNITS[measure]} {when}" for measure, when in columns))
     title = "What the sweep was estimated to take, and took"
-    spent = tables.manifest.get("spent", [])
+    spent = of_calls(tables.manifest.get("spent", []))
     if "spent" in tables.manifest:
         title += f"; {minutes_told(spent)}"
     rows = tuple(

@@ -12,7 +12,8 @@ def test_spent_stands_beside_estimated_and_is_no_provenance(synthetic, tmp_path)
     values = {synthetic.MAIN: {"base": np.linspace(0, 1, 5)}}
     run = synthetic.write_run(tmp_path / "run", {"base": {}}, values)
     spent = {"purpose": "generate", "calls_estimated": None, "calls_spent": 3, "minutes_spent": 1.5}
-    write_json(run.path / MANIFEST_FILE, read_json(run.path / MANIFEST_FILE) | {"spent": [spent]})
+    other = {"purpose": "rerank", "calls_estimated": 0, "calls_spent": 0, "minutes_spent": 9.0}  # of an older run
+    write_json(run.path / MANIFEST_FILE, read_json(run.path / MANIFEST_FILE) | {"spent": [spent, other]})
     found = compare(run.path)
     table = bill_table(found)
     rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
