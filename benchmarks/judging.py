@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.models.openai import OpenAIChat
+from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.records import Answer, Passage, Question, StageRecord, Trace
 from rag_lab.testing import Scripted, openai_server
 

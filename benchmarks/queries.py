@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from indexing import packaged_model
 
-from rag_lab.models import registry
-from rag_lab.models.base import Vectors
-from rag_lab.sparse.analyzer import terms
-from rag_lab.sparse.bm25 import BM25Index
-from rag_lab.stores.chroma import ChromaStore
-from rag_lab.stores.exact import ExactStore
-from rag_lab.stores.faiss import FaissStore
+from rag_lab.models import shared as registry
+from rag_lab.models.protocols import Vectors
+from rag_lab.stores.sparse.analyzer import terms
+from rag_lab.stores.sparse.bm25 import BM25Index
+from rag_lab.stores.vector.chroma import ChromaStore
+from rag_lab.stores.vector.exact import ExactStore
+from rag_lab.stores.vector.faiss import FaissStore
 
 CHILDREN_PER_PARENT = 4  # what dense retrieval asks a store for
 SUBJECTS = ("pump", "valve", "conveyor", "press", "furnace", "robot", "boiler", "compressor")

@@ -16,22 +16,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, get_args
 
+from rag_lab._kit.home import home
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.evidence import locate_all
-from rag_lab.corpus.index import CorpusIndex, open_index
+from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
+from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.home import home
-from rag_lab.memory import Memory
-from rag_lab.models import registry
-from rag_lab.models.remembered_embedder import RememberedEmbedder
-from rag_lab.query.rewrite import OwnWords
+from rag_lab.memory.results import Memory
+from rag_lab.models import shared as registry
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Question, Trace
-from rag_lab.rerank.keep import KeepOrder
-from rag_lab.retrieval.choices import Mode
-from rag_lab.retrieval.merge import Merge
-from rag_lab.retrieval.stages import searches
-from rag_lab.run_stage import run_stage
+from rag_lab.stages.query.rewrite import OwnWords
+from rag_lab.stages.rerank.keep_order import KeepOrder
+from rag_lab.stages.retrieval.choices import Mode
+from rag_lab.stages.retrieval.merge import Merge
+from rag_lab.stages.retrieval.retrieval_stages import searches
+from rag_lab.stages.run_stage import run_stage
 
 METRICS = ("retrieval.ndcg@10", "retrieval.mrr@10", "retrieval.evidence_recall@5")
 

@@ -18,8 +18,8 @@ BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGE
 # Pages -> their titles, and the modules whose public names they show.
 API = {
     "api/rag_lab.md": ("rag_lab", ["rag_lab"]),
-    "api/stages.md": ("The contract of a stage", ["rag_lab.stage"]),
-    "api/models.md": ("The contract of a model", ["rag_lab.models.base"]),
+    "api/stages.md": ("The contract of a stage", ["rag_lab.stages.stage"]),
+    "api/models.md": ("The contract of a model", ["rag_lab.models.protocols"]),
     "api/testing.md": ("Doubles for tests", ["rag_lab.testing"]),
 }
 

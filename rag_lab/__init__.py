@@ -15,9 +15,9 @@ _PUBLIC = {
     "RagLabError": "rag_lab.errors",
     "Score": "rag_lab.records",
     "Trace": "rag_lab.records",
-    "compare": "rag_lab.report.compare",
+    "compare": "rag_lab.report.shown_comparison",
     "evaluate": "rag_lab.evaluation.evaluate",
-    "sweep": "rag_lab.experiment.sweep",
+    "sweep": "rag_lab.experiment.run.sweep",
 }
 
 __all__ = sorted(_PUBLIC)

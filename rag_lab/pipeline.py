@@ -7,33 +7,33 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rag_lab import home as home_folder
-from rag_lab.answer.context import Assemble
-from rag_lab.answer.generate import Generate
-from rag_lab.answer.parse import Parse
+from rag_lab._kit import home as home_folder
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.evidence import locate_all
-from rag_lab.corpus.index import CorpusIndex, open_index
+from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
+from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
-from rag_lab.memory import Memory, Replayed
-from rag_lab.models import registry
-from rag_lab.models.remembered_embedder import RememberedEmbedder
-from rag_lab.off import Off
-from rag_lab.query.hyde import Hyde
-from rag_lab.query.rephrase import Rephrase
-from rag_lab.query.rewrite import GuardedRewrite, OwnWords
-from rag_lab.query.route import RouteHyde
-from rag_lab.query.understand import LlmUnderstanding
-from rag_lab.readers import with_readers
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.models import shared as registry
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_scores import RememberedScorer
 from rag_lab.records import Problem, Question, Trace
-from rag_lab.rerank.keep import KeepOrder
-from rag_lab.rerank.pairs import PairRerank
-from rag_lab.rerank.remembered_scorer import RememberedScorer
-from rag_lab.retrieval.merge import Merge
-from rag_lab.retrieval.stages import hyde_search, prepare, searches, selection
-from rag_lab.run_stage import Progress, run_stage
-from rag_lab.stage import Stage
+from rag_lab.stages.answer.context import Assemble
+from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.answer.parse import Parse
+from rag_lab.stages.query.hyde import Hyde
+from rag_lab.stages.query.rephrase import Rephrase
+from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
+from rag_lab.stages.query.route import RouteHyde
+from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.stages.readers import with_readers
+from rag_lab.stages.rerank.keep_order import KeepOrder
+from rag_lab.stages.rerank.pair_rerank import PairRerank
+from rag_lab.stages.retrieval.merge import Merge
+from rag_lab.stages.retrieval.retrieval_stages import hyde_search, prepare, searches, selection
+from rag_lab.stages.run_stage import Progress, run_stage
+from rag_lab.stages.stage import Stage
+from rag_lab.stages.switched_off import Off
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 

@@ -14,6 +14,7 @@ QueryClass = Literal["specific", "fuzzy", "comparative", "procedural", "creative
 QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
 StageStatus = Literal["ok", "fallback", "failed"]
 ScoreStatus = Literal["scored", "failed", "not_applicable"]
+Level = Literal["child", "parent", "document"]  # what one result of a search is
 
 
 @dataclass(frozen=True, slots=True)

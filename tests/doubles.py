@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from rag_lab.access import access_label
 from rag_lab.records import Chunk, Hit
+from rag_lab.stages.stage import Outcome
 
 TEXTS = {
     "press#p1": "The press runs at 140 bar. Its ram guides take grease NLGI 2 every 500 hours.",
@@ -65,3 +66,30 @@ def hits(*parent_ids, step="dense"):
             )
         )
     return found
+
+
+@dataclass
+class Shout:
+    """Upper-cases the question; counts how many traces it was run on."""
+
+    version: int = 1
+    batch_size: int = 2
+    costly: bool = True
+    name: str = "shout"
+    reads: tuple = ("question.text",)
+    writes: tuple = ("search_query",)
+    seen: list = field(default_factory=list)
+    fail_at: str = ""
+    transient: str = ""
+
+    def identity(self):
+        return {"version": self.version}
+
+    def run(self, traces):
+        if any(trace.question.text == self.fail_at for trace in traces):
+            raise RuntimeError("killed")
+        self.seen += [trace.question.text for trace in traces]
+        return [
+            Outcome({"search_query": t.question.text.upper()}, lasting=t.question.text != self.transient)
+            for t in traces
+        ]

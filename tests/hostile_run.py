@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_lab.config import CorpusConfig
-from rag_lab.corpus.folder import list_files
-from rag_lab.corpus.index import open_index
-from rag_lab.corpus.loaders import load
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.loaders import load
+from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.notebook.peak_memory import peak_memory_mb
 
 CPU_S = 240

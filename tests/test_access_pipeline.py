@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index import open_index
-from rag_lab.memory import Memory
+from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.memory.results import Memory
 from rag_lab.notebook.display import trace_html
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace

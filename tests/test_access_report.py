@@ -9,14 +9,14 @@ from access_corpus import BASE, ask, models, write_corpus
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index import open_index
+from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.scores import write_scores
-from rag_lab.experiment.run_folder import RunFolder, VariantPlan, write_json
 from rag_lab.pipeline import Pipeline
-from rag_lab.report.html import write_report
+from rag_lab.report.page.report_page import write_report
+from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
+from rag_lab.runs.score_file import write_scores
+from rag_lab.runs.trace_file import write_traces
 from rag_lab.testing import HashEmbedder
-from rag_lab.trace_file import write_traces
 
 __all__ = ["models"]  # a fixture
 

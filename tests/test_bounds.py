@@ -7,20 +7,20 @@ import pytest
 import yaml
 from small_dataset import write_dataset
 
+from rag_lab._kit.yaml_file import MAX_BYTES, parse_yaml, read_mapping
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.attributes import ATTRIBUTES_FILE
-from rag_lab.corpus.folder import list_files
+from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
+from rag_lab.corpus.files.folder import list_files
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError, ModelError
 from rag_lab.experiment import plan as planning
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.design import expand
-from rag_lab.experiment.problems import ExperimentError
-from rag_lab.experiment.stand_ins import counted_tokens, stand_ins
+from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.forecast.stand_ins import counted_tokens, stand_ins
 from rag_lab.models.options import parse_options
 from rag_lab.models.providers import PROVIDERS
 from rag_lab.records import Question, Trace
-from rag_lab.yaml_file import MAX_BYTES, parse_yaml, read_mapping
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefghi", "bcdefghij", strict=True)

@@ -5,10 +5,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_lab._kit.digest import digest
+from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.config import PipelineConfig, dotted_keys
-from rag_lab.digest import digest
 from rag_lab.errors import ConfigError
-from rag_lab.yaml_file import read_mapping
 
 
 def test_every_key_can_be_read_back_and_overridden_with_its_own_value():

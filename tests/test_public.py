@@ -7,18 +7,18 @@ from inspect import signature
 import pytest
 
 import rag_lab
-from rag_lab.data.exporters import export_dataset
-from rag_lab.data.importers import import_dataset
-from rag_lab.evaluation.judge_check import check_judge
-from rag_lab.evaluation.judge_record import judge_banner, load_check, save_check
+from rag_lab._kit.yaml_file import read_mapping
+from rag_lab.data.formats.exporters import export_dataset
+from rag_lab.data.formats.importers import import_dataset
+from rag_lab.evaluation.judge_trial.check import check_judge
+from rag_lab.evaluation.judge_trial.record import judge_banner, load_check, save_check
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.export import export_run
 from rag_lab.experiment.plan import plan
-from rag_lab.experiment.run_folder import RunFolder
-from rag_lab.memory import Memory
+from rag_lab.memory.results import Memory
 from rag_lab.notebook.display import show_question
-from rag_lab.report.html import write_report
-from rag_lab.yaml_file import read_mapping
+from rag_lab.report.page.report_page import write_report
+from rag_lab.runs.run_folder import RunFolder
 
 PUBLIC = [
     "Dataset",

@@ -14,17 +14,17 @@ from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import StoreError
-from rag_lab.evaluation.scores import write_scores
-from rag_lab.experiment.executor import Job, execute
-from rag_lab.experiment.run_folder import read_json, write_json
-from rag_lab.experiment.sweep import sweep
-from rag_lab.memory import Memory
-from rag_lab.models.base import ChatRequest, Message
-from rag_lab.models.registry import chat_model
+from rag_lab.experiment.run.executor import Job, execute
+from rag_lab.experiment.run.sweep import sweep
+from rag_lab.memory.results import Memory
+from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.shared import chat_model
 from rag_lab.records import Question, Score, StageRecord, Trace
-from rag_lab.stores.server import Server, answering
-from rag_lab.testing.servers import Scripted, openai_server
-from rag_lab.trace_file import read_traces, write_traces
+from rag_lab.runs.run_folder import read_json, write_json
+from rag_lab.runs.score_file import write_scores
+from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.stores.vector.server import Server, answering
+from rag_lab.testing.loopback_servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.models.base import ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.providers import PROVIDERS
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.settings import Settings, open_pipeline
+from rag_lab.cli.set_option import Settings, open_pipeline
 
 if TYPE_CHECKING:
     from rag_lab.records import Citation, Trace

@@ -51,7 +51,7 @@ def compare(
       rag-lab compare results/ablation --pairs all --correction bh
       rag-lab compare results/monday results/tuesday
     """
-    from rag_lab.report.compare_text import compare_text
+    from rag_lab.report.text.compare_text import compare_text
 
     typer.echo(compare_text(run, other, format, correction, pairs), nl=False)
 

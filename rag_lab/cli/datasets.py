@@ -43,7 +43,7 @@ def check(
     """
     from rag_lab.data.check import check as count
     from rag_lab.data.dataset import Dataset
-    from rag_lab.report.dataset_page import dataset_page
+    from rag_lab.report.page.dataset_page import dataset_page
     from rag_lab.visible import visible_json
 
     counted = count(Dataset.load(dataset, labelled=False))
@@ -85,7 +85,7 @@ def import_(
 
     A table has RAGAs' columns: user_input, reference, reference_contexts.
     """
-    from rag_lab.data.importers import import_dataset
+    from rag_lab.data.formats.importers import import_dataset
 
     options = {"split": split} if split else {}
     dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
@@ -107,7 +107,7 @@ def export(
       rag-lab datasets export plant_docs plant_beir
     """
     from rag_lab.data.dataset import Dataset
-    from rag_lab.data.exporters import export_dataset
+    from rag_lab.data.formats.exporters import export_dataset
 
     problems = export_dataset(Dataset.load(dataset), format, target)
     typer.echo(f"{target}: written{', without what follows:' if problems else ''}")

@@ -15,13 +15,13 @@ def doctor() -> None:
 
     Packages, models, keys (set or not set, never what they are), GPU and disk.
     """
+    from rag_lab._kit.home import home
     from rag_lab.data.dataset import list_datasets
     from rag_lab.experiment.manifest import package_versions
-    from rag_lab.home import home
     from rag_lab.models.providers import PROVIDERS
-    from rag_lab.models.registry import providers
     from rag_lab.models.requirements import missing_package
-    from rag_lab.stores.names import STORE_NAMES, STORES
+    from rag_lab.models.shared import providers
+    from rag_lab.stores.vector.names import STORE_NAMES, STORES
 
     typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
     typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))

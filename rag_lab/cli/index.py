@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.settings import Settings, open_pipeline
+from rag_lab.cli.set_option import Settings, open_pipeline
 
 if TYPE_CHECKING:
-    from rag_lab.corpus.index import CorpusIndex
-    from rag_lab.corpus.tracking import Changes, IndexedFile
+    from rag_lab.corpus.files.tracking import Changes, IndexedFile
+    from rag_lab.corpus.index.corpus_index import CorpusIndex
 
 _NAMED_CHANGES = 20
 
@@ -56,8 +56,8 @@ def index(
 
 
 def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[None]:
-    from rag_lab.corpus.folder import list_files
-    from rag_lab.corpus.removed import removing
+    from rag_lab.corpus.files.folder import list_files
+    from rag_lab.corpus.files.removed import removing
     from rag_lab.data.dataset import corpus_folder, find_dataset
 
     if not names:

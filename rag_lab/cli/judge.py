@@ -44,11 +44,11 @@ def check(
       rag-lab judge check openai:gpt-4.1-mini --dataset path/to/my_dataset --questions 40
       rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
     """
-    from rag_lab.config import ModelsConfig
+    from rag_lab._kit.home import home
     from rag_lab.data.dataset import Dataset
-    from rag_lab.evaluation.judge_check import check_judge, save_check
-    from rag_lab.home import home
-    from rag_lab.models.registry import chat_model, embedder
+    from rag_lab.evaluation.judge_trial.check import check_judge, save_check
+    from rag_lab.models.config import ModelsConfig
+    from rag_lab.models.shared import chat_model, embedder
 
     found = check_judge(
         chat_model(model),

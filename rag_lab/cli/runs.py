@@ -11,7 +11,7 @@ from rag_lab.cli import completion
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
-    from rag_lab.experiment.run_folder import RunFolder
+    from rag_lab.runs.run_folder import RunFolder
 
 DEMO = "experiments/ablation.yaml"
 Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
@@ -69,11 +69,11 @@ def sweep(
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """
-    from rag_lab.experiment.curable import tried_again
-    from rag_lab.experiment.describe import describe
-    from rag_lab.experiment.finish import failures
+    from rag_lab.experiment.forecast.describe import describe
     from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.sweep import to_try_again
+    from rag_lab.experiment.run.finish import failures
+    from rag_lab.experiment.run.sweep import to_try_again
+    from rag_lab.runs.curable import tried_again
 
     checked = plan(experiment)
     if dry_run:
@@ -101,7 +101,7 @@ def report(
     Example:
       rag-lab report results/ablation
     """
-    from rag_lab.report.html import write_report
+    from rag_lab.report.page.report_page import write_report
 
     typer.echo(f"Report: {write_report(run)}")
 
@@ -126,7 +126,7 @@ def export(
       rag-lab export results/ablation ablation_trec
     """
     from rag_lab.experiment.export import export_run
-    from rag_lab.experiment.run_folder import RunFolder
+    from rag_lab.runs.run_folder import RunFolder
 
     opened = RunFolder.open(run)
     written, problems = export_run(opened, target)
@@ -141,10 +141,10 @@ def export(
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
     from rag_lab.experiment.applicability import not_applicable, too_deep
-    from rag_lab.experiment.asked import asked_told
-    from rag_lab.experiment.bill_text import spent_text
-    from rag_lab.experiment.finish import failures
-    from rag_lab.experiment.sweep import run_plan
+    from rag_lab.experiment.forecast.bill_text import spent_text
+    from rag_lab.experiment.run.finish import failures
+    from rag_lab.experiment.run.sweep import run_plan
+    from rag_lab.runs.asked import asked_told
 
     left_out = [asked_told(len(checked.questions), checked.left_out)] if checked.left_out else []
     for notice in (*left_out, *checked.expansion.notices, *too_deep(checked), *not_applicable(checked)):

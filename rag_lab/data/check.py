@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag_lab.corpus.folder import load_folder
+from rag_lab.corpus.files.folder import load_folder
 from rag_lab.data.dataset import Dataset, is_dataset
 from rag_lab.data.lengths import Lengths, lengths_of
 from rag_lab.data.metadata import METADATA_FILE

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from rag_lab._kit.wording import counted, some_of
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
-from rag_lab.wording import counted, some_of
 
 CLUSTER_RULES = "`none`, `document`, or `tag:` and how the tag begins, as in `tag:item-`"
 

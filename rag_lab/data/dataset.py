@@ -1,7 +1,7 @@
 """A dataset is a folder: dataset.yaml (`Metadata`), corpus/ and questions.jsonl (one question a line).
 
 `docs/datasets.md` says every field. A folder without dataset.yaml and corpus/ is its own corpus. Whose the documents
-are is said in attributes.yaml (`rag_lab.corpus.attributes`).
+are is said in attributes.yaml (`rag_lab.corpus.files.attributes`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab.corpus.attributes import ATTRIBUTES_FILE
-from rag_lab.corpus.digests import file_digests
-from rag_lab.corpus.folder import list_files
-from rag_lab.corpus.walk import CORPUS_FOLDER, rules_folder
+from rag_lab._kit.digest import digest
+from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
+from rag_lab.corpus.files.file_digests import file_digests
+from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.walk import CORPUS_FOLDER, rules_folder
 from rag_lab.data.metadata import METADATA_FILE, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
-from rag_lab.digest import digest
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Problem, Question
 

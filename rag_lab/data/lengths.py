@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rag_lab.corpus.splitters.units import words
+from rag_lab.corpus.sentence_units import words
 from rag_lab.records import Document, Question
 
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.data.validation import describe_one
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
-from rag_lab.yaml_file import read_mapping
 
 METADATA_FILE = "dataset.yaml"
 

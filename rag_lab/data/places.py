@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag_lab.corpus.locate import find_quote
+from rag_lab.corpus.index.locate import find_quote
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.records import Document, Evidence, Problem, Question

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rag_lab.access import may_see
-from rag_lab.corpus.chunk_store import ChunkStore, write_chunks
-from rag_lab.corpus.folder import LoadedCorpus
-from rag_lab.corpus.locate import locate_evidence
-from rag_lab.corpus.split import Chunks
+from rag_lab.corpus.files.folder import LoadedCorpus
+from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
+from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.split.chunks import Chunks
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.places import question_problem
 from rag_lab.records import Chunk, Document, Problem, Question

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationError
 
-from rag_lab.validation import complaint
+from rag_lab._kit.complaints import complaint
 
 
 def _encodable(text: str) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.judge_replies import JudgeReplies
+from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric, problems
 from rag_lab.evaluation.remembered import score_metric
-from rag_lab.memory import Memory
-from rag_lab.models.base import ChatModel, Embedder
+from rag_lab.memory.results import Memory
 from rag_lab.models.metered import booked
+from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score, Trace
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from rag_lab.digest import digest
-from rag_lab.evaluation.judge_replies import JudgeReplies
-from rag_lab.models.base import ChatModel, Embedder
+from rag_lab._kit.digest import digest
+from rag_lab.evaluation.judge.replies import JudgeReplies
+from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Question, Score, Trace
 
 Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings"]

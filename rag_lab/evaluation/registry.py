@@ -15,11 +15,11 @@ from rag_lab.evaluation.metric import Metric, MetricInfo, Tools
 
 # Each room is a module with INFOS (its metrics) and build(name, info, argument, tools).
 _ROOMS = {
-    "retrieval": "rag_lab.evaluation.retrieval",
-    "ragas": "rag_lab.evaluation.ragas_metrics",
-    "citations": "rag_lab.evaluation.citations",
-    "answer": "rag_lab.evaluation.answers",
-    "cost": "rag_lab.evaluation.costs",
+    "retrieval": "rag_lab.evaluation.measures.retrieval",
+    "ragas": "rag_lab.evaluation.ragas.metrics",
+    "citations": "rag_lab.evaluation.measures.citations",
+    "answer": "rag_lab.evaluation.measures.answers",
+    "cost": "rag_lab.evaluation.measures.costs",
 }
 # Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
 _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
-from rag_lab.digest import digest
+from rag_lab._kit.digest import digest
 from rag_lab.evaluation.metric import CostlyMetric, Metric
-from rag_lab.memory import Memory, batches
+from rag_lab.memory.results import Memory, batches
+from rag_lab.memory.sharing import Work
 from rag_lab.records import Score, Trace
-from rag_lab.sharing import Work
 
 _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
 

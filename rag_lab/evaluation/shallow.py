@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
+from rag_lab.evaluation.depth import ranking_depth
 from rag_lab.evaluation.registry import cutoff
-from rag_lab.retrieval.depth import ranking_depth
-from rag_lab.wording import listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,15 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
+from rag_lab._kit.complaints import complaint_and_value, key_of
+from rag_lab._kit.config_section import MAX_SEED, Section
+from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.config import PipelineConfig
 from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Design
-from rag_lab.experiment.problems import ExperimentError
-from rag_lab.section import MAX_SEED, Section
-from rag_lab.validation import complaint_and_value, key_of
-from rag_lab.yaml_file import read_mapping
+from rag_lab.experiment.experiment_error import ExperimentError
 
 MAX_REPEATS = 100
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"

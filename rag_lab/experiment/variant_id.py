@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from rag_lab.digest import digest
+from rag_lab._kit.digest import digest
 
 BASELINE = "baseline"
 _MAX_LENGTH = 96

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from rag_lab.errors import RagLabError
-from rag_lab.ledger import Caller, Ledger, Made, environment_ledger
-from rag_lab.models.base import ChatModel, ChatReply, ChatRequest, Concurrent
+from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.prices import price
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Concurrent
 from rag_lab.models.token_estimate import request_tokens
 
 _WAIT_S = 0.2

@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
-from rag_lab.home import home
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice

@@ -46,7 +46,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "llamacpp",
         "chat",
-        "rag_lab.models.llamacpp:LlamaCppChat",
+        "rag_lab.models.local.llamacpp:LlamaCppChat",
         "xllamacpp",
         "xllamacpp",
         "llamacpp:smollm2",
@@ -56,7 +56,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "transformers",
         "chat",
-        "rag_lab.models.transformers:TransformersChat",
+        "rag_lab.models.local.transformers:TransformersChat",
         "transformers",
         "transformers",
         "transformers:qwen3-8b?4bit=true",
@@ -66,7 +66,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "unsloth",
         "chat",
-        "rag_lab.models.unsloth:UnslothChat",
+        "rag_lab.models.local.unsloth:UnslothChat",
         "unsloth",
         "rag_lab[unsloth]",
         "unsloth:qwen3-8b",
@@ -76,7 +76,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "gemini",
         "chat",
-        "rag_lab.models.gemini:GeminiChat",
+        "rag_lab.models.remote.gemini:GeminiChat",
         "langchain_google_genai",
         "langchain-google-genai",
         "gemini:gemini-2.5-flash",
@@ -87,7 +87,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "openai",
         "chat",
-        "rag_lab.models.openai:OpenAIChat",
+        "rag_lab.models.remote.openai:OpenAIChat",
         "langchain_openai",
         "langchain-openai",
         "openai:llama3.2:3b?base_url=http://127.0.0.1:11434/v1",
@@ -98,7 +98,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "sentence_transformers",
         "embedding",
-        "rag_lab.models.sentence_transformers:SentenceTransformerEmbedder",
+        "rag_lab.models.local.sentence_transformers:SentenceTransformerEmbedder",
         "sentence_transformers",
         "sentence-transformers",
         "sentence_transformers:minilm",
@@ -108,7 +108,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "gemini",
         "embedding",
-        "rag_lab.models.gemini_embeddings:GeminiEmbedder",
+        "rag_lab.models.remote.gemini_embeddings:GeminiEmbedder",
         "langchain_google_genai",
         "langchain-google-genai",
         "gemini:gemini-embedding-001",
@@ -118,7 +118,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "sentence_transformers",
         "cross_encoder",
-        "rag_lab.models.cross_encoder:CrossEncoderScorer",
+        "rag_lab.models.local.cross_encoder:CrossEncoderScorer",
         "sentence_transformers",
         "sentence-transformers",
         "sentence_transformers:bge-reranker-v2-m3",
@@ -127,7 +127,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "transformers",
         "query_likelihood",
-        "rag_lab.models.query_likelihood:QueryLikelihoodScorer",
+        "rag_lab.models.local.query_likelihood:QueryLikelihoodScorer",
         "transformers",
         "transformers",
         "transformers:smollm2",

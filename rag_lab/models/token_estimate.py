@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from rag_lab.models.base import ChatRequest
+from rag_lab.models.protocols import ChatRequest
 
 _PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\s+")
 _BYTES_A_TOKEN = 3  # of one word; tokenizers of English reach four and more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_lab.models.base import Vectors
+from rag_lab.models.protocols import Vectors
 
 
 def unit_vectors(rows: Vectors) -> Vectors:

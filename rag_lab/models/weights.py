@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from rag_lab.errors import ModelError
-from rag_lab.models.digests import file_digest, folder_digest
+from rag_lab.models.weight_digests import file_digest, folder_digest
 
 HUB_NAMES = {
     "bge-m3": "BAAI/bge-m3",

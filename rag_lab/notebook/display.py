@@ -10,7 +10,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.records import Trace
 
 if TYPE_CHECKING:
-    from rag_lab.report.comparison import Comparison
+    from rag_lab.comparison.comparison import Comparison
 
 
 def show(trace: Trace) -> None:
@@ -37,8 +37,8 @@ def show_question(run: Comparison | Path | str, question_id: str) -> None:
 
 def question_html(run: Comparison | Path | str, question_id: str) -> str:
     """Return the HTML of `show_question`; everything from outside is escaped."""
-    from rag_lab.report import html
-    from rag_lab.report.compare import compare
+    from rag_lab.report.page import report_page as html
+    from rag_lab.report.shown_comparison import compare
 
     comparison = compare(run) if isinstance(run, Path | str) else run
     shown = html.question_html(comparison, question_id)
@@ -57,10 +57,10 @@ def _unknown_question(given: str, asked: list[str]) -> str:
 
 def trace_html(trace: Trace) -> str:
     """Return the HTML of `show`; everything from outside is escaped."""
-    from rag_lab.report.questions import refused_rewrite
-    from rag_lab.report.ranking import holds_evidence
-    from rag_lab.report.templates import asset, render
-    from rag_lab.retrieval.search import HYDE
+    from rag_lab.comparison.passage_table import holds_evidence
+    from rag_lab.comparison.question_cards import refused_rewrite
+    from rag_lab.report.page.templates import asset, render
+    from rag_lab.stages.retrieval.search import HYDE
 
     titles = {"dense": "Dense search", "bm25": "BM25", "tfidf": "TF-IDF"}
     searches = [(titles.get(name, name), found) for name, found in trace.hits.items() if found and name != HYDE]

@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.checked_rows import Dropped
+from rag_lab._kit.home import home
+from rag_lab.comparison.passage_table import excerpt
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
@@ -19,7 +20,16 @@ from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import MAX_REPEATS
-from rag_lab.experiment.run_folder import (
+from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
+from rag_lab.memory.checked_rows import Dropped
+from rag_lab.models import shared as registry
+from rag_lab.notebook.given import given
+from rag_lab.notebook.peak_memory import peak_memory_mb
+from rag_lab.notebook.progress import NotebookProgress
+from rag_lab.notebook.summary import summary_table
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Problem, Score, Trace
+from rag_lab.runs.run_folder import (
     CONFIG_FILE,
     EXCERPTS_FILE,
     LIVE_FILE,
@@ -29,17 +39,7 @@ from rag_lab.experiment.run_folder import (
     RunFolder,
     write_json,
 )
-from rag_lab.home import home
-from rag_lab.models import registry
-from rag_lab.notebook.given import given
-from rag_lab.notebook.parameters import from_parameters, parameters_in, to_parameters
-from rag_lab.notebook.peak_memory import peak_memory_mb
-from rag_lab.notebook.progress import NotebookProgress
-from rag_lab.notebook.summary import summary_table
-from rag_lab.pipeline import Pipeline
-from rag_lab.records import Problem, Score, Trace
-from rag_lab.report.ranking import excerpt
-from rag_lab.trace_file import write_traces
+from rag_lab.runs.trace_file import write_traces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,8 +139,8 @@ class VariantRun:
     def score(self) -> pd.DataFrame:
         """Score the traces and return one row a (question, metric, repeat)."""
         from rag_lab.evaluation.evaluate import evaluate
-        from rag_lab.evaluation.scores import to_frame
-        from rag_lab.models.remembered_embedder import RememberedEmbedder
+        from rag_lab.models.remembered_embeddings import RememberedEmbedder
+        from rag_lab.runs.score_file import to_frame
 
         with NotebookProgress(self._live) as progress:
             progress.enter("score")
@@ -161,7 +161,7 @@ class VariantRun:
 
     def save(self) -> Path | None:
         """Write config, traces, scores, excerpts and a record of what ran to `out`, each whole; return `out`."""
-        from rag_lab.evaluation.scores import write_scores
+        from rag_lab.runs.score_file import write_scores
 
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtrit
 
-from rag_lab.statistics.units import Units, padded
+from rag_lab.statistics.resampled_units import Units, padded
 
 N_RESAMPLES = 9_999
 _BATCH = 303  # fixed, as the draws depend on it; a divisor of N_RESAMPLES

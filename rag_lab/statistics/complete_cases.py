@@ -18,7 +18,7 @@ import pandas as pd
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.statistics.corrections import Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
-from rag_lab.statistics.noise import NoiseComponents, floor_over
+from rag_lab.statistics.noise_components import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
 from rag_lab.statistics.randomization import n_flips
 from rag_lab.statistics.scales import SHARE, Scale, scales_of

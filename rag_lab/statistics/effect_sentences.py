@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab.numbers import with_interval
+from rag_lab._kit.numbers import with_interval
+from rag_lab._kit.wording import counted, listing
 from rag_lab.statistics.verdict import NO_DIFFERENCE
-from rag_lab.wording import counted, listing
 
 
 def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
 from rag_lab.statistics.randomization import N_PERMUTATIONS, sign_flip_p_values
-from rag_lab.statistics.units import Units, units
+from rag_lab.statistics.resampled_units import Units, units
 
 TIE = 1e-12  # differences smaller than this are rounding
 FEW_UNITS = 10  # values, or clusters of them: too few to resample, most resamples would repeat one or two

@@ -6,10 +6,10 @@ import math
 
 from scipy.special import ndtri
 
-from rag_lab.numbers import p_text, plain, signed
+from rag_lab._kit.numbers import p_text, plain, signed
+from rag_lab._kit.wording import counted
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.randomization import smallest_n
-from rag_lab.wording import counted
 
 ALPHA = 0.05
 POWER = 0.8

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab.errors import ModelError
-from rag_lab.models.base import ChatReply, ChatRequest, Vectors
+from rag_lab.models.protocols import ChatReply, ChatRequest, Vectors
 from rag_lab.models.unit_vectors import unit_vectors
 
 Reply = str | ChatReply

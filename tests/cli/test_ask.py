@@ -6,7 +6,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab import cli
-from rag_lab.models import registry
+from rag_lab.models import shared as registry
 from rag_lab.testing import HashEmbedder
 
 RETRIEVAL_ALONE = ("--set", "answer.name=none", "--set", "query.rewrite=none", "--set", "query.hyde=none")

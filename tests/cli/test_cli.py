@@ -6,7 +6,7 @@ from small_dataset import write_dataset
 
 from rag_lab import cli
 from rag_lab.cli.runs import DEMO
-from rag_lab.cli.settings import parse_settings
+from rag_lab.cli.set_option import parse_settings
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_measured_is_said_before_a_sweep_starts(rag_lab, tmp_path
     monkeypatch.chdir(tmp_path)
     write_dataset(tmp_path)
     (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\n")
-    monkeypatch.setattr("rag_lab.experiment.sweep.run_plan", stop)
+    monkeypatch.setattr("rag_lab.experiment.run.sweep.run_plan", stop)
     status, _, err = rag_lab("sweep", "e.yaml")
     assert status == 2
     assert err.index("Metric retrieval.ndcg@10 is not applicable to 1 of 4 questions") < err.index("Stopped before")

@@ -9,7 +9,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.cli import completion
-from rag_lab.cli.settings import parse_settings
+from rag_lab.cli.set_option import parse_settings
 from rag_lab.config import PipelineConfig
 
 SCRIPT = "import sys; sys.argv[0] = 'rag-lab'; from rag_lab.cli import main; main()"

@@ -7,7 +7,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab import cli
-from rag_lab.models import registry
+from rag_lab.models import shared as registry
 
 
 class Lengths:

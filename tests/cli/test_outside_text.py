@@ -1,34 +1,29 @@
 """No control character from outside leaves any command, on a terminal, in a file, or on a page."""
 
-import importlib.util
 import json
 import os
 import sys
 import threading
 import tty
 import warnings
-from pathlib import Path
 
 import pytest
+import run_folder_fixture
 from hostile_text import CONTROLS, EVIL, NAME_EVIL, controls_in, poison_run, write_evil_dataset
 
 from rag_lab import cli
 from rag_lab.notebook.display import question_html, trace_html
-from rag_lab.report.compare import compare
-from rag_lab.report.compare_text import compare_text
-from rag_lab.report.html import write_report
-from rag_lab.testing.servers import Scripted, openai_server
+from rag_lab.report.page.report_page import write_report
+from rag_lab.report.shown_comparison import compare
+from rag_lab.report.text.compare_text import compare_text
+from rag_lab.testing.loopback_servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
-    path = Path(__file__).parents[1] / "report" / "run_folder_fixture.py"
-    spec = importlib.util.spec_from_file_location("run_folder_fixture", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return poison_run(module.build_run(tmp_path_factory.mktemp("outside") / "run", 10, 4).path)
+    return poison_run(run_folder_fixture.build_run(tmp_path_factory.mktemp("outside") / "run", 10, 4).path)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_lab.models.base import Vectors
+from rag_lab.models.protocols import Vectors
 
 DIM = 256
 

@@ -10,7 +10,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.lengths import Lengths, lengths_of
 from rag_lab.data.near_duplicates import near_duplicates
 from rag_lab.records import Document, Question
-from rag_lab.report.dataset_page import dataset_page
+from rag_lab.report.page.dataset_page import dataset_page
 
 
 def test_counts_and_text(tmp_path: Path) -> None:

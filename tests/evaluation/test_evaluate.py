@@ -1,13 +1,12 @@
 """Order, memory and interruption."""
 
 import pytest
+from factories import make_answer, make_passage, make_question, make_trace
+from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.memory import Memory
-from rag_lab.models.base import ChatReply
-
-from .factories import make_answer, make_passage, make_question, make_trace
-from .scripted import HashEmbedder, ScriptedJudge, good_reply
+from rag_lab.memory.results import Memory
+from rag_lab.models.protocols import ChatReply
 
 FAITHFULNESS = ["ragas.faithfulness"]
 

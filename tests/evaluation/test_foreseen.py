@@ -3,14 +3,13 @@
 from collections import Counter
 
 import pytest
+from factories import make_question, make_trace
+from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.foreseen import foreseen_gaps
 from rag_lab.evaluation.registry import describe
-
-from .factories import make_question, make_trace
-from .scripted import HashEmbedder, ScriptedJudge, good_reply
 
 QUESTIONS = [
     make_question("plain"),

@@ -1,11 +1,10 @@
 import math
 
 import pytest
+from factories import make_answer, make_failed_trace, make_hit, make_passage, make_question, make_trace
 
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.records import StageRecord
-
-from .factories import make_answer, make_failed_trace, make_hit, make_passage, make_question, make_trace
 
 MODEL_FREE = [
     "retrieval.ndcg@10",

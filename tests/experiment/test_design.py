@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import MAX_VARIANTS, expand, expand_list
-from rag_lab.experiment.problems import ExperimentError
+from rag_lab.experiment.experiment_error import ExperimentError
 
 FACTORS = {
     "query.hyde": st.sampled_from(["none", "always", "classified"]),

@@ -8,11 +8,11 @@ from small_dataset import write_dataset
 
 import rag_lab.pipeline
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index import open_index
+from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.memory import Memory
+from rag_lab.memory.results import Memory
 from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, ScriptedChat
 

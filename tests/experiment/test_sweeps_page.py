@@ -7,14 +7,14 @@ import pytest
 import yaml
 
 from rag_lab.cli import app
-from rag_lab.experiment.bill import spent_and_estimated
-from rag_lab.experiment.bill_text import bill_text, spent_text
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
-from rag_lab.experiment.estimate import Bill
+from rag_lab.experiment.forecast.bill import spent_and_estimated
+from rag_lab.experiment.forecast.bill_text import bill_text, spent_text
+from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.manifest import now
-from rag_lab.experiment.run_folder import RunFolder, VariantPlan
-from rag_lab.experiment.spent_rows import COLUMNS
+from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.runs.spent_rows import COLUMNS
 
 PAGE = Path(checkout_file("docs/sweeps.md")).read_text(encoding="utf-8")
 

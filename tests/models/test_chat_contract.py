@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from rag_lab.models.base import ChatReply, ChatRequest, Message
-from rag_lab.models.gemini import GeminiChat
-from rag_lab.models.llamacpp import LlamaCppChat
-from rag_lab.models.openai import OpenAIChat
-from rag_lab.models.transformers import TransformersChat
+from rag_lab.models.local.llamacpp import LlamaCppChat
+from rag_lab.models.local.transformers import TransformersChat
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.remote.gemini import GeminiChat
+from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.testing import Scripted, ScriptedChat, gemini_server, openai_server
 
 KEY = "hunter2secret"

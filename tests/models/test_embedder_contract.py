@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tolerance import FLOAT32
 
-from rag_lab.models.gemini_embeddings import GeminiEmbedder
-from rag_lab.models.sentence_transformers import SentenceTransformerEmbedder
+from rag_lab.models.local.sentence_transformers import SentenceTransformerEmbedder
+from rag_lab.models.remote.gemini_embeddings import GeminiEmbedder
 from rag_lab.testing import HashEmbedder, gemini_server
 
 

@@ -3,8 +3,8 @@ import socket
 
 import pytest
 
+from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
-from rag_lab.home import home
 from rag_lab.models.prices import EXAMPLE, cost_usd, price
 
 FLASH = ("gemini", "gemini-2.5-flash")

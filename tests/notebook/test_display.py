@@ -1,25 +1,20 @@
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import run_folder_fixture
 
 from rag_lab.errors import RagLabError
 from rag_lab.notebook.display import question_html, show, show_question, trace_html
 from rag_lab.records import Question, Trace
-from rag_lab.report.compare import compare
+from rag_lab.report.shown_comparison import compare
 
 
 @pytest.fixture(scope="module")
 def build() -> ModuleType:
-    path = Path(__file__).parents[1] / "report" / "run_folder_fixture.py"
-    spec = importlib.util.spec_from_file_location("run_folder_fixture", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return run_folder_fixture
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.notebook.parameters import to_parameters
+from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.notebook.progress import NotebookProgress
 from rag_lab.notebook.summary import summary_table
 from rag_lab.notebook.variant import VariantRun

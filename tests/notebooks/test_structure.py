@@ -11,8 +11,8 @@ import papermill
 import pytest
 
 from rag_lab.config import PipelineConfig
+from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
 from rag_lab.notebook.given import given
-from rag_lab.notebook.parameters import from_parameters, parameters_in, to_parameters
 from rag_lab.notebook.variant import PARAMETERS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

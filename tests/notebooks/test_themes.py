@@ -8,11 +8,11 @@ import nbformat
 import pytest
 from devtools import CHROMIUM, Page, browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all, set_theme
-from report.run_folder_fixture import build_run
+from run_folder_fixture import build_run
 
 from rag_lab.notebook.display import question_html, trace_html
-from rag_lab.report.compare import compare
-from rag_lab.report.html import overview_html, write_report
+from rag_lab.report.page.report_page import overview_html, write_report
+from rag_lab.report.shown_comparison import compare
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")]
 READABLE = 4.5  # the contrast that WCAG asks of text

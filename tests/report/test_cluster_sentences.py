@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from rag_lab.report.compare import compare
-from rag_lab.report.conclusions import conclusions
-from rag_lab.report.html import to_html
+from rag_lab.comparison.conclusions import conclusions
+from rag_lab.report.page.report_page import to_html
+from rag_lab.report.shown_comparison import compare
 
 
 def test_clusters_are_told_in_every_report(build: ModuleType, tmp_path: Path) -> None:

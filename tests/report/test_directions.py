@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rag_lab.notebook.display import trace_html
-from rag_lab.report.compare import compare
-from rag_lab.report.html import question_html, to_html
+from rag_lab.report.page.report_page import question_html, to_html
+from rag_lab.report.shown_comparison import compare
 
 TURN = "\u05d0"  # a letter of Hebrew; marks that turn the direction are shown as such (test_visible)
 OUTSIDE = ("text", "quote", "content", "source", "question_id", "answers", "rejected_citations", "thinking") + (

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rag_lab.report.across import compare_runs
-from rag_lab.report.compare import compare
-from rag_lab.report.comparison import Comparison
-from rag_lab.report.conclusions import conclusions
-from rag_lab.report.coverage import order_table
-from rag_lab.report.figures import class_figure, quality_figure
-from rag_lab.report.html import to_html
-from rag_lab.report.routing_text import conclusion
+from rag_lab.comparison.across import compare_runs
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.hyde_sentences import conclusion
+from rag_lab.report.figures.run_figures import class_figure, quality_figure
+from rag_lab.report.page.report_page import to_html
+from rag_lab.report.shown_comparison import compare
+from rag_lab.report.tables.coverage_tables import order_table
 
 NOISE = "ragas.noise_sensitivity"
 PLANS = {"base": {}, "noisy": {"rerank.final_k": 9}, "calm": {"rerank.final_k": 3}, "failing": {"rerank.final_k": 2}}

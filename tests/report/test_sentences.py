@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_lab._kit.numbers import MINUS
+from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.conclusions import conclusions
 from rag_lab.config import PipelineConfig
-from rag_lab.numbers import MINUS
-from rag_lab.report import routing_text
-from rag_lab.report.compare import compare
-from rag_lab.report.compare_text import compare_text
-from rag_lab.report.comparison import Comparison
-from rag_lab.report.conclusions import conclusions
-from rag_lab.report.html import to_html
+from rag_lab.report.page.report_page import to_html
+from rag_lab.report.shown_comparison import compare
+from rag_lab.report.text.compare_text import compare_text
 from rag_lab.statistics.verdict import ALPHA
 
 _NUMBER = rf"[+{MINUS}]?[\d.,]+"

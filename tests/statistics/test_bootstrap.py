@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import bootstrap, t
 
 from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
-from rag_lab.statistics.units import Units, units
+from rag_lab.statistics.resampled_units import Units, units
 
 
 def columns(samples: np.ndarray) -> list[Units]:

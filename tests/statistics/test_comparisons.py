@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.complete_cases import comparisons, summary
 from rag_lab.statistics.corrections import benjamini_hochberg, corrected
-from rag_lab.statistics.noise import NoiseComponents
+from rag_lab.statistics.noise_components import NoiseComponents
 
 probabilities = st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=12)
 

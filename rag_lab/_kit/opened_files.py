@@ -1,0 +1,50 @@
+"""Which files a block opens for reading, libraries and temporary files aside."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_CODE = {".py", ".pyc", ".so", ".pyd", ".dll"}
+_open: list[OpenedFiles] = []  # audit hooks cannot be taken out again, so one hook serves all blocks
+
+
+class OpenedFiles:
+    """Watches while its block runs; `paths` are the files below the current folder or the home of one's modules."""
+
+    def __init__(self) -> None:
+        self.paths: set[Path] = set()
+
+    def __enter__(self) -> Self:
+        if not _hooked:
+            sys.addaudithook(_note)
+            _hooked.append(True)
+        _open.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _open.remove(self)
+
+
+_hooked: list[bool] = []
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _open or event != "open" or not isinstance(arguments[0], str | Path):
+        return
+    path, mode = Path(arguments[0]), str(arguments[1] or "r")
+    if path.suffix in _CODE or not mode.startswith("r") or _is_aside(path):
+        return
+    for each in _open:
+        each.paths.add(path.resolve())
+
+
+def _is_aside(path: Path) -> bool:
+    """Tell whether a file is a library's or the system's, not one of the experiment's."""
+    whole = path.absolute()
+    places = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr")
+    return any(whole.is_relative_to(place) for place in places)

@@ -1,1 +1,0 @@
-"""Context, generation and parsing."""

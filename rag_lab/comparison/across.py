@@ -1,0 +1,173 @@
+"""Two runs of the same questions: their variants against each other, and what changed between the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.shared_questions import Shared, shared
+from rag_lab.runs.manifest_diff import Change, manifest_diff, suspects
+from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
+from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.noise_components import NoiseComponents
+from rag_lab.statistics.scales import Scale
+
+_SEPARATOR = "\x1f"  # stands in no name
+
+
+@dataclass(frozen=True)
+class AcrossRuns:
+    """Two runs compared on the questions that both asked. Variants are named `run/variant_id`.
+
+    summary: as `Comparison.summary`, on the shared questions.
+    differences: as `Comparison.differences`, for the quality metrics: each variant of both runs minus the first run's
+        baseline.
+    same: the columns of `differences`: each variant that both runs have, the second run's minus the first's.
+    shared: the questions that both asked, and their clusters.
+    changes: what differs between the manifests and plans.
+    """
+
+    first: Comparison
+    second: Comparison
+    names: tuple[str, str]
+    shared: Shared
+    changes: tuple[Change, ...]
+    scores: pd.DataFrame = field(repr=False)
+    summary: pd.DataFrame = field(repr=False)
+    differences: pd.DataFrame = field(repr=False)
+    same: pd.DataFrame = field(repr=False)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is compared, and what to look at where the numbers differ."""
+        return [
+            *self.shared.sentences((self.first, self.second), self.names),
+            *(
+                f"In {name}: {one}"
+                for name, run in zip(self.names, (self.first, self.second), strict=True)
+                for one in run.shallow.values()
+            ),
+            suspects(self.changes),
+        ]
+
+    def label(self, name: str) -> str:
+        """Return `run: label of the variant` for `run/variant_id`."""
+        run, _, variant_id = name.rpartition("/")
+        if not run:
+            return variant_id
+        return f"{run}: {(self.first if run == self.names[0] else self.second).label(variant_id)}"
+
+
+def compare_runs(
+    first: Path | str, second: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline"
+) -> AcrossRuns:
+    """Compare two runs on the questions that both asked.
+
+    Args:
+        first: a run folder; its baseline is the baseline.
+        second: another run of the same questions.
+        correction: see `compare`.
+        pairs: see `compare`; `all` compares all variants of both runs with each other.
+
+    Raises:
+        RagLabError: if a folder is no run or has no scores, the runs share no question or declare different clusters,
+            or an option is unknown.
+    """
+    options: dict[str, Any] = {"correction": correction, "pairs": pairs}
+    runs = read_comparison(first, **options), read_comparison(second, **options)
+    names = _names(*runs)
+    both = shared(runs)
+    parts = [
+        one.scores[one.scores["question_id"].isin(both.questions)].assign(run=name)
+        for one, name in zip(runs, names, strict=True)
+    ]
+    scores = pd.concat(parts, ignore_index=True)
+    prefixed = scores.assign(variant_id=scores["run"].astype(str) + "/" + scores["variant_id"].astype(str))
+    return _compared(runs, names, both, scores, prefixed)
+
+
+def _compared(
+    runs: tuple[Comparison, Comparison],
+    names: tuple[str, str],
+    both: Shared,
+    scores: pd.DataFrame,
+    prefixed: pd.DataFrame,
+) -> AcrossRuns:
+    is_quality = scores["metric"].isin({*runs[0].quality_metrics, *runs[1].quality_metrics})
+    baseline = f"{names[0]}/{runs[0].run.baseline}"
+    quality = prefixed[is_quality]
+    none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
+    options: dict[str, Any] = {"correction": runs[0].correction, "clusters": both.clusters}
+    noise, scales = _noise(runs), {**runs[0].scales, **runs[1].scales}
+    differences = (
+        comparisons(quality, baseline, pairs=runs[0].pairs, noise=noise, scales=scales, **options)
+        if baseline in set(quality["variant_id"])
+        else none
+    )
+    return AcrossRuns(
+        first=runs[0],
+        second=runs[1],
+        names=names,
+        shared=both,
+        changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
+        scores=prefixed,
+        summary=summary(prefixed, clusters=both.clusters, scales=scales),
+        differences=differences,
+        same=_same_variant(scores[is_quality], names, noise, scales, options, differences)
+        if is_quality.any()
+        else none,
+    )
+
+
+def _noise(runs: tuple[Comparison, Comparison]) -> dict[str, NoiseComponents]:
+    """Return the noise of each metric in the run where it is the larger."""
+    found = [(name, noise) for one in runs for name, noise in one.noise.items()]
+    return dict(sorted(found, key=lambda pair: pair[1].per_question or 0.0))  # of two of one name the last stays
+
+
+def _same_variant(
+    scores: pd.DataFrame,
+    names: tuple[str, str],
+    noise: Mapping[str, NoiseComponents],
+    scales: Mapping[str, Scale],
+    options: Mapping[str, Any],
+    compared: pd.DataFrame,
+) -> pd.DataFrame:
+    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies.
+
+    What `compared` has answered already is quoted from it and does not count in the family.
+    """
+    cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
+    quoted = _of_same_variant(compared, names)
+    variants = quoted["against"].str.removeprefix(f"{names[0]}/")
+    in_both = set(cell[scores["run"] == names[0]]) & set(cell[scores["run"] == names[1]])
+    in_both -= set(variants + _SEPARATOR + quoted["metric"])
+    quoted = quoted.assign(against=names[0])
+    if not in_both:
+        return quoted
+    by_cell = {one: noise[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in noise}
+    cell_scales = {one: scales[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in scales}
+    rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
+    found = comparisons(rows, names[0], noise=by_cell, scales=cell_scales, **options)
+    parts = found["metric"].str.split(_SEPARATOR, n=1)
+    others = found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
+    return others if quoted.empty else pd.concat([quoted, others], ignore_index=True)
+
+
+def _of_same_variant(compared: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
+    """Return the rows that set a variant of the second run against the same one of the first."""
+    pairs = zip(compared["variant_id"], compared["against"], strict=True)
+    is_same = [ours == f"{names[1]}/{str(theirs).removeprefix(f'{names[0]}/')}" for ours, theirs in pairs]
+    return compared[pd.Series(is_same, index=compared.index, dtype=bool)]
+
+
+def _names(first: Comparison, second: Comparison) -> tuple[str, str]:
+    """Return what the runs are called: by their folders, numbered where these have one name."""
+    one, other = first.run.path.resolve().name, second.run.path.resolve().name
+    return (one, other) if one != other else (f"{one}-1", f"{other}-2")

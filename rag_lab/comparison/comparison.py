@@ -1,0 +1,68 @@
+"""A run compared: its tables, and the studies of them from which reports, figures and notebooks are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from rag_lab.comparison.by_group import by_class, by_tag
+from rag_lab.comparison.effects import EffectsFound, effects_found
+from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
+from rag_lab.comparison.judges import JudgeNote, judge_notes
+from rag_lab.comparison.run_tables import RunTables
+from rag_lab.evaluation.shallow import Shallow, shallow
+from rag_lab.statistics.scales import UNKNOWN
+from rag_lab.statistics.variant_order import RANKING_COLUMNS, ranking
+
+
+@dataclass(frozen=True)
+class Comparison(RunTables):
+    """The tables of a run, and what follows from them: each made on first use, as it is costly and not always seen."""
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame:
+        """The order of the variants in the main metric, a failed question counted as its worst value."""
+        metric = self.main_metric
+        if metric is None or self.scores.empty:
+            return pd.DataFrame(columns=list(RANKING_COLUMNS))
+        return ranking(self.scores, metric, self.scales.get(metric, UNKNOWN))
+
+    @cached_property
+    def by_class(self) -> pd.DataFrame:
+        """The columns of `summary`, for every metric, and `query_class`, as the dataset labels it."""
+        return by_class(self)
+
+    @cached_property
+    def by_tag(self) -> pd.DataFrame:
+        """The columns of `summary`, for every metric, and `tag`; a question counts in each of its tags."""
+        return by_tag(self)
+
+    @cached_property
+    def effects(self) -> EffectsFound:
+        """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
+        return effects_found(self)
+
+    @cached_property
+    def routing(self) -> tuple[RoutingStudy, ...]:
+        """The HyDE studies of the run, in the main metric: does routing by class pay, and a rule learned from it."""
+        return routing_studies(self)
+
+    @cached_property
+    def judges(self) -> tuple[JudgeNote, ...]:
+        """Who judged which metrics, and what its trial says of it."""
+        return judge_notes(self)
+
+    @cached_property
+    def shallow(self) -> Mapping[str, Shallow]:
+        """The metrics with a cut-off that the rankings of some variants cannot fill, variants by `name`."""
+        configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
+        known = {name: config for name, config in configs.items() if config is not None}
+        return shallow(self.quality_metrics, known)
+
+    def column(self, metric: str) -> str:
+        """Return what stands above the column of a metric: its name, its direction, and what limits it."""
+        mark = f" ({self.shallow[metric].mark})" if metric in self.shallow else ""
+        return self.directed(metric) + mark

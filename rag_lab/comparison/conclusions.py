@@ -1,0 +1,37 @@
+"""The conclusions of a run in plain words, the first thing a reviewer reads: what differs, why, and what to doubt."""
+
+from __future__ import annotations
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.hyde_sentences import conclusion
+from rag_lab.comparison.noise_sentences import noise_sentences
+from rag_lab.comparison.verdict_sentences import verdict
+from rag_lab.data.clusters import clusters_told
+
+
+def topics(comparison: Comparison) -> dict[str, list[str]]:
+    """Return the conclusions by topic, the most important first; topics of which nothing can be said are left out."""
+    metric = comparison.main_metric
+    if metric is None or comparison.scores.empty:
+        return {"Variants": verdict(comparison)}
+    found = {
+        "Modules": comparison.effects.reliable_sentences(metric),
+        "Variants": verdict(comparison),
+        "Cut-offs": [str(one) for one in comparison.shallow.values()],
+        "Clusters": _clusters(comparison),
+        "Routing": [conclusion(study) for study in comparison.routing],
+        "Judge": [note.sentence for note in comparison.judges],
+        "Noise": noise_sentences(comparison)[:1],
+    }
+    return {topic: sentences for topic, sentences in found.items() if sentences}
+
+
+def conclusions(comparison: Comparison) -> list[str]:
+    """Return the sentences of all topics."""
+    return [sentence for sentences in topics(comparison).values() for sentence in sentences]
+
+
+def _clusters(comparison: Comparison) -> list[str]:
+    if comparison.clusters is None:
+        return []
+    return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]

@@ -1,0 +1,129 @@
+"""Does routing pay: the HyDE studies that a run holds, each with a rule that was learned from it.
+
+A study is a set of variants that differ in `query.hyde` alone: `none`, `always` and, where it was run, `classified`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from rag_lab.comparison.run_tables import RunTables
+from rag_lab.statistics.corrections import corrected
+from rag_lab.statistics.effects.factors import factor_values
+from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
+from rag_lab.statistics.routing.oracle import oracle
+from rag_lab.statistics.routing.routing_table import ARMS, by_class, confusion, mistake_cost, routing_table
+from rag_lab.statistics.scales import SHARE, Scale
+
+HYDE, RULE = "query.hyde", "query.class_to_hyde"
+FILE_STEM = "learned_class_to_hyde"
+
+
+@dataclass(frozen=True)
+class RoutingStudy:
+    """One HyDE study, in one metric.
+
+    scale: of the metric. Differences have the sign of the scores, what mistakes cost is positive where they hurt.
+    where: the levels of the other factors in which it was made, empty where nothing else varies.
+    arms: arm to variant_id.
+    column: the class that `by_class` and `learned` go by: `labelled` by the dataset or `predicted` by the pipeline.
+    by_class, ceiling, confusion, mistakes: see `statistics.routing`; `confusion` is None without labels or predictions,
+        `mistakes` without a classified arm as well.
+    learned: a rule, with its gain on questions that it was not learned on; None where no question has a class.
+    p_gain: p-value of that gain over the better of no HyDE and HyDE for all, corrected over the studies of the run.
+    yaml: the pipeline of the study with the learned rule; `file_name` is what the report calls it.
+    """
+
+    metric: str
+    scale: Scale
+    where: str
+    arms: Mapping[str, str]
+    column: str
+    by_class: pd.DataFrame = field(repr=False)
+    ceiling: Mapping[str, Any] = field(repr=False)
+    confusion: pd.DataFrame | None = field(repr=False)
+    mistakes: pd.DataFrame | None = field(repr=False)
+    learned: LearnedRouting | None = field(repr=False)
+    yaml: str = field(repr=False)
+    p_gain: float | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file with the learned rule, beside the report."""
+        where = re.sub(r"[^A-Za-z0-9._]+", "-", self.where).strip("-.")
+        return f"{FILE_STEM}{f'__{where}' if where else ''}.yaml"
+
+
+def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
+    """Return a study for each setting of the other factors that has the arms `none` and `always`, baseline's first."""
+    metric, run = tables.main_metric, tables.run
+    if metric is None or tables.scores.empty:
+        return ()
+    scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"])
+    values = factor_values({plan.variant_id: plan.changes for plan in tables.variants}, tables.baseline_values)
+    settings: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for variant, levels in values.items():
+        others = tuple((name, level) for name, level in levels.items() if name not in (HYDE, RULE))
+        if variant in scored and levels.get(HYDE) in ARMS:
+            settings.setdefault(others, {}).setdefault(levels[HYDE], variant)
+    found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
+    baseline = tuple((name, level) for name, level in values[run.baseline].items() if name not in (HYDE, RULE))
+    ordered = sorted(found, key=lambda others: others != baseline)
+    studies = [_study(tables, metric, _where(others, ordered), found[others]) for others in ordered]
+    p_values = [study.learned.gains["best_arm"].p_value if study.learned else None for study in studies]
+    adjusted = corrected(p_values, tables.correction)
+    return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
+
+
+def _compared(tables: RunTables, metric: str, arms: Mapping[str, str]) -> pd.DataFrame:
+    """Return the differences between the variants of the arms, with the arms for the variants."""
+    arm_of, table = {variant: arm for arm, variant in arms.items()}, tables.differences
+    ours = (table["metric"] == metric) & table["variant_id"].isin(arm_of) & table["against"].isin(arm_of)
+    return table[ours].replace({"variant_id": arm_of, "against": arm_of})
+
+
+def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, str], ...]]) -> str:
+    """Name the levels of a setting in the factors that vary between the settings."""
+    varied = {name for setting in settings for name, level in setting if (name, level) not in settings[0]}
+    return ", ".join(f"{name}={level}" for name, level in others if name in varied)
+
+
+def _study(tables: RunTables, metric: str, where: str, arms: Mapping[str, str]) -> RoutingStudy:
+    ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
+    classifying = ordered.get("classified", ordered["always"])
+    table = routing_table(tables.scores, metric, ordered, tables.traces[classifying], tables.clusters)
+    scale = tables.scales.get(metric, SHARE)
+    is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
+    config = tables.run.config(classifying)
+    rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
+    learned = None
+    if is_labelled or is_predicted:
+        learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
+    both = is_labelled and is_predicted
+    return RoutingStudy(
+        metric=metric,
+        scale=scale,
+        where=where,
+        arms=ordered,
+        column="labelled" if is_labelled else "predicted",
+        by_class=by_class(
+            table,
+            "labelled" if is_labelled else "predicted",
+            correction=tables.correction,
+            noise=tables.noise.get(metric),
+            scale=scale,
+            compared=_compared(tables, metric, ordered),
+        ),
+        ceiling=oracle(table, scale=scale),
+        confusion=confusion(table) if both else None,
+        mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)
+        if both and rule
+        else None,
+        learned=learned,
+        yaml=learned.to_yaml(config) if learned else "",
+    )

@@ -1,0 +1,143 @@
+"""A run as tables, in the order of its plan, and what stands in them.
+
+A failed variant has rows in no table of scores; it stands in `run.variants` and `failed`. Missing is not zero: every
+mean stands beside how many questions were scored of those asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rag_lab._kit.wording import letters
+from rag_lab.records import Question, Trace
+from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.statistics.scales import SHARE, Scale
+
+if TYPE_CHECKING:
+    from rag_lab.statistics.complete_cases import Pairs
+    from rag_lab.statistics.corrections import Correction
+    from rag_lab.statistics.noise_components import NoiseComponents
+
+
+@dataclass(frozen=True)
+class RunTables:
+    """A run as tables, each in the order of the plan.
+
+    summary: variant_id, metric, asked, scored, failed, not_applicable, mean, low, high, worst, best, reason.
+    differences: variant_id, metric, n, difference, low, high, p_value, p_corrected, wins, ties, losses, verdict,
+        against, effect_size, for the quality metrics: each variant minus the baseline (`against`), or every pair where
+        `pairs` is `all`, on the questions that both have; p-values corrected by `correction` over the whole table.
+    questions: question_id, query_class, question, one column a variant (main metric, mean over repeats), spread.
+    stages, stage_problems: see `report.stages`.
+    gaps: variant_id, metric, status, reason, count of the scores that are not there.
+    latency: variant_id, n, median_s.
+    noise: for each quality metric how its variance splits; empty where no question was repeated.
+    scales: range and better direction of the metrics that the registry knows; more is better in any other.
+    clusters: question_id to cluster, None where questions are independent; see `data.clusters`.
+
+    `quality_metrics` are compared, `cost_metrics` (less is better) stand beside them; both in the order of the plan.
+    """
+
+    run: RunFolder
+    manifest: Mapping[str, Any]
+    quality_metrics: tuple[str, ...]
+    cost_metrics: tuple[str, ...]
+    correction: Correction
+    pairs: Pairs
+    traces: Mapping[str, list[Trace]] = field(repr=False)
+    scores: pd.DataFrame = field(repr=False)
+    summary: pd.DataFrame = field(repr=False)
+    differences: pd.DataFrame = field(repr=False)
+    questions: pd.DataFrame = field(repr=False)
+    stages: pd.DataFrame = field(repr=False)
+    stage_problems: pd.DataFrame = field(repr=False)
+    gaps: pd.DataFrame = field(repr=False)
+    latency: pd.DataFrame = field(repr=False)
+    noise: Mapping[str, NoiseComponents] = field(repr=False)
+    scales: Mapping[str, Scale] = field(repr=False)
+    clusters: Mapping[str, str] | None = field(repr=False)
+
+    @property
+    def main_metric(self) -> str | None:
+        """The metric that decides: the first quality metric of the plan."""
+        return next(iter(self.quality_metrics), None)
+
+    @property
+    def quality_scores(self) -> pd.DataFrame:
+        """The rows of `scores` of the quality metrics."""
+        return self.scores[self.scores["metric"].isin(self.quality_metrics)]
+
+    @property
+    def asked(self) -> dict[str, Question]:
+        """Every question that any variant was asked, in order."""
+        return {trace.question.question_id: trace.question for one in self.traces.values() for trace in one}
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Variants that failed or were stopped by a limit, with the reason."""
+        states = self.manifest.get("variants", {})
+        return {
+            plan.variant_id: str(states[plan.variant_id].get("reason") or "no reason was recorded")
+            for plan in self.run.variants
+            if self.state(plan.variant_id) in ("failed", "stopped")
+        }
+
+    @property
+    def variants(self) -> list[VariantPlan]:
+        """The planned variants, the baseline first."""
+        return sorted(self.run.variants, key=lambda plan: plan.variant_id != self.run.baseline)
+
+    @property
+    def codes(self) -> dict[str, str]:
+        """The letter that stands for each variant in figures and narrow tables; the baseline is A."""
+        return {plan.variant_id: letters(index) for index, plan in enumerate(self.variants)}
+
+    @property
+    def baseline_values(self) -> dict[str, Any]:
+        """The baseline's settings as dotted keys, from its config.yaml; none where that was not written."""
+        config = self.run.config(self.run.baseline)
+        return config.flat() if config is not None else {}
+
+    @property
+    def changed_keys(self) -> list[str]:
+        """The dotted keys in which any variant differs from the baseline, in order of first appearance."""
+        return list(dict.fromkeys(key for plan in self.variants for key in plan.changes))
+
+    def label(self, variant_id: str) -> str:
+        """Return the label of a variant."""
+        return next(plan.label for plan in self.run.variants if plan.variant_id == variant_id)
+
+    def state(self, variant_id: str) -> str:
+        """Return how a variant ended: `ok`, `failed`, `stopped` (by a limit), or `not run`."""
+        return str(self.manifest.get("variants", {}).get(variant_id, {}).get("status", "not run"))
+
+    def name(self, variant_id: str) -> str:
+        """Return letter and label of a variant."""
+        return f"{self.codes[variant_id]} {self.label(variant_id)}"
+
+    def cell(self, variant_id: str, metric: str) -> dict[str, Any] | None:
+        """Return the row of `summary` for one variant and metric, or None where there is none."""
+        return _row(self.summary, variant_id, metric)
+
+    def difference(self, variant_id: str, metric: str) -> dict[str, Any] | None:
+        """Return the row of `differences` for one variant and metric against the baseline, or None without one."""
+        table = self.differences
+        return _row(table[table["against"] == self.run.baseline], variant_id, metric)
+
+    def directed(self, metric: str) -> str:
+        """Return the name of a metric, and that lower is better where it is."""
+        return self.scales.get(metric, SHARE).named(metric)
+
+    def reliable(self, variant_id: str, metric: str) -> int:
+        """Return 1 or -1 where a variant is reliably better or worse than the baseline, else 0."""
+        row = self.difference(variant_id, metric)
+        return {"better": 1, "worse": -1}.get(str(row["verdict"]), 0) if row else 0
+
+
+def _row(table: pd.DataFrame, variant_id: str, metric: str) -> dict[str, Any] | None:
+    rows = table[(table["variant_id"] == variant_id) & (table["metric"] == metric)]
+    return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}

@@ -1,0 +1,47 @@
+"""The part of a configuration that says how files become parents and children."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from rag_lab._kit.config_section import Section
+
+
+class CorpusConfig(Section):
+    """How files become parents and children."""
+
+    pdf: Literal["text", "tables", "pdfium", "vision"] = Field(
+        "text",
+        description="PDF pages as text, with ruled tables as Markdown, as text without PyMuPDF (AGPL), or as a "
+        "multimodal model reads them",
+    )
+    vision_dpi: int = Field(150, ge=36, le=600, description="resolution at which a page is shown to models.vision")
+    vision_min_score: float = Field(
+        0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"
+    )
+    splitter: Literal["recursive", "sentences", "markdown", "semantic"] = Field(
+        "recursive", description="where children are cut"
+    )
+    chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
+    chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
+    chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")
+    overlap_words: int = Field(20, ge=0, lt=5000, description="words that its neighbouring children share")
+    min_pieces: int = Field(1, ge=1, le=100, description="children it makes of a parent at least, else it cuts words")
+    breakpoint_percentile: float = Field(
+        95, ge=0, le=100, description="`semantic` cuts where the distance of neighbouring sentences is above this"
+    )
+    parents: Literal["page", "section", "fixed", "neighbours", "none"] = Field(
+        "page", description="what is given to the reader: the page, section, piece or children around a hit"
+    )
+    parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where it is a piece")
+    neighbours: int = Field(1, ge=1, le=20, description="children before and after the hit in its parent")
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> CorpusConfig:
+        if self.chunk_overlap >= self.chunk_size:
+            raise ValueError(f"chunk_overlap must be smaller than chunk_size ({self.chunk_size})")
+        if self.overlap_words >= self.chunk_words:
+            raise ValueError(f"overlap_words must be smaller than chunk_words ({self.chunk_words})")
+        return self

@@ -1,0 +1,138 @@
+"""A corpus folder: which files it holds, whose they are, and the documents in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from rag_lab.corpus.files.attributes import Attributes, read_attributes
+from rag_lab.corpus.files.file_digests import file_digests
+from rag_lab.corpus.files.loaders import LOADERS, load
+from rag_lab.corpus.files.removed import REMOVED, read_removed, stale_lines
+from rag_lab.corpus.files.strictest import of_copies, of_link, stricter_reason
+from rag_lab.corpus.files.walk import NO_DOCUMENTS, printable, refusal, rules_folder, sources_below
+from rag_lab.corpus.load.loader import LoadError
+from rag_lab.errors import DatasetError
+from rag_lab.records import Document, Problem
+
+_ELSEWHERE = "the link leads to {}, which is of another namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a corpus that a loader can read, by source in sorted order, and what was passed over."""
+
+    files: Mapping[str, Path]
+    problems: tuple[Problem, ...]
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)  # of the files that a rule fits
+
+    def owned(self, document: Document) -> Document:
+        """Return a document of one of the files with that file's attributes."""
+        attributes = self.attributes.get(document.source, Attributes())
+        return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
+
+    def strictest(self, digests: Mapping[str, str]) -> Listing:
+        """Return the listing with labels that hold for all files of the same content; see `strictest`."""
+        attributes, reasons = of_copies(self.attributes, digests)
+        problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
+        return replace(self, attributes=attributes, problems=(*self.problems, *problems))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCorpus:
+    """The documents of a folder, ordered by source and page, and the SHA-256 of every file that was read."""
+
+    documents: tuple[Document, ...]
+    digests: dict[str, str]
+    problems: tuple[Problem, ...]
+
+
+def list_files(folder: Path) -> Listing:
+    """List the files below `folder` that a loader can read. Hidden files are ignored; links that leave it are refused.
+
+    Files that `removed.txt` names are passed over (see `removed`), as are, in a folder of documents that is no dataset,
+    the files that say something about them.
+
+    Raises:
+        DatasetError: if the folder is missing, holds no readable file, or its `attributes.yaml` is faulty.
+    """
+    if not folder.is_dir():
+        raise DatasetError(f"There is no corpus folder {folder}; create it and put {_allowed()} files into it.")
+    (sources, problems), removed = sources_below(folder), read_removed(folder)
+    if rules_folder(folder) == folder:
+        sources = [source for source in sources if source not in NO_DOCUMENTS]
+    problems += stale_lines(folder, removed, sources)
+    files, unsupported = {}, defaultdict(list)
+    for source in sources:
+        path = folder / source
+        if reason := REMOVED if source in removed else refusal(path, folder):
+            problems.append(Problem(printable(path), reason))
+        elif path.suffix.lower() in LOADERS:
+            files[source] = path
+        else:
+            unsupported[path.suffix.lower()].append(path)
+    problems += [_unsupported(suffix, paths) for suffix, paths in unsupported.items()]
+    if not files:
+        found = f"; found: {'; '.join(str(problem) for problem in problems[:3])}" if problems else ""
+        raise DatasetError(f"The corpus folder {folder} holds no {_allowed()} file: put some into it{found}")
+    return _linked(Listing(files, tuple(problems), {}), folder, sources)
+
+
+def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing:
+    """Return the listing with the labels of its files; a link has that of its target, too, or is passed over."""
+    files, problems = dict(listing.files), list(listing.problems)
+    links = {source: path for source, path in files.items() if path.is_symlink()}
+    targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
+    attributes = read_attributes(folder, {*sources, *targets.values()})
+    for source, target in targets.items():
+        own = attributes.get(source, Attributes())
+        held = of_link(own, attributes.get(target, Attributes()))
+        if held is None:
+            problems.append(Problem(printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed."))
+        elif held != own:
+            attributes[source] = held
+            reason = stricter_reason(held, f"it is a link to {target}")
+            problems.append(Problem(printable(links[source]), reason))
+    return Listing(files, tuple(problems), attributes)
+
+
+def load_folder(folder: Path) -> LoadedCorpus:
+    """Load every file below `folder`, PDFs by their text; a bad one is a problem and the rest is used.
+
+    Raises:
+        DatasetError: if the folder is missing, or no file in it can be used.
+    """
+    listing = list_files(folder)
+    digests = file_digests(listing.files)
+    listing = listing.strictest(digests)
+    documents: list[Document] = []
+    problems = list(listing.problems)
+    for source, path in listing.files.items():
+        try:
+            loaded = load(path, source)
+        except LoadError as error:
+            problems.append(Problem(str(path), str(error)))
+            continue
+        documents += [listing.owned(named(document)) for document in loaded.documents]
+        problems += [Problem(str(path), warning) for warning in loaded.warnings]
+    if not documents:
+        reasons = "; ".join(str(problem) for problem in problems[:3])
+        raise DatasetError(f"None of the {len(listing.files)} files of {folder} can be used: {reasons}")
+    return LoadedCorpus(tuple(documents), digests, tuple(problems))
+
+
+def named(document: Document) -> Document:
+    """Return a document that has a title: its file's name, where the file gives none."""
+    return document if document.title else replace(document, title=PurePosixPath(document.source).stem)
+
+
+def _unsupported(suffix: str, paths: list[Path]) -> Problem:
+    others = f" (and {len(paths) - 1} more like it)" if len(paths) > 1 else ""
+    kind = f"files ending in {suffix}" if suffix else "files without a suffix"
+    return Problem(str(paths[0]), f"{kind} are not read{others}; allowed are {_allowed()}.")
+
+
+def _allowed() -> str:
+    return ", ".join(LOADERS)

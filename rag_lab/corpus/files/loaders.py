@@ -1,0 +1,78 @@
+"""Which loader reads which suffix: a new file type is one file in this room and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from rag_lab.corpus.load.delimited import load_delimited
+from rag_lab.corpus.load.docx import load_docx
+from rag_lab.corpus.load.html import load_html
+from rag_lab.corpus.load.loader import MAX_FILE_BYTES, MAX_FILE_CHARS, Loaded, Loader, LoadError, parsing
+from rag_lab.corpus.load.pdf.pdfium import load_pdfium
+from rag_lab.corpus.load.pdf.text import load_pdf
+from rag_lab.corpus.load.spreadsheet import load_spreadsheet
+from rag_lab.corpus.load.text import load_markdown, load_text
+from rag_lab.corpus.normalize import normalize_documents
+
+_MAX_LINE_CHARS = 1_000_000
+
+
+def _load_pdf(path: Path, source: str) -> Loaded:
+    """Read a PDF by its text where no configuration says how: with PyMuPDF, where it is installed."""
+    try:
+        import pymupdf  # noqa: F401
+    except ImportError:
+        return load_pdfium(path, source)
+    return load_pdf(path, source)
+
+
+LOADERS: dict[str, Loader] = {
+    ".pdf": _load_pdf,
+    ".txt": load_text,
+    ".md": load_markdown,
+    ".markdown": load_markdown,
+    ".docx": load_docx,
+    ".xlsx": load_spreadsheet,
+    ".xlsm": load_spreadsheet,
+    ".xls": load_spreadsheet,
+    ".ods": load_spreadsheet,
+    ".csv": load_delimited,
+    ".tsv": load_delimited,
+    ".html": load_html,
+    ".htm": load_html,
+}
+
+
+def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Loaded:
+    """Read one file by the loader of its suffix, which is matched without regard to case, and normalize its text.
+
+    The title is "" where the file has none of its own: it may have been read under another name.
+
+    Raises:
+        LoadError: if the file cannot be used.
+        KeyError: if no loader reads the suffix.
+    """
+    loader = loaders[path.suffix.lower()]
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise LoadError(f"the file is larger than {MAX_FILE_BYTES / 2**20:.0f} MiB; split or remove it.")
+        with parsing("file"):
+            loaded = loader(path, source)
+    except OSError as error:
+        raise LoadError(f"the file cannot be read: {error.strerror}; check its permissions.", lasting=False) from None
+    _check_length(loaded)
+    documents = normalize_documents(loaded.documents)
+    if not documents:
+        raise LoadError("the file is empty; add text or remove it.")
+    return replace(loaded, documents=documents)
+
+
+def _check_length(loaded: Loaded) -> None:
+    n_chars = sum(len(document.text) for document in loaded.documents)
+    if n_chars > MAX_FILE_CHARS:
+        raise LoadError(f"the file holds {n_chars:,} characters, more than {MAX_FILE_CHARS:,} are not read; split it.")
+    longest = max(len(line) for document in loaded.documents for line in document.text.split("\n"))
+    if longest > _MAX_LINE_CHARS:
+        raise LoadError(f"the file has a line of {longest:,} characters, which is no prose; break it into lines.")

@@ -1,0 +1,66 @@
+"""The vectors of an index's children: beside its chunks, for each embedding model and store, built when first searched.
+
+An index that is searched by words alone has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.whole_folder import whole_folder
+from rag_lab.access import access_label
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.records import Chunk
+from rag_lab.stores.config import StoreConfig
+from rag_lab.stores.vector import choose as registry
+from rag_lab.stores.vector.engine import EngineStore
+
+_FORMAT = 1  # raised when what is embedded of a child changes
+
+
+@dataclass(frozen=True)
+class ChildVectors:
+    """How children become vectors, and which store holds them."""
+
+    embedder: RememberedEmbedder
+    store: StoreConfig
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return whatever can change what a search in them finds, beside the children."""
+        return {
+            "format": _FORMAT,
+            "embedder": dict(self.embedder.identity()),
+            "store": registry.identity(self.store),
+        }
+
+    def folder(self, searched: Path) -> Path:
+        """Return where they lie below the folder `searched`; they may not be there."""
+        return searched / f"vectors-{digest(self.identity())[:32]}"
+
+    def ensure(self, searched: Path, children: Sequence[Chunk]) -> None:
+        """Build the vectors below `searched`, where they are missing or damaged.
+
+        Processes that want them at once build them once.
+
+        Raises:
+            ModelError: if the embedding model cannot be used.
+            StoreError: if the store cannot be used.
+        """
+        with whole_folder(self.folder(searched)) as partial:
+            if not partial:
+                return
+            vectors = self.embedder.embed_documents([child.text for child in children])
+            labels = [access_label(child.namespace, child.permissions) for child in children]
+            registry.build(self.store, partial, [child.chunk_id for child in children], vectors, labels)
+
+    def open(self, searched: Path) -> EngineStore:
+        """Return the store that `ensure` built."""
+        return registry.store_class(self.store.name).open(self.folder(searched))
+
+    def known(self, children: Sequence[Chunk]) -> dict[str, bool]:
+        """Return a key for each different text of these children, and whether it was embedded before."""
+        return self.embedder.known_documents([child.text for child in children])

@@ -1,0 +1,122 @@
+"""Documents, parents and children of one index in a SQLite file: written once, then only read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rag_lab.access import Labels, access_label
+from rag_lab.corpus.split.chunks import Chunks
+from rag_lab.records import Chunk, Document
+
+AnyRecord = TypeVar("AnyRecord", Document, Chunk)
+
+_CHUNK = """(chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER, "end" INTEGER,
+             text TEXT, namespace TEXT, permissions TEXT, section TEXT)"""
+_SCHEMA = f"""
+CREATE TABLE documents (source TEXT, page INTEGER, text TEXT, title TEXT, namespace TEXT, permissions TEXT,
+                        section TEXT);
+CREATE TABLE parents {_CHUNK};
+CREATE TABLE children {_CHUNK};
+CREATE INDEX documents_source ON documents (source);
+CREATE INDEX parents_source ON parents (source);
+"""
+_INSERT_DOCUMENT = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" for name in ("parents", "children")}  # noqa: S608 - the names here
+
+
+def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:
+    """Write a new file that `ChunkStore` reads; the order of documents and chunks is kept."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(_SCHEMA)
+        connection.executemany(_INSERT_DOCUMENT, map(_row, documents))
+        connection.executemany(_INSERT_CHUNK["parents"], map(_row, chunks.parents))
+        connection.executemany(_INSERT_CHUNK["children"], map(_row, chunks.children))
+
+
+class ChunkStore:
+    """Reads what `write_chunks` wrote. Each thread of each process opens its own connection on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    def parent(self, parent_id: str) -> Chunk:
+        """Return a parent; KeyError if there is none of that id."""
+        return self._one("SELECT * FROM parents WHERE chunk_id = ?", parent_id)
+
+    def child(self, chunk_id: str) -> Chunk:
+        """Return a child; KeyError if there is none of that id."""
+        return self._one("SELECT * FROM children WHERE chunk_id = ?", chunk_id)
+
+    def documents(self, source: str) -> list[Document]:
+        """Return the documents of one file, in page order; empty if the corpus has no such file."""
+        rows = self._rows("SELECT * FROM documents WHERE source = ? ORDER BY rowid", source)
+        return [_record(Document, row) for row in rows]
+
+    def document(self, source: str, page: int | None) -> Document:
+        """Return one document; KeyError if there is none of that source and page."""
+        rows = self._rows("SELECT * FROM documents WHERE source = ? AND page IS ?", source, page)
+        if not rows:
+            raise KeyError((source, page))
+        return _record(Document, rows[0])
+
+    def children(self) -> list[Chunk]:
+        """Return all children, in the order of the corpus."""
+        return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
+
+    def parents(self, source: str, page: int | None) -> list[Chunk]:
+        """Return the parents of one document, in order."""
+        rows = self._rows("SELECT * FROM parents WHERE source = ? AND page IS ? ORDER BY start", source, page)
+        return [_record(Chunk, row) for row in rows]
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """Return how many documents, parents and children each file has, by its source."""
+        tables = ("documents", "parents", "children")
+        queries = [f"SELECT source, count(*) FROM {table} GROUP BY source ORDER BY min(rowid)" for table in tables]  # noqa: S608 - the names above
+        documents, parents, children = (dict(self._rows(query)) for query in queries)
+        return {source: (n, parents.get(source, 0), children.get(source, 0)) for source, n in documents.items()}
+
+    def labels(self) -> Labels:
+        """Return the distinct access labels of the children."""
+        rows = self._rows("SELECT DISTINCT namespace, permissions FROM children")
+        return frozenset(access_label(namespace, json.loads(permissions)) for namespace, permissions in rows)
+
+    def spans(self) -> dict[str, tuple[str, int | None, int, int]]:
+        """Return source, page, start and end of every parent by its id, without the texts."""
+        rows = self._rows('SELECT chunk_id, source, page, start, "end" FROM parents')
+        return {parent_id: (source, page, start, end) for parent_id, source, page, start, end in rows}
+
+    def _one(self, query: str, chunk_id: str) -> Chunk:
+        rows = self._rows(query, chunk_id)
+        if not rows:
+            raise KeyError(chunk_id)
+        return _record(Chunk, rows[0])
+
+    def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
+        return self._connection().execute(query, values).fetchall()
+
+    def _connection(self) -> sqlite3.Connection:
+        if getattr(self._local, "process", None) != os.getpid():  # a forked child must not use its parent's
+            uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"  # never changes: no locks are needed
+            self._local.connection = sqlite3.connect(uri, uri=True)
+            self._local.process = os.getpid()
+        connection: sqlite3.Connection = self._local.connection
+        return connection
+
+
+def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:
+    values = (getattr(record, field.name) for field in fields(record))
+    return tuple(json.dumps(value) if isinstance(value, tuple) else value for value in values)
+
+
+def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
+    values = dict(zip((field.name for field in fields(kind)), row, strict=True))
+    return kind(**{**values, "permissions": tuple(json.loads(values["permissions"]))})

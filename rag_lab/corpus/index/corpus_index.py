@@ -1,0 +1,292 @@
+"""A corpus made searchable: opened where it was built before, built where it was not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.whole_folder import is_whole
+from rag_lab.access import Labels, may_see
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.attributes import Attributes
+from rag_lab.corpus.files.file_digests import file_digests
+from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.reading import Reading
+from rag_lab.corpus.files.tracking import Changes, IndexedFile, track
+from rag_lab.corpus.index.build import (
+    CHUNKS,
+    FOR_NOW,
+    MANIFEST,
+    SEARCHED,
+    Recipe,
+    ensure_index,
+    index_path,
+    is_built,
+    made_of,
+)
+from rag_lab.corpus.index.child_vectors import ChildVectors
+from rag_lab.corpus.index.chunk_store import ChunkStore
+from rag_lab.corpus.index.levels import Units
+from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.split.chunks import cut_identity
+from rag_lab.models.protocols import ChatModel, Embedder, Vectors
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
+from rag_lab.stores.config import StoreConfig
+from rag_lab.stores.sparse.analyzer import Analyzer
+from rag_lab.stores.sparse.choose import SparseName, open_sparse
+from rag_lab.stores.sparse.sparse_index import SparseIndex
+from rag_lab.stores.vector.engine import SearchedRows
+
+
+class CorpusIndex:
+    """The parents and children of one corpus; read only. What is searched is built and opened on first use."""
+
+    def __init__(
+        self,
+        path: Path,
+        corpus_dir: Path,
+        vectors: ChildVectors,
+        passed_over: tuple[Problem, ...] = (),
+        changes: Changes = Changes(),  # noqa: B008 (frozen)
+    ) -> None:
+        self.path = path
+        self.corpus_dir = corpus_dir
+        self.changes = changes  # of the files since the index of this corpus was last opened
+        self._vectors = vectors
+        self._passed_over = passed_over  # files that no loader was tried on
+        self._store_name = ""
+        self._chunks = ChunkStore(path / CHUNKS)
+        self._sparse: dict[tuple[SparseName, Analyzer], SparseIndex] = {}
+        self._levels: dict[Level, Units] = {}
+        self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
+
+    @property
+    def digest(self) -> str:
+        """Identity of all that makes parents and children: files, split parameters, text libraries."""
+        return self.path.name
+
+    @property
+    def vectors_identity(self) -> Mapping[str, Any]:
+        """Identity of what searches the children's vectors: the embedding model, and the store."""
+        return {"store": self._store_name} if self._store_name else self._vectors.identity()
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the index is on disk, undamaged; one that is not can only tell its digest."""
+        return is_built(self.path)
+
+    @property
+    def is_curable(self) -> bool:
+        """Whether it lacks what another attempt may read: it is made again when it is opened again."""
+        return FOR_NOW in self._manifest["made_of"]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was left out of the corpus or guessed while it was read."""
+        read = self._manifest["problems"]
+        return self._passed_over + tuple(Problem(str(self.corpus_dir / bad["source"]), bad["reason"]) for bad in read)
+
+    @property
+    def n_files(self) -> int:
+        """Number of files with a suffix that is read, bad ones included."""
+        return int(self._manifest["n_files"])
+
+    @property
+    def files(self) -> tuple[IndexedFile, ...]:
+        """The files that are indexed, in order; those that could not be used are among `problems`."""
+        made_of, counts = self._manifest["made_of"], self._chunks.counts()
+        attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
+                      made_of["attributes"].items()}  # fmt: skip
+        return tuple(
+            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()))
+            for source, numbers in counts.items()
+        )
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents: pages of paged files, and files without pages."""
+        return int(self._manifest["n_documents"])
+
+    @property
+    def n_parents(self) -> int:
+        """Number of parents."""
+        return int(self._manifest["n_parents"])
+
+    @property
+    def n_children(self) -> int:
+        """Number of children."""
+        return int(self._manifest["n_children"])
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The access labels of the children."""
+        return self._chunks.labels()
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether the children's vectors are on disk, undamaged."""
+        return is_whole(self._vectors.folder(self.path / SEARCHED))
+
+    @cached_property
+    def vector_store(self) -> SearchedRows:
+        """The children's vectors, built where they are missing."""
+        self.ensure_vectors()
+        return self._vectors.open(self.path / SEARCHED)
+
+    def ensure_vectors(self) -> None:
+        """Embed the children and write their vectors, where they are not on disk."""
+        if not self.has_vectors:
+            self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
+
+    def known_texts(self) -> dict[str, bool]:
+        """Return a key for each different text of the children, and whether it was embedded before."""
+        return self._vectors.known(self._chunks.children())
+
+    def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
+        """Return this index with its children searched in `store`, which holds the same ids.
+
+        Args:
+            store: the store, as `stores.langchain.LangChainStore`.
+            name: what tells its results from those of other stores when they are remembered.
+        """
+        index = CorpusIndex(self.path, self.corpus_dir, self._vectors, self._passed_over, self.changes)
+        index.vector_store = store
+        index._store_name = name
+        return index
+
+    def search(
+        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
+    ) -> list[list[Hit]]:
+        """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
+
+        Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
+        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
+        comes first in the corpus.
+        """
+        store = self.vector_store
+        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step)
+
+    def search_terms(
+        self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        level: Level = "parent",
+    ) -> list[list[Hit]]:  # fmt: skip
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+
+        See `search`; the step is the name of the index.
+        """
+        words = self.sparse(name, analyzer)
+        return self._units(level).best(
+            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
+        )
+
+    def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:
+        """Return the sparse index of the children; it is built when it is first asked for, and kept."""
+        key = (name, analyzer)
+        if key not in self._sparse:
+            self._sparse[key] = open_sparse(self.path / SEARCHED, name, analyzer, self._chunks.children)
+        return self._sparse[key]
+
+    def text(self, hit: Hit) -> str:
+        """Return the text of what was retrieved."""
+        return self._chunks.document(hit.source, hit.page).text[hit.start : hit.end]
+
+    def parent(self, parent_id: str) -> Chunk:
+        """Return a parent with its text; KeyError if there is none of that id."""
+        return self._chunks.parent(parent_id)
+
+    def child(self, chunk_id: str) -> Chunk:
+        """Return a child with its text; KeyError if there is none of that id."""
+        return self._chunks.child(chunk_id)
+
+    def copies(self, source: str) -> list[str]:
+        """Return the other files that have the same bytes as this one."""
+        digests = self._manifest["made_of"]["files"]
+        return [name for name in self._same.get(digests.get(source), ()) if name != source]
+
+    def is_visible(self, source: str, question: Question) -> bool:
+        """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
+        attributes = self._manifest["made_of"]["attributes"].get(source, {"namespace": "", "permissions": ()})
+        return may_see(question, attributes["namespace"], attributes["permissions"])
+
+    def locate(self, evidence: Evidence) -> Evidence:
+        """Return the evidence with page, span and context filled where it can be found, else as it was."""
+        return self.try_locate(evidence)[0]
+
+    def try_locate(self, evidence: Evidence) -> tuple[Evidence, str]:
+        """Return what `locate` does, and why the evidence was not found ("" where it was)."""
+        if evidence not in self._located:
+            self._located[evidence] = locate_evidence(self._chunks, evidence)
+        return self._located[evidence]
+
+    def _units(self, level: Level) -> Units:
+        if level not in self._levels:
+            self._levels[level] = Units(self._chunks, level)
+        return self._levels[level]
+
+    @cached_property
+    def _same(self) -> dict[str, list[str]]:
+        """The files that have each content."""
+        same: dict[str, list[str]] = {}
+        for source, content in self._manifest["made_of"]["files"].items():
+            same.setdefault(content, []).append(source)
+        return same
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        manifest: dict[str, Any] = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+        return manifest
+
+
+def open_index(
+    corpus_dir: Path,
+    config: CorpusConfig,
+    embedder: Embedder,
+    *,
+    home: Path,
+    store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
+    vision: ChatModel | None = None,
+    progress: bool = False,
+    build: bool = True,
+) -> CorpusIndex:
+    """Open the index of a corpus folder below `home`, building it where it is missing.
+
+    An unchanged corpus is not read again; after a change, only files never read are read. Vectors are built once they
+    are searched, and only texts never seen are embedded. An index of which a file is not as it was written is built
+    again, which is said.
+
+    Args:
+        corpus_dir: the folder of the files.
+        config: how they are read and cut.
+        embedder: embeds the children, and sentences for a splitter that asks it to.
+        home: where indexes, and all that is remembered, are kept.
+        store: where the vectors are kept.
+        vision: reads PDF files where `config.pdf` is `vision`.
+        progress: show a bar while texts are embedded.
+        build: False names an index that is missing without building it; its `is_built` is False.
+
+    Raises:
+        DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
+        ModelError: if a model that reads or splits cannot be used.
+    """
+    listing = list_files(corpus_dir)
+    digests = file_digests(listing.files, home / "file_digests.sqlite")
+    listing = listing.strictest(digests)
+    remembered = _remembering(embedder, home, progress)
+    recipe = Recipe(config, Reading(config, vision, home), remembered)
+    vectors = ChildVectors(remembered, store)
+    if not build:
+        return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)
+    path = ensure_index(listing, digests, recipe, home)
+    changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
+    return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
+
+
+def _remembering(embedder: Embedder, home: Path, progress: bool) -> RememberedEmbedder:
+    if isinstance(embedder, RememberedEmbedder):
+        return replace(embedder, progress=progress)
+    return RememberedEmbedder(embedder, home / "vectors.sqlite", progress)

@@ -1,0 +1,90 @@
+"""Where a question's evidence stands in the corpus: the span of its quote and the text of the parent around it."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+
+from rag_lab.corpus.index.chunk_store import ChunkStore
+from rag_lab.corpus.normalize import normalize
+from rag_lab.records import Chunk, Document, Evidence
+
+_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
+_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
+
+
+def find_quote(text: str, quote: str) -> tuple[int, int] | None:
+    """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
+
+    Whitespace in either may be absent in the other: extraction breaks lines, and sometimes words, where it likes. Where
+    the quote stands nowhere so, hyphens and the bars of tables are set aside too, for the same reason.
+    """
+    normal = normalize(quote)
+    return _find(text, normal, _INVISIBLE) or _find(text, normal, _LAYOUT)
+
+
+def _find(text: str, quote: str, ignored: str) -> tuple[int, int] | None:
+    letters, places = _letters(text, ignored)
+    wanted = re.sub(f"[{ignored}]+", "", quote)
+    first = letters.find(wanted) if wanted else -1
+    return None if first < 0 else (places[first], places[first + len(wanted) - 1] + 1)
+
+
+@lru_cache(maxsize=16)  # the questions about one document stand together
+def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
+    """Return what of `text` is not ignored, and where each character of it stands in `text`."""
+    runs = [match.span() for match in re.finditer(f"[^{ignored}]+", text)]
+    places = array("L", chain.from_iterable(range(*run) for run in runs))
+    return "".join(text[start:end] for start, end in runs), places
+
+
+def locate_evidence(store: ChunkStore, evidence: Evidence) -> tuple[Evidence, str]:
+    """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
+
+    The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote,
+    the page's parent; without a page, the file's first. What was not found is returned as it was given.
+    """
+    documents = store.documents(evidence.source)
+    if not documents:
+        return evidence, "no such file was read into the corpus; correct the name or add the file."
+    if evidence.page is not None:
+        paged = [document for document in documents if document.page == evidence.page]
+        if not paged:
+            return evidence, _no_page(documents, evidence.page)
+        documents = paged
+    if not evidence.quote:
+        return replace(evidence, context=_first_parent(store, documents[0])), ""
+    for document in documents:
+        span = find_quote(document.text, evidence.quote)
+        if span:
+            context = _context(document, store.parents(document.source, document.page), *span)
+            return replace(evidence, page=document.page, start=span[0], end=span[1], context=context), ""
+    where = "the file" if evidence.page is None else f"page {evidence.page}"
+    return evidence, f"the quote {_short(evidence.quote)!r} does not stand on {where}; correct the quote or the page."
+
+
+def _first_parent(store: ChunkStore, document: Document) -> str:
+    return store.parents(document.source, document.page)[0].text
+
+
+def _context(document: Document, parents: list[Chunk], start: int, end: int) -> str:
+    touched = [parent for parent in parents if parent.start < end and parent.end > start]
+    whole = [parent for parent in touched if parent.start <= start and parent.end >= end]
+    if whole:  # parents of neighbouring children overlap, and several may hold the quote
+        return min(whole, key=lambda parent: (parent.end - parent.start, parent.start)).text
+    return document.text[touched[0].start : max(parent.end for parent in touched)]
+
+
+def _no_page(documents: list[Document], page: int) -> str:
+    pages = [document.page for document in documents if document.page is not None]
+    if not pages:
+        return f"page {page} is named, but the file has no pages; leave the page out."
+    return f"page {page} was not read: it does not exist or holds no text (last page with text: {max(pages)})."
+
+
+def _short(quote: str) -> str:
+    words = " ".join(quote.split())
+    return words if len(words) <= 60 else words[:57] + "..."

@@ -1,0 +1,183 @@
+"""Files to documents and chunks, each file once: what was read and cut before is remembered by the file's content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from rag_lab._kit.digest import digest
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.file_digests import file_digests
+from rag_lab.corpus.files.folder import Listing, named
+from rag_lab.corpus.files.loaders import load
+from rag_lab.corpus.files.reading import Reading
+from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
+from rag_lab.errors import DatasetError
+from rag_lab.memory.results import Memory
+from rag_lab.memory.sharing import Work
+from rag_lab.models.protocols import Embedder
+from rag_lab.records import Document
+
+_FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """A corpus, ordered by source and page, and what was wrong with its files: (source, reason).
+
+    `curable` are the files of which another attempt may read more: a model that reads them was down, say.
+    """
+
+    documents: tuple[Document, ...]
+    chunks: Chunks
+    problems: tuple[tuple[str, str], ...]
+    curable: tuple[str, ...] = ()
+
+
+def process(
+    listing: Listing,
+    digests: Mapping[str, str],
+    reading: Reading,
+    config: CorpusConfig,
+    embedder: Embedder,
+    memory: Memory,
+) -> Processed:
+    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened.
+
+    Raises:
+        DatasetError: if no file can be used, or one changed while it was read.
+        ModelError: if a model that reads or embeds cannot be used.
+    """
+    keys = {source: _load_key(source, digests, reading) for source in listing.files}
+    loaded = _load_all(listing, digests, keys, reading, memory)
+    problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
+    usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
+    if not usable:
+        reasons = "; ".join(f"{listing.files[source]}: {reason}" for source, reason in problems[:3])
+        raise DatasetError(f"None of the {len(listing.files)} files can be used: {reasons}")
+    cuts = _cut_all(usable, keys, config, embedder, memory)
+    documents = [
+        listing.owned(named(replace(document, source=source)))
+        for source, found in usable.items()
+        for document in found.documents
+    ]
+    flat = [found for source in usable for found in cuts[source]]
+    curable = tuple(source for source in listing.files if not loaded[source].lasting)
+    problems += _duplicates(usable, digests)
+    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable)
+
+
+def _load_key(source: str, digests: Mapping[str, str], reading: Reading) -> str:
+    return digest(["load", digests[source], dict(reading.identity_of(Path(source).suffix.lower()))])
+
+
+def _load_all(
+    listing: Listing, digests: Mapping[str, str], keys: Mapping[str, str], reading: Reading, memory: Memory
+) -> dict[str, Loaded | LoadError]:
+    sources = {key: source for source, key in keys.items()}
+
+    def read(some: list[str]) -> dict[str, Loaded | LoadError]:
+        fresh = {}
+        for key in some:
+            fresh[key] = _load(listing.files[sources[key]], sources[key], reading)
+            bar.update()
+        _check_unchanged([sources[key] for key in some], listing, digests)
+        return fresh
+
+    work = Work("load", read, lambda item: _to_text(item) if item.lasting else None, _load_from, _FILES_AT_ONCE)
+    found = work.recall(memory, sources)
+    new = [key for key in sources if key not in found]
+    hidden = None if new else True  # shown where someone watches
+    with tqdm(total=len(new), desc="reading", unit="file", disable=hidden) as bar:
+        found |= work.do(memory, new)
+    return {source: found[key] for source, key in keys.items()}
+
+
+def _load(path: Path, source: str, reading: Reading) -> Loaded | LoadError:
+    try:
+        return load(path, source, reading.loaders)
+    except LoadError as error:
+        return error
+
+
+def _check_unchanged(sources: Iterable[str], listing: Listing, digests: Mapping[str, str]) -> None:
+    changed = [
+        source
+        for source, now in file_digests({source: listing.files[source] for source in sources}).items()
+        if now != digests[source]
+    ]
+    if changed:
+        raise DatasetError(f"Files changed while they were read, {listing.files[changed[0]]} first; run again later.")
+
+
+def _cut_all(
+    usable: Mapping[str, Loaded],
+    keys: Mapping[str, str],
+    config: CorpusConfig,
+    embedder: Embedder,
+    memory: Memory,
+) -> dict[str, list[list[Cut]]]:
+    """Return the cuts of each file's documents. Files that a cut needs a model for are cut together."""
+    identity = dict(cut_identity(config, embedder))
+    cut_keys = {source: digest(["cut", keys[source], identity]) for source in usable}
+    items = {key: usable[source] for source, key in cut_keys.items()}
+
+    def cut_some(some: list[str]) -> dict[str, list[list[Cut]]]:
+        done = iter(cut([document for key in some for document in items[key].documents], config, embedder))
+        return {key: [next(done) for _ in items[key].documents] for key in some}
+
+    work = Work("cut", cut_some, lambda cuts: json.dumps(_to_lists(cuts)), _cuts_from, _FILES_AT_ONCE)
+    found = work.recall(memory, items)
+    new = [key for key in items if key not in found]
+    found |= work.do(memory, [key for key in new if items[key].lasting])
+    found |= work.do(None, [key for key in new if not items[key].lasting])
+    return {source: found[key] for source, key in cut_keys.items()}
+
+
+def _duplicates(usable: Iterable[str], digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return a problem for each usable file whose content is another's, the first of them by name excepted."""
+    first: dict[str, str] = {}
+    problems = []
+    for source in sorted(usable):
+        original = first.setdefault(digests[source], source)
+        if original != source:
+            reason = (
+                f"the file is the same as {original}, byte for byte: both are indexed; remove one if it is surplus."
+            )
+            problems.append((source, reason))
+    return problems
+
+
+def _reasons(found: Loaded | LoadError) -> tuple[str, ...]:
+    return found.warnings if isinstance(found, Loaded) else (str(found),)
+
+
+def _to_text(found: Loaded | LoadError) -> str:
+    if isinstance(found, LoadError):
+        return json.dumps({"error": str(found)}, ensure_ascii=False)
+    documents = [[item.page, item.text, item.title, item.section] for item in found.documents]
+    return json.dumps({"documents": documents, "warnings": found.warnings}, ensure_ascii=False)
+
+
+def _load_from(text: str) -> Loaded | LoadError:
+    data = json.loads(text)
+    if "error" in data:
+        return LoadError(data["error"])
+    documents = (Document("", page, body, title, section=section) for page, body, title, section in data["documents"])
+    return Loaded(tuple(documents), tuple(data["warnings"]))
+
+
+def _to_lists(cuts: Sequence[Sequence[Cut]]) -> list[list[list[object]]]:
+    return [[[item.parent, item.children] for item in found] for found in cuts]
+
+
+def _cuts_from(text: str) -> list[list[Cut]]:
+    return [
+        [Cut((start, end), tuple((first, last) for first, last in children)) for (start, end), children in found]
+        for found in json.loads(text)
+    ]

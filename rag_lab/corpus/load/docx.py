@@ -1,0 +1,138 @@
+"""Word files (DOCX) as Markdown: a library makes HTML of them, which the reader of HTML takes.
+
+The library is given a copy whose XML parts were parsed before, without entities, and whose headings say their level.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_lab.corpus.load.archive import opened_archive, own_title, parsed_part
+from rag_lab.corpus.load.html_blocks import html_blocks
+from rag_lab.corpus.load.loader import Loaded, LoadError, parsing
+from rag_lab.records import Document
+
+_KIND = "Word document"
+_MAX_TAGS = 1_000_000  # the library holds some 1 KiB for each
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_READ_AS = {"fldSimple": "smartTag", "dir": "smartTag", "bdo": "smartTag", "cr": "br", "ptab": "tab"}  # of one meaning
+_DEEPEST = 6  # level of a heading; 9 is text
+_LONGEST = 10  # chain of styles, each based on the next
+_UNREAD = "An unrecognised element was ignored: "
+_NO_LOSS = re.compile(r"style|[Ii]mage")  # messages about looks and pictures
+_WORDS = {"oMath": "equations", "oMathPara": "equations", "hdr": "headers", "ftr": "footers"}
+
+
+def load_docx(path: Path, source: str) -> Loaded:
+    """Read a Word file; its title is its own, else its first heading.
+
+    Raises:
+        LoadError: if the file is empty, encrypted, damaged, too large, or holds no text.
+    """
+    with opened_archive(path, _KIND) as archive, parsing(_KIND):
+        archive.tags_left = _MAX_TAGS
+        names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]
+        parts = {name: parsed_part(archive, name, _KIND) for name in dict.fromkeys(names)}
+        title = own_title(archive, _KIND)
+    if not any(part.tag == f"{_W}document" for part in parts.values()):
+        raise LoadError(f"the file is no {_KIND} although its name ends so; replace, rename or remove it.")
+    with parsing(_KIND):
+        blocks, messages = _read(parts)
+    if not blocks:
+        raise LoadError(f"the {_KIND} holds no text; replace or remove it.")
+    heading = next((block.lstrip("#").strip() for block in blocks if block.startswith("#")), "")
+    return Loaded((Document(source, None, "\n\n".join(blocks), title or heading),), tuple(_left_out(parts, messages)))
+
+
+def _read(parts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the blocks of a file, and what the library says of it."""
+    import mammoth
+    from lxml import etree
+
+    styles = {style.get(f"{_W}styleId"): style for part in parts.values() for style in part.iterchildren(f"{_W}style")}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as copy:
+        for name, part in parts.items():
+            _plain(part, styles)
+            copy.writestr(name, etree.tostring(part))
+    try:
+        html = mammoth.convert_to_html(
+            buffer,
+            style_map="p[style-name='Title'] => h1:fresh",
+            include_embedded_style_map=False,
+            convert_image=lambda image: [],
+        )
+    except OSError as error:  # the library's, of a part that is not there
+        raise LoadError(f"the {_KIND} is damaged ({error}); replace or remove it.") from error
+    root = etree.fromstring(f"<html><body>{html.value}</body></html>", etree.HTMLParser(no_network=True))
+    _label_notes(root)
+    return html_blocks(root), [message.message for message in html.messages]
+
+
+def _plain(part: Any, styles: Mapping[str, Any]) -> None:
+    """Say in ways that the library knows what Word can say in others."""
+    for name, other in _READ_AS.items():
+        for element in part.iter(f"{_W}{name}"):
+            element.tag = f"{_W}{other}"
+    for hyphen in part.iter(f"{_W}noBreakHyphen"):
+        hyphen.tag, hyphen.text = f"{_W}t", "-"
+    for choice in part.iter(f"{_MC}Choice"):
+        if choice.getparent().find(f"{_MC}Fallback") is None:
+            choice.tag = f"{_MC}Fallback"
+    for properties in part.iter(f"{_W}pPr"):
+        style = properties.find(f"{_W}pStyle")
+        level = _value(properties, "outlineLvl") or _inherited_level(_value(properties, "pStyle"), styles)
+        if level.isdecimal() and int(level) < _DEEPEST:
+            style = properties.makeelement(f"{_W}pStyle") if style is None else style
+            style.set(f"{_W}val", f"Heading{int(level) + 1}")
+            properties.insert(0, style)
+
+
+def _inherited_level(style_id: str, styles: Mapping[str, Any]) -> str:
+    """Return the outline level of a style, or of one that it is based on; they may go round in a circle."""
+    for _ in range(_LONGEST):
+        style = styles.get(style_id)
+        if style is None:
+            return ""
+        if level := _value(style, f"pPr/{_W}outlineLvl"):
+            return level
+        name = _value(style, "name").lower().removeprefix("heading ")
+        if name in set("123456"):
+            return str(int(name) - 1)
+        style_id = _value(style, "basedOn")
+    return ""
+
+
+def _value(element: Any, name: str) -> str:
+    found = element.find(f"{_W}{name}")
+    return str(found.get(f"{_W}val", "")) if found is not None else ""
+
+
+def _label_notes(root: Any) -> None:
+    """Mark notes as Markdown does: `[^1]` where they are referred to, and before them."""
+    for link in root.xpath("//a[contains(@id, 'note-ref-')]"):
+        link.text = f"[^{link.text.strip('[]')}]"
+    for number, note in enumerate(root.xpath("//li[starts-with(@id, 'footnote-') or starts-with(@id, 'endnote-')]"), 1):
+        text = " ".join(" ".join("".join(child.itertext()) for child in note).removesuffix("↑").split())
+        for child in list(note):
+            note.remove(child)
+        note.tag, note.text = "p", f"[^{number}]: {text}"
+
+
+def _left_out(parts: Mapping[str, Any], messages: list[str]) -> Iterator[str]:
+    """Say what held text and was not read, and what else the library says of what it could not use."""
+    unread = [*(re.split("[:}]", said)[-1] for said in messages if said.startswith(_UNREAD)), "hdr", "ftr"]
+    texts = (
+        (_WORDS.get(n, n), "".join(e.itertext())) for n in unread for p in parts.values() for e in p.iter(f"{{*}}{n}")
+    )
+    if words := dict.fromkeys(word for word, text in texts if any(map(str.isalnum, text))):
+        yield f"{', '.join(words)} left out; write what matters of them as text."
+    yield from (
+        said.rstrip(".") + "." for said in messages if not said.startswith(_UNREAD) and not _NO_LOSS.search(said)
+    )

@@ -1,0 +1,78 @@
+"""Tables as Markdown: a row is one line that begins and ends with a bar, and no splitter cuts such a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rag_lab.corpus.load.loader import MAX_FILE_CHARS, LoadError
+
+MAX_ROW_CHARS = 20_000  # what is longer is no row that anybody reads
+_BAR_CHARS = 3  # between two cells
+MAX_CELLS = MAX_FILE_CHARS // _BAR_CHARS  # an empty one takes its bar too: more are more text than a file may hold
+
+
+class CellBudget:
+    """How many cells the tables of one file may still take, the empty ones that fill up a short row included."""
+
+    def __init__(self) -> None:
+        self._left = MAX_CELLS
+
+    def spend(self, n_rows: int, n_columns: int) -> None:
+        """Take the cells of a table, before it is written.
+
+        Raises:
+            LoadError: if more are taken than there are.
+        """
+        self._left -= n_rows * n_columns
+        if self._left < 0:
+            raise LoadError(
+                f"the tables take more than {MAX_CELLS:,} cells, the empty ones that fill up short rows and stand for "
+                "merged cells included; split the file or shorten the widest rows."
+            )
+
+
+def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = None) -> tuple[list[str], int]:
+    """Return the lines of a table whose first row is its header, and how many rows were too long and left out.
+
+    Cells lose their line ends and surplus spaces; rows and columns that are empty throughout are left out. `budget` is
+    that of the file where it may hold more than one table.
+
+    Raises:
+        LoadError: if the table has more cells than the budget.
+    """
+    cleaned = [[_cell(cell) for cell in row] for row in rows]
+    filled = [row for row in cleaned if any(row)]
+    kept = [row for row in filled if not _is_too_long(row)]
+    columns = sorted({number for row in kept for number, cell in enumerate(row) if cell})
+    (budget or CellBudget()).spend(len(kept), len(columns))
+    lines = [_line(_at(row, number) for number in columns) for row in kept]
+    if lines:
+        lines.insert(1, _line("---" for _ in columns))
+    return lines, len(filled) - len(kept)
+
+
+def is_too_long(row: Iterable[str]) -> bool:
+    """Return whether a row, as it is given to `markdown_table`, is left out of a table for its length."""
+    return _is_too_long([_cell(cell) for cell in row])
+
+
+def too_long(n_rows: int, where: str = "") -> str:
+    """Return the warning for rows that were left out."""
+    rows = "row" if n_rows == 1 else "rows"
+    return f"{where}{n_rows} {rows} of more than {MAX_ROW_CHARS:,} characters left out; shorten the cells."
+
+
+def _is_too_long(cells: Sequence[str]) -> bool:
+    return sum(len(cell) + _BAR_CHARS for cell in cells if cell) > MAX_ROW_CHARS
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _at(row: Sequence[str], number: int) -> str:
+    return row[number] if number < len(row) else ""
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,136 @@
+"""PDF files, page by page, with pypdfium2, whose licence (BSD, Apache) is free of the duties of PyMuPDF's (AGPL).
+
+PDFium gives characters and where they stand; from these the lines are put together that `pdf_lines` makes text of.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from math import cos, sin
+from pathlib import Path
+from typing import Any
+
+from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.load.pdf.content_size import holds_too_much
+from rag_lab.corpus.load.pdf.lines import Line, direction, join, turned
+from rag_lab.corpus.load.pdf.text import CORRUPT, EMPTY, ENCRYPTED, NO_PDF, check_count, collected
+
+_CELL_GAP = 0.5  # of the line's height, above which what follows is another cell
+_PARAGRAPH_GAP = 0.9  # of the line's height; PDFium's boxes are a fifth lower than PyMuPDF's
+_HEAD_BYTES = 1024  # within which a PDF says that it is one
+_BROKEN_WORD = 0x02  # PDFium's sign for the hyphen at a line's end, behind which it gives no line end
+_SPELT = {0: "\ufffd", _BROKEN_WORD: "-", 0x0D: " "}
+
+
+def load_pdfium(path: Path, source: str) -> Loaded:
+    """Read a PDF as `load_pdf` does, without PyMuPDF.
+
+    Raises:
+        LoadError: if the file is empty, corrupt, encrypted, too long, or holds no text at all.
+    """
+    data = path.read_bytes()
+    with _opened(data) as pdf:
+        is_suspect = _is_encrypted(pdf) or holds_too_much(data)
+
+        def read(number: int) -> tuple[str, bool]:
+            if is_suspect:
+                _check_alone(pdf, number)
+            with closing(pdf[number - 1]) as page:
+                text = join(_lines(page), _PARAGRAPH_GAP)
+                return text, not text and _shows_image(page)
+
+        return collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
+    from pypdfium2 import PdfDocument, PdfiumError
+    from pypdfium2.raw import FPDF_ERR_PASSWORD
+
+    if not data:
+        raise LoadError(EMPTY)
+    if b"%PDF-" not in data[:_HEAD_BYTES]:
+        raise LoadError(NO_PDF)
+    try:
+        pdf = PdfDocument(data)
+    except PdfiumError as error:
+        raise LoadError(ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else CORRUPT) from None
+    with closing(pdf):
+        check_count(len(pdf))
+        yield pdf
+
+
+def _is_encrypted(pdf: Any) -> bool:
+    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision
+
+    return bool(FPDF_GetSecurityHandlerRevision(pdf) != -1)
+
+
+def _check_alone(pdf: Any, number: int) -> None:
+    """Refuse a page of which a stream unpacks to more than is read: PDFium would unpack it all.
+
+    The page is copied into a file of its own, which opens none of its streams and enciphers none.
+
+    Raises:
+        ValueError: if it is such a page.
+    """
+    from pypdfium2 import PdfDocument
+
+    with closing(PdfDocument.new()) as alone, io.BytesIO() as file:
+        alone.import_pages(pdf, [number - 1])
+        alone.save(file)
+        if holds_too_much(file.getvalue()):
+            raise ValueError("the page's content unpacks to more than is read")
+
+
+def _shows_image(page: Any) -> bool:
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+    return any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
+
+
+def _lines(page: Any) -> list[Line]:
+    """Return the lines that are not blank, in the file's own order; a wide gap ends one, as between two cells."""
+    runs: list[list[Line]] = [[]]
+    space = ""
+    for char in _characters(page):
+        if char.text == "\n":
+            runs.append([])
+        elif char.text.isspace():
+            space = " "
+        else:
+            if runs[-1] and _is_apart(runs[-1][-1], char):
+                runs.append([])
+            runs[-1].append(replace(char, text=space + char.text))
+            space = ""
+    return [_merged(run) for run in runs if run]
+
+
+def _characters(page: Any) -> Iterator[Line]:
+    """Yield the characters and line ends of a page, each as a line of its own."""
+    from pypdfium2.raw import FPDFText_GetCharAngle, FPDFText_GetUnicode
+
+    with closing(page.get_textpage()) as text:
+        for number in range(text.count_chars()):
+            code = FPDFText_GetUnicode(text, number)
+            angle = FPDFText_GetCharAngle(text, number)
+            left, bottom, right, top = text.get_charbox(number, loose=True)
+            along = direction(cos(angle), sin(angle))
+            box = turned((left, -top, right, -bottom), along)
+            yield Line(*box, _SPELT.get(code) or chr(code), along)
+            if code == _BROKEN_WORD:
+                yield Line(*box, "\n", along)
+
+
+def _is_apart(before: Line, char: Line) -> bool:
+    is_level = min(before.y1, char.y1) > max(before.y0, char.y0)
+    return before.direction != char.direction or not is_level or char.x0 - before.x1 > _CELL_GAP * char.height
+
+
+def _merged(run: list[Line]) -> Line:
+    x0, y0 = min(char.x0 for char in run), min(char.y0 for char in run)
+    x1, y1 = max(char.x1 for char in run), max(char.y1 for char in run)
+    return Line(x0, y0, x1, y1, "".join(char.text for char in run).strip(), run[0].direction)

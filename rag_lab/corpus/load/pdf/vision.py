@@ -1,0 +1,154 @@
+"""PDF files read by a multimodal chat model: each page is shown as a picture, the model returns Markdown.
+
+A reading that is too unlike the page's text layer is not used: the text layer stands in its place, and a warning says
+so. A page without a text layer, a scan, has nothing to be checked against; that is said too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.digest import digest
+from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.load.pdf.content_size import check_content
+from rag_lab.corpus.load.pdf.likeness import likeness
+from rag_lab.corpus.load.pdf.text import opened_pdf, page_text
+from rag_lab.corpus.load.text import first_line
+from rag_lab.memory.results import Memory
+from rag_lab.memory.sharing import Work
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.records import Document
+
+_PROMPT_VERSION = 1
+_PROMPT = (
+    "Transcribe this page as Markdown. Keep every word, number and unit as printed, in reading order. Make headings "
+    "with #, tables with bars and a row a line. Describe no picture, add nothing, and reply with the Markdown alone."
+)
+_MAX_TOKENS = 4096
+_PAGES_AT_ONCE = 16
+_MAX_PIXELS = 30_000_000  # of a rendered page; a poster is shown smaller
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    number: int
+    text: str
+    picture: bytes
+
+
+@dataclass(frozen=True)
+class VisionPdf:
+    """A loader of PDF files.
+
+    Args:
+        model: a chat model that sees images.
+        dpi: resolution of the pictures.
+        min_score: the `likeness` below which a reading is refused.
+        memory: remembers the reply for each picture; None asks anew.
+    """
+
+    model: ChatModel
+    dpi: int
+    min_score: float
+    memory: Memory | None = None
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return whatever changes the result beside the file."""
+        model = dict(self.model.identity())
+        return {"model": model, "prompt": _PROMPT_VERSION, "dpi": self.dpi, "min_score": self.min_score}
+
+    def __call__(self, path: Path, source: str) -> Loaded:
+        """Read a PDF; see `Loader`.
+
+        Raises:
+            LoadError: if the file cannot be read, or no page of it holds text.
+            ModelError: if the model cannot be used at all.
+        """
+        texts: dict[int, str] = {}
+        warnings: list[str] = []
+        lasting = True
+        with opened_pdf(path) as pdf:
+            title = str((pdf.metadata or {}).get("title") or "").strip()
+            for pages in self._shown(pdf, warnings):
+                for page, reply in zip(pages, self._read(pages), strict=True):
+                    texts[page.number], warning = self._chosen(page, reply)
+                    warnings += [warning] if warning else []
+                    lasting = lasting and not reply.transient
+        documents = tuple(Document(source, number, text, title) for number, text in texts.items() if text.strip())
+        if not documents:
+            raise LoadError(warnings[0] if warnings else "the PDF holds no text; replace or remove it.", lasting)
+        if not title:
+            title = first_line(documents[0].text).lstrip("# ")
+            documents = tuple(Document(item.source, item.page, item.text, title) for item in documents)
+        return Loaded(documents, tuple(warnings), lasting)
+
+    def _shown(self, pdf: Any, warnings: list[str]) -> Iterator[list[_Page]]:
+        """Yield some pages at a time, so that not all pictures of a long file are held at once."""
+        some: list[_Page] = []
+        for number in range(1, pdf.page_count + 1):
+            try:
+                page = pdf[number - 1]
+                check_content(page)
+                some.append(_Page(number, page_text(page), _picture(page, self.dpi)))
+            except (RuntimeError, ValueError):
+                warnings.append(f"page {number} holds content that cannot be read: left out; replace the file.")
+            if len(some) == _PAGES_AT_ONCE:
+                yield some
+                some = []
+        if some:
+            yield some
+
+    def _read(self, pages: Sequence[_Page]) -> list[ChatReply]:
+        keys = [digest([dict(self.model.identity()), _PROMPT_VERSION, _sha256(page.picture)]) for page in pages]
+        shown = dict(zip(keys, pages, strict=True))
+
+        def ask(some: list[str]) -> dict[str, ChatReply]:
+            pictures = [shown[key].picture for key in some]
+            requests = [ChatRequest((Message("user", _PROMPT, (picture,)),), _MAX_TOKENS) for picture in pictures]
+            return dict(zip(some, self.model.generate(requests), strict=True))
+
+        work = Work("vision", ask, lambda reply: reply.text if _is_whole(reply) else None, ChatReply, _PAGES_AT_ONCE)
+        replies = work.recall(self.memory, shown)
+        replies |= work.do(self.memory, [key for key in shown if key not in replies])
+        return [replies[key] for key in keys]
+
+    def _chosen(self, page: _Page, reply: ChatReply) -> tuple[str, str]:
+        """Return the text that is used for a page, and a warning ("" where the reading passed its check)."""
+        if not _is_whole(reply):
+            reason = reply.error or "the reply was cut off"
+            return page.text, f"page {page.number}: the text layer is used, for the model gave no reading: {reason}"
+        reading = _unfenced(reply.text)
+        if not page.text:
+            return reading, f"page {page.number}: the model's reading is unchecked, for the page has no text layer."
+        score = likeness(reading, page.text)
+        if score < self.min_score:
+            found = f"scores {score:.2f} against it, below {self.min_score:.2f}"
+            return page.text, f"page {page.number}: the text layer is used, for the model's reading {found}."
+        return reading, ""
+
+
+def _picture(page: Any, dpi: int) -> bytes:
+    """Return the page as a PNG file, at a lower resolution where it would have too many pixels."""
+    area = page.rect.width * page.rect.height / 72**2
+    data: bytes = page.get_pixmap(dpi=max(1, min(dpi, int((_MAX_PIXELS / area) ** 0.5)))).tobytes("png")
+    return data
+
+
+def _is_whole(reply: ChatReply) -> bool:
+    return not reply.error and not reply.truncated and bool(reply.text.strip())
+
+
+def _unfenced(text: str) -> str:
+    """Return a reply without the code fence that models like to put around Markdown."""
+    lines = text.strip().split("\n")
+    if len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```":
+        lines = lines[1:-1]
+    return "\n".join(lines).strip()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,119 @@
+"""Characters, at the coarsest boundary that fits: paragraphs, lines, words, letters.
+
+LangChain's `RecursiveCharacterTextSplitter` decides where to cut. Its own `start_index` is a text search that can land
+on an earlier copy of repeated text, so the offsets are worked out here instead.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from operator import itemgetter
+from typing import Any
+
+from rag_lab.corpus.spans import Span, row_spans, trimmed
+
+_BLOCK_CHARS = 50_000
+
+
+@dataclass(frozen=True)
+class Recursive:
+    """Pieces of at most `size` characters that share at most `overlap` with their neighbours."""
+
+    size: int
+    overlap: int
+
+    def identity(self) -> Mapping[str, Any]:
+        """The two lengths."""
+        return {"name": "recursive", "version": 1, "size": self.size, "overlap": self.overlap}
+
+    def split(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the spans of the pieces; see `Splitter`."""
+        return [split_spans(text, [(0, len(text))], self.size, self.overlap) for text in texts]
+
+
+def split_spans(text: str, parts: Iterable[Span], size: int, overlap: int) -> list[Span]:
+    """Return the half-open spans of the pieces of each part, in order, without surrounding whitespace or blank pieces.
+
+    Parts are spans of `text`, not texts: the end of a line by itself may look like a table row that the line is not.
+    """
+    rows = [row for row in row_spans(text) if _line_length(text, *row) >= size]
+    spans: list[Span] = []
+    for start, end, is_row in chain.from_iterable(_regions(text, part, rows) for part in parts):
+        region = text[start:end]
+        found = [(0, len(region))] if is_row else _locate(region, _pieces(region, size, overlap), overlap)
+        spans += [(start + first, start + last) for first, last in found]
+    return trimmed(text, spans)
+
+
+def _regions(text: str, part: Span, rows: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+    """Yield what a part holds in order: table rows that do not fit a piece, which stand alone, and what is between.
+
+    Shorter rows need no care: they are lines, and no line that fits is cut.
+    """
+    first, last = part
+    inside = rows[bisect_left(rows, first, key=itemgetter(0)) : bisect_right(rows, last, key=itemgetter(1))]
+    for (_, before), (start, end) in pairwise([(first, first), *inside, (last, last)]):
+        yield from _blocks(text, before, start)
+        if start < end:
+            yield start, end, True
+
+
+def _line_length(text: str, start: int, end: int) -> int:
+    """Return the length of a row with its indentation and the line ends around it, as the library counts it."""
+    return end - text.rfind("\n", 0, start) + 1
+
+
+def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield text in blocks that the library can cut with little memory; a break is at a line's end where there is one.
+
+    Only texts beyond any page or section have more than one block.
+    """
+    while end - start > _BLOCK_CHARS:
+        cut = text.rfind("\n", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1
+        cut = cut or text.rfind(" ", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1 or start + _BLOCK_CHARS
+        yield start, cut, False
+        start = cut
+    if start < end:
+        yield start, end, False
+
+
+def _pieces(text: str, size: int, overlap: int) -> list[str]:
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    # Whitespace is kept, so that the pieces are exact substrings which leave no gap between them.
+    splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap, strip_whitespace=False)
+    return splitter.split_text(text)
+
+
+def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
+    """Return spans that hold the pieces, begin at 0, end with the text, and never leave a gap or overlap too far.
+
+    In repetitive text a piece fits in several places: all that can be reached are followed forward, and the last
+    piece's place, which is certain, decides backward.
+    """
+    reachable: list[dict[int, int]] = []  # for each piece: where it may start, and where its predecessor then starts
+    ends = {0: 0}  # in ascending order
+    for piece in pieces:
+        starts: dict[int, int] = {}
+        tried = 0
+        for end, before in ends.items():
+            for start in range(max(tried, end - overlap), end + 1):
+                if text.startswith(piece, start):
+                    starts[start] = before
+            tried = end + 1
+        reachable.append(starts)
+        ends = {start + len(piece): start for start in starts}
+    return _trace_back(text, pieces, reachable)
+
+
+def _trace_back(text: str, pieces: Sequence[str], reachable: Sequence[dict[int, int]]) -> list[Span]:
+    spans: list[Span] = []
+    end = len(text)
+    start = end - len(pieces[-1]) if pieces else 0
+    for piece, starts in zip(reversed(pieces), reversed(reachable), strict=True):
+        spans.append((start, start + len(piece)))
+        start = starts[start]
+    return spans[::-1]

@@ -1,0 +1,112 @@
+"""Whole sentences up to a number of words, with some words of overlap; words where sentences do not do."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_lab.corpus.sentence_units import sentence_units, words
+from rag_lab.corpus.spans import Span, row_spans
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Pieces of whole sentences.
+
+    A sentence of more than `max_words` is cut between words. A text whose sentences make fewer than `min_pieces` is
+    cut between words throughout, into pieces short enough to make as many, where it has the words.
+    """
+
+    max_words: int
+    overlap_words: int
+    min_pieces: int
+
+    def identity(self) -> Mapping[str, Any]:
+        """The three numbers."""
+        return {
+            "name": "sentences",
+            "version": 1,
+            "max_words": self.max_words,
+            "overlap_words": self.overlap_words,
+            "min_pieces": self.min_pieces,
+        }
+
+    def split(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the spans of the pieces; see `Splitter`."""
+        return [self._split(text) for text in texts]
+
+    def _split(self, text: str) -> list[Span]:
+        counted = _Words(text)
+        pieces = self._packed(_short_units(text, counted, self.max_words), counted, self.max_words, self.overlap_words)
+        if not pieces or len(pieces) >= self.min_pieces:
+            return pieces
+        most = max(1, min(self.max_words, counted.total // self.min_pieces))
+        return self._packed(_word_units(text, counted), counted, most, min(self.overlap_words, most - 1))
+
+    def _packed(self, units: Sequence[Span], counted: _Words, most: int, overlap: int) -> list[Span]:
+        """Put units together, as many as fit; a unit that does not fit stands alone."""
+        lengths = [counted.between(*unit) for unit in units]
+        pieces: list[Span] = []
+        first = 0
+        while first < len(units):
+            last, total = first + 1, lengths[first]
+            while last < len(units) and total + lengths[last] <= most:
+                total += lengths[last]
+                last += 1
+            pieces.append((units[first][0], units[last - 1][1]))
+            if last == len(units):
+                break
+            first = _next_first(lengths, first, last, most, overlap)
+        return pieces
+
+
+def _next_first(lengths: Sequence[int], first: int, last: int, most: int, overlap: int) -> int:
+    """Return the unit at which the next piece begins, so that it repeats some words and still holds unit `last`."""
+    start, shared = last, 0
+    room = min(overlap, most - lengths[last])
+    while start - 1 > first and shared + lengths[start - 1] <= room:
+        start -= 1
+        shared += lengths[start]
+    return start
+
+
+class _Words:
+    """The words of a text, counted between any two places."""
+
+    def __init__(self, text: str) -> None:
+        self.spans = words(text)
+        self._starts = [start for start, _ in self.spans]
+
+    @property
+    def total(self) -> int:
+        return len(self.spans)
+
+    def between(self, start: int, end: int) -> int:
+        """Return how many words begin in text[start:end]."""
+        return bisect_left(self._starts, end) - bisect_left(self._starts, start)
+
+    def inside(self, start: int, end: int) -> list[Span]:
+        """Return the words of text[start:end]; of one that reaches over an end, the part that lies within."""
+        first = bisect_left(self._starts, start)
+        if first and self.spans[first - 1][1] > start:
+            first -= 1
+        found = self.spans[first : bisect_left(self._starts, end)]
+        return [(max(begin, start), min(finish, end)) for begin, finish in found]
+
+
+def _short_units(text: str, counted: _Words, most: int) -> list[Span]:
+    """Return sentences and rows, with the words of a sentence in its place where it has too many."""
+    rows = set(row_spans(text))
+    units: list[Span] = []
+    for unit in sentence_units(text):
+        is_long = unit not in rows and counted.between(*unit) > most
+        units += counted.inside(*unit) if is_long else [unit]
+    return units
+
+
+def _word_units(text: str, counted: _Words) -> list[Span]:
+    """Return words and whole table rows."""
+    rows = set(row_spans(text))
+    return [span for unit in sentence_units(text) for span in ([unit] if unit in rows else counted.inside(*unit))]

@@ -1,0 +1,154 @@
+"""BEIR folders: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; a text file a document.
+
+Thakur et al. (2021), "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models". Only
+judged queries become questions. Their evidence is every document judged above 0, with its grade (0.5 becomes 1: grades
+are whole numbers); what was judged 0 is kept as not relevant. Their answers are `metadata.answers`, if there are any. A
+query's id may be percent-encoded, as the exporter writes it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_lab.data.formats.draft import Draft, as_loaded, whole_grade, with_judged
+from rag_lab.data.formats.file_names import FileNames
+from rag_lab.data.validation import describe, finite
+from rag_lab.errors import DatasetError, unknown_name
+from rag_lab.records import Evidence, Problem, Question
+
+_Judged = dict[str, dict[str, tuple[int, int]]]  # query -> document -> line and grade of its judgement
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    record_id: str = Field(alias="_id")
+    text: str
+
+
+class _Document(_Record):
+    title: str | None = None
+
+
+class _Facts(BaseModel):
+    answers: list[str] | None = None
+
+
+class _Query(_Record):
+    metadata: _Facts | None = None
+
+
+_AnyRecord = TypeVar("_AnyRecord", bound=_Record)
+
+
+def read_beir(source: Path, split: str = "test") -> Draft:
+    """Read the folder `source`; a bad line is a problem and the rest is used.
+
+    Raises:
+        DatasetError: if one of the three files cannot be read.
+    """
+    draft = Draft()
+    qrels = _qrels_path(source, split)
+    judgements = _judgements(qrels, draft.problems)
+    sources = _add_documents(draft, source / "corpus.jsonl")
+    queries = dict(_records(source / "queries.jsonl", _Query, draft.problems))
+    for query_id, judged in judgements.items():
+        for line in (line for doc_id, (line, _) in judged.items() if doc_id not in sources):
+            draft.problems.append(Problem(str(qrels), "the document is not in corpus.jsonl; left out.", line))
+        found = [Evidence(sources[doc_id], grade=grade) for doc_id, (_, grade) in judged.items() if doc_id in sources]
+        fault = _fault(queries.get(query_id), judged, found)
+        if fault:
+            draft.problems.append(Problem(str(qrels), f"query {query_id!r} was left out: {fault}."))
+        else:
+            draft.questions.append(_question(queries[query_id], found))
+    return draft
+
+
+def _fault(query: _Query | None, judged: dict[str, tuple[int, int]], found: list[Evidence]) -> str:
+    if query is None:
+        return "it is not in queries.jsonl"
+    if not query.text.strip():
+        return "its text is empty"
+    if not any(grade for _, grade in judged.values()):
+        return "no document is judged relevant"
+    return "" if any(item.grade for item in found) else "none of its relevant documents is in the corpus"
+
+
+def _question(query: _Query, judged: list[Evidence]) -> Question:
+    given = query.metadata.answers if query.metadata else None
+    answers = tuple(answer for answer in given or () if answer.strip())
+    return with_judged(Question(unquote(query.record_id), query.text.strip(), answers), judged)
+
+
+def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
+    """Add every document to `draft` and return the source of each by its id."""
+    names = FileNames()
+    sources = {}
+    for doc_id, record in _records(path, _Document, draft.problems):
+        text = as_loaded("\n".join(part for part in ((record.title or "").strip(), record.text) if part.strip()))
+        if not text.strip():
+            draft.problems.append(Problem(str(path), f"document {doc_id!r} is empty and was left out."))
+            continue
+        sources[doc_id] = f"{names.name(doc_id, default='document')}.txt"
+        draft.documents[sources[doc_id]] = text
+    return sources
+
+
+def _qrels_path(source: Path, split: str) -> Path:
+    folder = source / "qrels"
+    splits = [path.stem for path in folder.glob("*.tsv")]
+    if not splits:
+        raise DatasetError(f"{source} is no BEIR folder: it has no judgements qrels/*.tsv; give a folder that has.")
+    if split not in splits:
+        raise DatasetError(unknown_name("split", split, splits))
+    return folder / f"{split}.tsv"
+
+
+def _judgements(path: Path, problems: list[Problem]) -> _Judged:
+    """Return the judged documents of every judged query, in the order of the file."""
+    judged: _Judged = defaultdict(dict)
+    for number, line in _lines(path):
+        fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        try:
+            query_id, doc_id, grade = fields
+            score = finite(grade)
+        except ValueError:
+            if number > 1:  # the first line is the header
+                problems.append(
+                    Problem(str(path), "not query-id, corpus-id and score, a number, by tabs; left out.", number)
+                )
+            continue
+        first, before = judged[query_id].get(doc_id, (number, 0))
+        judged[query_id][doc_id] = (first, max(before, whole_grade(score)))
+    return dict(judged)
+
+
+def _records(path: Path, kind: type[_AnyRecord], problems: list[Problem]) -> Iterator[tuple[str, _AnyRecord]]:
+    """Yield (id, record) of every usable line."""
+    seen: set[str] = set()
+    for number, line in _lines(path):
+        try:
+            record = kind.model_validate_json(line)
+        except ValidationError as error:
+            problems.append(Problem(str(path), f"{describe(error)}; the line was left out.", number))
+            continue
+        if record.record_id in seen or not record.record_id.strip():
+            reason = "was used before" if record.record_id in seen else "is empty"
+            problems.append(Problem(str(path), f"the id {record.record_id!r} {reason}; left out.", number))
+            continue
+        seen.add(record.record_id)
+        yield record.record_id, record
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; a BEIR folder has that file.") from None

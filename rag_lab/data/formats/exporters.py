@@ -1,0 +1,105 @@
+"""A dataset as a BEIR folder, and what of it BEIR cannot hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.wording import counted
+from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
+from rag_lab.corpus.files.folder import load_folder
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.formats.trec import docno, word
+from rag_lab.data.metadata import METADATA_FILE
+from rag_lab.data.places import Documents, Place, judged
+from rag_lab.data.questions_file import QUESTIONS_FILE
+from rag_lab.errors import DatasetError, unknown_name
+from rag_lab.records import Document, Problem, Question
+
+_NO_PLACE = "the format has no place for it"
+# Keys of a question that are not written: which questions have one, and what follows.
+_LOST: dict[str, tuple[Callable[[Question], bool], str]] = {
+    "may_see": (lambda q: q.may_see is not None, "who imports the file asks as one who may see everything"),
+    "namespace": (lambda q: q.namespace is not None, "who imports the file asks in all namespaces"),
+    "history": (lambda q: bool(q.history), _NO_PLACE),
+    "class": (lambda q: q.query_class is not None, _NO_PLACE),
+    "tags": (lambda q: bool(q.tags), _NO_PLACE),
+    "evidence.quote": (lambda q: any(item.quote for item in q.evidence), _NO_PLACE),
+}
+
+
+def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Problem]:
+    """Write `dataset` to `target`, and return what the format cannot hold, then what of the dataset cannot be read.
+
+    Args:
+        dataset: whose corpus and questions are written.
+        format: a key of `EXPORTERS`: `beir` makes a folder.
+        target: must not exist.
+
+    Raises:
+        DatasetError: if the format is unknown, or `target` exists or cannot be written.
+    """
+    target = Path(target)
+    if format not in EXPORTERS:
+        raise DatasetError(unknown_name("format", format, EXPORTERS))
+    if target.exists():
+        raise DatasetError(f"{target} exists and is never overwritten; choose another name or remove it.")
+    corpus = load_folder(dataset.corpus_dir)
+    documents: Documents = {(item.source, item.page): item for item in corpus.documents}
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        problems = EXPORTERS[format](dataset, documents, target)
+    except OSError as error:
+        raise DatasetError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
+    return [*_losses(dataset, documents), *problems, *dataset.problems, *corpus.problems]
+
+
+def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
+    (target / "qrels").mkdir(parents=True)
+    _write_lines(target / "corpus.jsonl", [_beir_document(*item) for item in documents.items()])
+    found, problems = judged(dataset, documents)
+    queries = [{"_id": word(q.question_id), "text": q.text, "metadata": {"answers": q.answers}} for q, _ in found]
+    _write_lines(target / "queries.jsonl", queries)
+    lines = [
+        f"{word(q.question_id)}\t{docno(*place)}\t{grade}\n" for q, grades in found for place, grade in grades.items()
+    ]
+    (target / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines), encoding="utf-8")
+    return problems
+
+
+def _beir_document(place: Place, item: Document) -> dict[str, str]:
+    """Return the line of a document. Readers put the title before the text, so it is cut off where it stands there."""
+    first, _, rest = item.text.partition("\n")
+    has_title = first == item.title and bool(rest.strip())
+    return {"_id": docno(*place), "title": first if has_title else "", "text": rest if has_title else item.text}
+
+
+def _write_lines(path: Path, rows: Iterable[Any]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _losses(dataset: Dataset, documents: Documents) -> list[Problem]:
+    """Return a problem for each kind of thing that is lost; whose the documents are comes first."""
+    path = dataset.path
+    problems = []
+    if owned := {item.source for item in documents.values() if item.namespace or item.permissions}:
+        reason = (
+            f"namespace and permissions of {counted(len(owned), 'file')} were not written: imported again, everybody "
+            "may see them; write this file anew for the new corpus."
+        )
+        problems.append(Problem(str(path / ATTRIBUTES_FILE), reason))
+    for key, (has, consequence) in _LOST.items():
+        if n_lost := sum(map(has, dataset.questions)):
+            reason = f"`{key}` of {counted(n_lost, 'question')} was not written: {consequence}."
+            problems.append(Problem(str(path / QUESTIONS_FILE), reason))
+    given = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
+    if lost := [name for name, value in given.items() if value]:
+        reason = f"not written: {', '.join(lost)}; pass them on beside the file."
+        problems.append(Problem(str(path / METADATA_FILE), reason))
+    return problems
+
+
+EXPORTERS: dict[str, Callable[[Dataset, Documents, Path], list[Problem]]] = {"beir": _write_beir}

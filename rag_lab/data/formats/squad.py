@@ -1,0 +1,145 @@
+"""SQuAD JSON (v1.1, and v2 with unanswerable questions): a document a paragraph.
+
+Rajpurkar et al. (2016), "SQuAD: 100,000+ Questions for Machine Comprehension of Text"; Rajpurkar, Jia and Liang (2018),
+"Know What You Don't Know". The evidence of a question is its paragraph and, as a quote, the sentence around the first
+answer: the answer alone is often a word that stands in several places.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rag_lab._kit.wording import counted
+from rag_lab.data.formats.draft import Draft, as_loaded
+from rag_lab.data.formats.file_names import FileNames
+from rag_lab.data.formats.sentences import quote_around
+from rag_lab.data.validation import Text, describe
+from rag_lab.errors import DatasetError
+from rag_lab.records import Evidence, Problem, Question
+
+
+class _Answer(BaseModel):
+    text: Text
+    answer_start: int
+
+
+class _Item(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    id: Text
+    question: Text
+    answers: list[_Answer] = []
+    is_impossible: bool = False
+
+
+class _Paragraph(BaseModel):
+    context: Text
+    qas: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A paragraph, as documents and problems name it."""
+
+    source: str
+    label: str
+
+
+def read_squad(source: Path) -> Draft:
+    """Read the file `source`; a bad paragraph, question or answer span is a problem and the rest is used.
+
+    Raises:
+        DatasetError: if the file cannot be read or is no SQuAD JSON.
+    """
+    draft = Draft()
+    seen: set[str] = set()
+    for place, data in _paragraphs(_articles(source)):
+        try:
+            paragraph = _Paragraph.model_validate(data)
+        except ValidationError as error:
+            draft.problems.append(Problem(str(source), f"{place.label}: {describe(error)}; it was left out."))
+            continue
+        text = as_loaded(paragraph.context)
+        if not text.strip():
+            lost = counted(len(paragraph.qas), "question")
+            draft.problems.append(Problem(str(source), f"{place.label} has no text; it was left out with {lost}."))
+            continue
+        draft.documents[place.source] = text
+        for item in paragraph.qas:
+            reason = _add(draft, place.source, paragraph.context, item, seen)
+            if reason:
+                draft.problems.append(Problem(str(source), f"{place.label}: {reason}."))
+    return draft
+
+
+def _articles(source: Path) -> list[Any]:
+    try:
+        data = json.loads(source.read_bytes())
+    except OSError as error:
+        raise DatasetError(f"Cannot read {source}: {error.strerror}; give a SQuAD JSON file.") from None
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{source} is not JSON ({error}); give a SQuAD JSON file.") from None
+    articles = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(articles, list):
+        raise DatasetError(f"{source} is no SQuAD JSON: it has no list `data`; give one, or another format's name.")
+    return articles
+
+
+def _paragraphs(articles: list[Any]) -> Iterator[tuple[_Place, Any]]:
+    names = FileNames()
+    for article in articles:
+        title = article.get("title") if isinstance(article, dict) else None
+        paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
+        folder = names.name(str(title or ""), default="article")
+        paragraphs = paragraphs if isinstance(paragraphs, list) else [None]
+        digits = max(2, len(str(len(paragraphs))))
+        for number, paragraph in enumerate(paragraphs, start=1):
+            label = f"paragraph {number} of article {title!r}"
+            yield _Place(f"{folder}/{number:0{digits}}.txt", label), paragraph
+
+
+def _add(draft: Draft, source: str, context: str, data: Any, seen: set[str]) -> str:
+    """Add a question to `draft` and return what is wrong with it, "" where nothing is."""
+    try:
+        item = _Item.model_validate(data)
+    except ValidationError as error:
+        return f"a question was left out: {describe(error)}"
+    fault = _fault(item, seen)
+    if fault:
+        return f"question {item.id!r} was left out: {fault}"
+    seen.add(item.id)
+    if item.is_impossible:
+        draft.questions.append(Question(item.id, item.question.strip(), answerable=False))
+        return ""
+    answers = [answer for answer in item.answers if answer.text.strip()]
+    span = _span(answers[0], context)
+    quote = as_loaded(quote_around(context, *span)) if span else None
+    texts = tuple(dict.fromkeys(answer.text for answer in answers))
+    draft.questions.append(Question(item.id, item.question.strip(), texts, evidence=(Evidence(source, None, quote),)))
+    return "" if span else f"question {item.id!r} has no quote: its answer does not stand in the paragraph"
+
+
+def _fault(item: _Item, seen: set[str]) -> str:
+    if not item.id.strip() or not item.question.strip():
+        return "its id or its text is empty"
+    if item.id in seen:
+        return "an earlier question has its id"
+    if not item.is_impossible and not any(answer.text.strip() for answer in item.answers):
+        return "it has no answer and is not marked is_impossible"
+    return ""
+
+
+def _span(answer: _Answer, context: str) -> tuple[int, int] | None:
+    """Return where the answer stands: at its offset, else where it is nearest to that; None where it does not."""
+    length = len(answer.text)
+    starts = [start for start in range(len(context) - length + 1) if context.startswith(answer.text, start)]
+    if not starts:
+        return None
+    nearest = min(starts, key=lambda start: abs(start - answer.answer_start))
+    return nearest, nearest + length

@@ -1,0 +1,182 @@
+"""Tables with the columns of RAGAs (CSV, JSONL, Parquet): user_input, reference, reference_contexts.
+
+The distinct reference contexts become the documents, and the evidence of a question is those of its row.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import tokenize
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError, field_validator
+
+from rag_lab.data.formats.draft import Draft, as_loaded
+from rag_lab.data.validation import Text, describe
+from rag_lab.errors import DatasetError
+from rag_lab.records import Evidence, Problem, Question
+
+_MAX_CELL_CHARS = 2**31 - 1
+_REQUIRED = ("user_input", "reference_contexts")
+# A row's number (its line, where the file has lines) and its values, or what is wrong with it.
+_Rows = Iterator[tuple[int, dict[str, Any] | str]]
+
+
+class _Row(BaseModel):
+    user_input: Text
+    reference: Text | None = None
+    reference_contexts: list[Text] | None = None
+
+    @field_validator("reference_contexts", mode="before")
+    @classmethod
+    def _parse_list(cls, value: Any) -> Any:
+        """Read a list that a CSV cell holds as text: JSON, or what Python prints, as pandas writes it."""
+        if not isinstance(value, str):
+            return value
+        if not value.strip():
+            return []
+        if not value.lstrip().startswith("["):
+            return [value]
+        return _parse_cell(value)
+
+
+def read_table(source: Path) -> Draft:
+    """Read the file `source`; a bad row is a problem and the rest is used.
+
+    Raises:
+        DatasetError: if the file cannot be read, or has no row, or no column user_input or reference_contexts.
+    """
+    draft = Draft()
+    names: dict[str, str] = {}  # context -> source
+    columns: set[str] = set()
+    for number, data in _rows(source):
+        columns.update(data if isinstance(data, dict) else ())
+        row = _parse_row(data)
+        if isinstance(row, _Row):
+            draft.questions.append(_question(row, number, names))
+        if fault := _fault(row):
+            draft.problems.append(Problem(str(source), fault, number))
+    if not draft.questions and not draft.problems:
+        raise DatasetError(f"{source} holds no row: give a table with a row for each question.")
+    _check_columns(source, columns)
+    draft.documents = {name: context for context, name in names.items()}
+    return draft
+
+
+def _check_columns(source: Path, columns: Collection[str]) -> None:
+    missing = [column for column in _REQUIRED if column not in columns]
+    if missing:
+        found = ", ".join(sorted(columns)) or "none"
+        raise DatasetError(
+            f"{source} has no column {' and '.join(missing)}; found: {found}. Rename the columns as RAGAs names them."
+        )
+
+
+def _rows(source: Path) -> _Rows:
+    reader = _READERS.get(source.suffix.lower())
+    if reader is None:
+        raise DatasetError(f"{source} is no table that can be read: allowed are {', '.join(_READERS)} files.")
+    try:
+        yield from reader(source)
+    except OSError as error:
+        raise DatasetError(f"Cannot read {source}: {error.strerror}; give a file that can be read.") from None
+
+
+def _parse_row(data: dict[str, Any] | str) -> _Row | str:
+    """Return the row, or what is wrong with it."""
+    if isinstance(data, str):
+        return data
+    try:
+        row = _Row.model_validate(data)
+    except ValidationError as error:
+        return describe(error)
+    return row if row.user_input.strip() else "user_input is empty"
+
+
+def _fault(row: _Row | str) -> str:
+    """Return what is wrong with a row, or with a part of it that is left out; "" where nothing is."""
+    if isinstance(row, str):
+        return f"{row}; the row was left out."
+    is_blank = any(not as_loaded(context).strip() for context in row.reference_contexts or ())
+    return "a reference context holds no text and was left out." if is_blank else ""
+
+
+def _question(row: _Row, number: int, names: dict[str, str]) -> Question:
+    loaded = (as_loaded(context) for context in row.reference_contexts or ())
+    contexts = dict.fromkeys(context for context in loaded if context.strip())
+    for context in contexts:
+        names.setdefault(context, f"context_{len(names) + 1:05}.txt")
+    answers = (row.reference,) if row.reference and row.reference.strip() else ()
+    evidence = tuple(Evidence(names[context]) for context in contexts)
+    return Question(f"row_{number}", row.user_input.strip(), answers, evidence=evidence)
+
+
+def _parse_cell(text: str) -> Any:
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
+        if not _lacks_commas(text):
+            return ast.literal_eval(text)  # literals only: nothing is executed
+    raise ValueError("must be a list of texts, as JSON")
+
+
+def _lacks_commas(text: str) -> bool:
+    """Tell whether two texts follow each other, as NumPy prints an array; Python would read them as one."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.NEWLINE)]
+    return (tokenize.STRING, tokenize.STRING) in pairwise(kinds)
+
+
+def _csv_rows(source: Path) -> _Rows:
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{source} is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8.") from None
+    limit = csv.field_size_limit(_MAX_CELL_CHARS)  # contexts can be longer than the module's 131,072 characters
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        _ = reader.fieldnames  # reads the header
+        line = reader.line_num + 1
+        for row in reader:
+            yield line, "the row has more cells than the header" if None in row else row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DatasetError(f"{source}:{reader.line_num}: not CSV ({error}); mend the line.") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _jsonl_rows(source: Path) -> _Rows:
+    for number, line in enumerate(source.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            yield number, _json_object(line)
+
+
+def _json_object(line: bytes) -> dict[str, Any] | str:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"this is not JSON ({error})"
+    return data if isinstance(data, dict) else "this is no JSON object"
+
+
+def _parquet_rows(source: Path) -> _Rows:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows = pq.read_table(source).to_pylist()
+    except pa.ArrowException as error:
+        raise DatasetError(f"{source} is not Parquet ({error}); give a file that is.") from None
+    yield from enumerate(rows, start=1)
+
+
+_READERS = {".csv": _csv_rows, ".jsonl": _jsonl_rows, ".parquet": _parquet_rows}
+SUFFIXES = tuple(_READERS)

@@ -1,0 +1,119 @@
+"""Reading a judge's reply: from text to the object RAGAs asked for, or one sentence why not.
+
+RAGAs takes some empty or impossible replies for perfect ones (no statement at all counts as a perfect match in answer
+correctness, a verdict of 7 as seven), so these are refused here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from rag_lab.models.protocols import ChatReply
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+# RAGAs declares these as any integer and means these ranges.
+_HIGHEST = {"verdict": 1, "attributed": 1, "noncommittal": 1, "rating": 2}
+_RATINGS = {"AnswerAccuracyOutput": (0, 2, 4)}  # by the reply's model, where not every number up to the highest will do
+_NEVER_EMPTY = frozenset({"statements", "claims", "classifications", "question"})
+_CLASSES = frozenset({"TP", "FP", "FN"})
+
+
+class JudgeError(Exception):
+    """A reply that gives no score. `lasting` is False where another attempt may give one."""
+
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.lasting = lasting
+
+
+class UnusableReply(JudgeError):  # noqa: N818
+    """A reply that came and cannot be used; a sampled one may do."""
+
+
+def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
+    """Return the reply's first JSON object as `model`.
+
+    Raises:
+        UnusableReply: if the prompt was read, and the reply is empty, no JSON, cut off, of another shape, or void.
+        JudgeError: if the call failed.
+    """
+    if reply.error and reply.tokens_in and not reply.transient:
+        raise UnusableReply(f"the judge failed: {reply.error}")
+    if reply.error:
+        raise JudgeError(f"the judge failed: {reply.error}", lasting=not reply.transient)
+    data = _first_object(reply)
+    try:
+        result = model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UnusableReply(f"the judge's reply does not fit the schema: {where}: {first['msg']}") from None
+    _refuse_impossible(result.model_dump(), _RATINGS.get(model.__name__))
+    return result
+
+
+@cache
+def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the model's JSON schema with the ranges that RAGAs means, for judges that can be held to a schema."""
+    schema = model.model_json_schema()
+    for name, field in _properties(schema):
+        if name == "rating" and model.__name__ in _RATINGS:
+            field |= {"enum": list(_RATINGS[model.__name__])}
+        elif name in _HIGHEST:
+            field |= {"minimum": 0, "maximum": _HIGHEST[name]}
+        if name in _NEVER_EMPTY:
+            field |= {"minItems": 1} if field.get("type") == "array" else {"minLength": 1}
+    return schema
+
+
+def _first_object(reply: ChatReply) -> Any:
+    start = reply.text.find("{")
+    if not reply.text.strip():
+        raise UnusableReply("the judge's reply is empty")
+    if start < 0:
+        raise UnusableReply(f"the judge's reply holds no JSON object: {_excerpt(reply.text)}")
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(reply.text, start)[0]
+    except (ValueError, RecursionError):
+        cut = "is cut off at its token limit" if reply.truncated else "is broken JSON"
+        raise UnusableReply(f"the judge's reply {cut}: {_excerpt(reply.text)}") from None
+
+
+def _refuse_impossible(data: Mapping[str, Any], ratings: Sequence[int] | None) -> None:
+    for name, value in _items(data):
+        if name == "rating" and ratings:
+            if value not in ratings:
+                raise UnusableReply(f"the judge's rating is {value}; allowed are {', '.join(map(str, ratings))}")
+        elif name in _HIGHEST and not 0 <= value <= _HIGHEST[name]:
+            raise UnusableReply(f"the judge's {name} is {value}; allowed is 0 to {_HIGHEST[name]}")
+        if name in _NEVER_EMPTY and not value:
+            raise UnusableReply(f"the judge's reply has an empty {name!r}")
+    if data.keys() >= _CLASSES and not any(data[name] for name in _CLASSES):
+        raise UnusableReply("the judge classified no statement")
+
+
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every key with its value, at any depth."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _items(child)
+
+
+def _properties(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every property of a JSON schema and of its definitions."""
+    yield from schema.get("properties", {}).items()
+    for definition in schema.get("$defs", {}).values():
+        yield from _properties(definition)
+
+
+def _excerpt(text: str, max_chars: int = 80) -> str:
+    flat = " ".join(text.split())
+    return repr(flat if len(flat) <= max_chars else flat[:max_chars] + "…")

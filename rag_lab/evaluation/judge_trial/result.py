@@ -1,0 +1,186 @@
+"""What a trial of a judge found, as a record that is kept: numbers, and the sentence they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from rag_lab._kit.wording import counted
+
+ALL = "all"  # perturbations together
+CHANCE = 0.5
+MIN_QUESTIONS = 5  # with fewer, luck alone orders every pair rightly in more than 5% of trials
+ENOUGH_OBJECTS = 0.9  # below this share of usable replies a metric cannot be believed
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """How often the judge gave a metric what it needs; `reasons` are those of the failures, commonest first."""
+
+    metric: str
+    n_scored: int
+    n_asked: int
+    reasons: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def suffices(self) -> bool:
+        """Whether nearly all replies could be used."""
+        return self.n_scored >= ENOUGH_OBJECTS * self.n_asked
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How well a metric's score tells right answers from perturbed ones: the area under the ROC curve.
+
+    `auc` is None where nothing could be compared; `low` and `high` bound its 95% bootstrap interval over questions.
+    """
+
+    metric: str
+    perturbation: str
+    auc: float | None
+    low: float | None
+    high: float | None
+    n_questions: int
+    n_wrong: int
+    reason: str = ""
+
+    @property
+    def beats_chance(self) -> bool:
+        """Whether the interval lies above one half, on questions enough to say so."""
+        return self.low is not None and self.low > CHANCE and self.n_questions >= MIN_QUESTIONS
+
+    def __str__(self) -> str:
+        if self.auc is None:
+            return self.reason
+        interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
+        return f"{self.auc:.2f}{interval}"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How often a second judgement of the same answer gave the same score, and how far they lay apart on average."""
+
+    metric: str
+    n_pairs: int
+    exact_share: float | None
+    mean_absolute_difference: float | None
+    n_failed: int = 0  # pairs of which one judgement, or both, failed
+
+    def __str__(self) -> str:
+        if self.exact_share is None or self.mean_absolute_difference is None:
+            return "no answer was scored twice"
+        apart = f"{self.mean_absolute_difference:.3f} apart on average"
+        return f"the same score {self.exact_share:.0%} of the time, {apart} ({self.n_pairs} answers judged twice)"
+
+
+@dataclass(frozen=True)
+class JudgeCheck:
+    """A judge on trial: what it was, what it was tried on, and how it did."""
+
+    judge: str
+    identity: dict[str, Any]
+    dataset: str
+    dataset_digest: str
+    n_questions: int
+    checked_at: str  # ISO 8601, UTC
+    objects: tuple[Objects, ...]
+    telling: tuple[Telling, ...]
+    agreement: Agreement
+    calls: int
+    seconds: float
+    ragas: str = ""
+    language: str = ""  # of the examples in the prompts; English where empty
+
+    @property
+    def passes(self) -> bool:
+        """Whether its scores can be believed as far as this trial can tell."""
+        return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall())
+
+    @property
+    def verdict(self) -> str:
+        """Say in a sentence or two whether the judge's scores can be believed."""
+        parts = [_telling_clause(each, self.n_questions) for each in self._overall()]
+        parts += [_objects_clause(each) for each in self.objects if not each.suffices]
+        advice = "its scores can be used" if self.passes else "do not build on its scores"
+        return f"{self.judge} {'; it '.join(parts)}: {advice}."
+
+    def to_json(self) -> str:
+        """Return the record as JSON."""
+        return _CHECK.dump_json(self, indent=2).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> JudgeCheck:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: if it is something else.
+        """
+        return _CHECK.validate_json(text)
+
+    def __str__(self) -> str:
+        prompts = f", prompts in {self.language}" if self.language else ""
+        head = f"{self.judge} on {self.n_questions} questions of {self.dataset}{prompts}"
+        effort = f"{self.calls} calls, {self.seconds:.0f} s"
+        tables = [_text_table(*table) for table in self._tables()]
+        return "\n\n".join([f"{head} ({effort})", *tables, f"Agreement with itself: {self.agreement}", self.verdict])
+
+    def _repr_html_(self) -> str:
+        tables = "".join(_html_table(*table) for table in self._tables())
+        agreement = f"<p>Agreement with itself: {escape(str(self.agreement))}</p>"
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{tables}{agreement}"
+
+    def _overall(self) -> list[Telling]:
+        return [each for each in self.telling if each.perturbation == ALL]
+
+    def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        objects = [[o.metric, f"{o.n_scored} of {o.n_asked}", _reasons(o)] for o in self.objects]
+        telling = [[t.perturbation, t.metric, str(t), str(t.n_wrong), str(t.n_questions)] for t in self.telling]
+        return [
+            (["metric", "usable", "commonest failures"], objects),
+            (["perturbation", "score", "AUC", "wrong answers", "questions"], telling),
+        ]
+
+
+_CHECK: TypeAdapter[JudgeCheck] = TypeAdapter(JudgeCheck)
+
+
+def _telling_clause(telling: Telling, n_asked: int) -> str:
+    by = f"by {telling.metric}"
+    if telling.auc is None:
+        return f"could not be seen to tell right from wrong {by} ({telling.reason})"
+    size = f"AUC {telling}, {counted(telling.n_questions, 'question')}"
+    if telling.low is None or telling.n_questions < MIN_QUESTIONS:
+        if n_asked < MIN_QUESTIONS:
+            return f"was tried on too few questions to tell {by} ({size}; take {MIN_QUESTIONS} or more)"
+        return f"scored a right and a wrong answer to too few of {n_asked} questions to tell {by} ({size})"
+    if telling.beats_chance:
+        return f"tells right answers from wrong ones {by} ({size})"
+    worse = telling.high is not None and telling.high < CHANCE
+    return f"is {'worse than' if worse else 'no better than'} chance {by} ({size})"
+
+
+def _objects_clause(objects: Objects) -> str:
+    why = f", mostly because {objects.reasons[0][0]}" if objects.reasons else ""
+    return f"gave {objects.metric} a usable reply for only {objects.n_scored} of {objects.n_asked} answers{why}"
+
+
+def _reasons(objects: Objects, n_shown: int = 2) -> str:
+    return "; ".join(f"{count} x {reason}" for reason, count in objects.reasons[:n_shown])
+
+
+def _text_table(head: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
+    )
+
+
+def _html_table(head: list[str], rows: list[list[str]]) -> str:
+    def cells(row: Iterable[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+    return f"<table>{cells(head, 'th')}{''.join(cells(row, 'td') for row in rows)}</table>"

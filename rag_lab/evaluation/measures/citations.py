@@ -1,0 +1,87 @@
+"""Citation checks: do the citations of an answer lead to the evidence?
+
+Citations of one passage count once, and so do equal citations of something that was not in the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rag_lab.evaluation.measures.retrieval import covers
+from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.records import Answer, Passage, Trace
+
+_NO_CITATION = Gap("not_applicable", "the answer cites nothing")
+_WITH_EVIDENCE: Needs = frozenset({"answer", "evidence"})
+
+INFOS = (
+    MetricInfo(
+        "citations.precision",
+        "Share of the citations made that name a passage of the context which covers an evidence item.",
+        _WITH_EVIDENCE,
+    ),
+    MetricInfo(
+        "citations.recall", "Share of the evidence items of which a covering passage was cited.", _WITH_EVIDENCE
+    ),
+    MetricInfo(
+        "citations.validity",
+        "Share of the citations made that name a passage of the context at all.",
+        frozenset({"answer"}),
+    ),
+    MetricInfo(
+        "citations.quotes_verified",
+        "Share of the quotes of citations that stand in the passage they cite, white space aside.",
+        frozenset({"answer"}),
+    ),
+)
+
+
+def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
+    """Return the citation check called `name`."""
+    return TraceMetric(name, info.needs, _COMPUTE[name])
+
+
+def _precision(trace: Trace) -> float | Gap:
+    cited, n_made = _citations(trace)
+    evidence = trace.question.evidence
+    supporting = [passage for passage in cited if any(covers(passage, item) for item in evidence)]
+    return len(supporting) / n_made if n_made else _NO_CITATION
+
+
+def _recall(trace: Trace) -> float | Gap:
+    cited, _ = _citations(trace)
+    evidence = trace.question.evidence
+    return sum(any(covers(passage, item) for passage in cited) for item in evidence) / len(evidence)
+
+
+def _validity(trace: Trace) -> float | Gap:
+    cited, n_made = _citations(trace)
+    return len(cited) / n_made if n_made else _NO_CITATION
+
+
+def _quotes_verified(trace: Trace) -> float | Gap:
+    answer = trace.answer or Answer("")
+    quoted = [citation for citation in answer.citations if citation.quote.strip()]
+    if not quoted:
+        return Gap("not_applicable", "no citation quotes anything")
+    texts = {passage.number: _squeezed(passage.retrieved) for passage in trace.passages}
+    return sum(_squeezed(each.quote) in texts.get(each.number, "") for each in quoted) / len(quoted)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _citations(trace: Trace) -> tuple[list[Passage], int]:
+    """Return the cited passages and how many different citations were made, rejected ones included."""
+    answer = trace.answer or Answer("")
+    numbers = {citation.number for citation in answer.citations}
+    return [p for p in trace.passages if p.number in numbers], len(numbers) + len(set(answer.rejected_citations))
+
+
+_COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
+    "citations.precision": _precision,
+    "citations.recall": _recall,
+    "citations.validity": _validity,
+    "citations.quotes_verified": _quotes_verified,
+}

@@ -1,0 +1,157 @@
+"""Our models in RAGAs' clothes. Importing this module imports RAGAs, which takes seconds: do it where it is used.
+
+RAGAs' own cache leaves the model out of its key, and its default models are remote: neither is ever used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from pydantic import BaseModel
+from ragas.embeddings.base import BaseRagasEmbedding
+from ragas.llms.base import InstructorBaseRagasLLM
+
+from rag_lab.errors import RagLabError
+from rag_lab.evaluation.judge.queue import JudgeQueue
+from rag_lab.evaluation.judge.reply import JudgeError, Reply, UnusableReply, read_reply, strict_schema
+from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
+
+MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
+MIN_REPLY_TOKENS = 64  # below this no judgement fits
+RESAMPLING_TEMPERATURE = 0.7
+_SEEDS_PER_REPEAT = 1000
+
+
+class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has no stubs
+    """What one score asks of the judge, with the calls and seconds it took.
+
+    The first time a prompt is asked it is decoded greedily. Where RAGAs asks the same again (answer relevancy samples
+    three questions, context relevance retries) or a reply was unusable, it is sampled with another seed, or the reply
+    would be the same.
+    """
+
+    def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1, max_tokens: int = MAX_REPLY_TOKENS) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+        self._attempts = attempts
+        self._max_tokens = max_tokens
+        self._queue = queue
+        self._first_seed = _SEEDS_PER_REPEAT * repeat
+        self._asked: Counter[str] = Counter()
+        self._open: dict[str, JudgeError] = {}  # by prompt: what no later reply has cured
+
+    @property
+    def error(self) -> JudgeError | None:
+        """Why a prompt got no usable reply, also where RAGAs swallowed the exception; None where all did."""
+        return next(iter(self._open.values()), None)
+
+    def generate(self, prompt: str, response_model: type[Reply]) -> Reply:
+        """Ask the judge and wait.
+
+        Raises:
+            JudgeError: if there is no usable reply.
+        """
+        return self._read(
+            prompt, response_model, self._queue.judge.generate([self._request(prompt, response_model)])[0]
+        )
+
+    async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
+        """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable.
+
+        Raises:
+            JudgeError: if there is no usable reply.
+        """
+        for _ in range(self._attempts - 1):
+            with suppress(UnusableReply):
+                return await self._ask(prompt, response_model)
+        return await self._ask(prompt, response_model)
+
+    async def _ask(self, prompt: str, response_model: type[Reply]) -> Reply:
+        try:
+            request = self._request(prompt, response_model)
+            reply = await self._queue.ask(request)
+        except JudgeError:
+            raise
+        except Exception as error:  # RAGAs may swallow it, so it is kept here
+            raise self._give_up(prompt, JudgeError(str(error) or repr(error), lasting=False)) from error
+        return self._read(prompt, response_model, reply)
+
+    def _request(self, prompt: str, response_model: type[BaseModel]) -> ChatRequest:
+        if self.error is not None and not self.error.lasting:
+            raise self.error  # the judge is out of reach: do not let RAGAs knock five times
+        room = self._queue.room_for_reply(prompt, self._max_tokens)
+        if room < MIN_REPLY_TOKENS:
+            reason = f"the judge reads {self._queue.judge.context_tokens} tokens and the prompt leaves {max(room, 0)}"
+            raise self._give_up(prompt, JudgeError(f"{reason} for its reply; choose a judge that reads more"))
+        nth = self._asked[prompt]
+        self._asked[prompt] += 1
+        self.calls += 1
+        return ChatRequest(
+            messages=(Message("user", prompt),),
+            max_tokens=room,
+            temperature=RESAMPLING_TEMPERATURE if nth else 0.0,
+            seed=self._first_seed + nth,
+            json_schema=strict_schema(response_model),
+        )
+
+    def _read(self, prompt: str, response_model: type[Reply], reply: ChatReply) -> Reply:
+        self.seconds += reply.seconds
+        try:
+            result = read_reply(reply, response_model)
+        except JudgeError as error:
+            raise self._give_up(prompt, error) from None
+        self._open.pop(prompt, None)
+        return result
+
+    def _give_up(self, prompt: str, error: JudgeError) -> JudgeError:
+        self._open[prompt] = error
+        return error
+
+
+class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no stubs
+    """An embedder for RAGAs. `prime` embeds in one batch what RAGAs will ask for one text at a time.
+
+    Every text is embedded as a passage: RAGAs compares like with like (answers with answers, questions with questions).
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__(cache=None)
+        self._embedder = embedder
+        self._vectors: dict[str, list[float]] = {}
+        self._broken: RagLabError | None = None
+
+    def prime(self, texts: Iterable[str]) -> None:
+        """Embed those of `texts` that are not known; where that fails, each score will meet the failure itself."""
+        with suppress(Exception):
+            self.embed_texts(list(texts))
+
+    def embed_text(self, text: str, **_: Any) -> list[float]:
+        """Return the text's unit vector."""
+        return self.embed_texts([text])[0]
+
+    async def aembed_text(self, text: str, **_: Any) -> list[float]:
+        """Return the text's unit vector."""
+        return self.embed_text(text)
+
+    def embed_texts(self, texts: list[str], **_: Any) -> list[list[float]]:
+        """Return the texts' unit vectors, in order."""
+        if self._broken is not None:
+            raise self._broken
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            self._vectors |= dict(zip(new, self._embed(new), strict=True))
+        return [self._vectors[text] for text in texts]
+
+    async def aembed_texts(self, texts: list[str], **_: Any) -> list[list[float]]:
+        """Return the texts' unit vectors, in order."""
+        return self.embed_texts(texts)
+
+    def _embed(self, texts: list[str]) -> list[list[float]]:
+        try:
+            return [vector.tolist() for vector in self._embedder.embed_documents(texts)]
+        except RagLabError as error:
+            self._broken = error  # the model cannot be used: do not load it again for every text
+            raise

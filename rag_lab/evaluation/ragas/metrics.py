@@ -1,0 +1,165 @@
+"""RAGAs' metrics on traces: RAGAs' own classes and values, with failures kept as reasons instead of NaN."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+from rag_lab.evaluation.judge.queue import JudgeQueue
+from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
+from rag_lab.evaluation.ragas.call import RagasCall
+from rag_lab.evaluation.ragas.library import ragas_module, run_to_end
+from rag_lab.evaluation.ragas.spec import RagasSpec, fill_arguments
+from rag_lab.evaluation.ragas.table import INFOS, SPECS
+from rag_lab.records import Score, Trace
+
+__all__ = ["INFOS", "RagasMetric", "build", "make_metric"]
+
+_JUDGED_BATCH = 8  # scores that ask the judge at the same time
+_ROUNDS = 16  # scores for each call that a remote judge answers at a time: its places stay taken until near the end
+_CHEAP_BATCH = 128
+_TRANSLATION_TOKENS = 4096  # all examples of a prompt are translated in one reply
+_ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
+_ADAPTER = "rag_lab.evaluation.ragas.adapter"
+
+
+@dataclass(frozen=True)
+class RagasMetric:
+    """One RAGAs metric with the models it asks."""
+
+    name: str
+    spec: RagasSpec
+    tools: Tools
+    queue: JudgeQueue | None = field(compare=False)
+
+    @property
+    def needs(self) -> Needs:
+        """What a trace must have, and which models are asked."""
+        return self.spec.needs
+
+    @property
+    def batch_size(self) -> int:
+        """How many traces are measured concurrently, and between two saves."""
+        if self.queue is None:
+            return _CHEAP_BATCH
+        return _JUDGED_BATCH if self.queue.n_at_once == 1 else _ROUNDS * self.queue.n_at_once
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the RAGAs class and version, its settings, and the identities of the models it asks."""
+        judge, embedder = self._models()
+        return {
+            "metric": self.name,
+            "version": 1,
+            "ragas": version("ragas"),
+            "settings": dict(self.spec.settings),
+            **({"language": self.tools.language} if self._is_translated else {}),
+            "judge": None if judge is None else dict(judge.identity()),
+            "embedder": None if embedder is None else dict(embedder.identity()),
+        }
+
+    def reads(self, trace: Trace) -> Mapping[str, Any] | None:
+        """Return RAGAs' arguments, or None where there is nothing to ask."""
+        arguments = self._arguments(trace)
+        return None if isinstance(arguments, Gap) else arguments
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order, `batch_size` of them at a time."""
+        scores: list[Score] = []
+        for start in range(0, len(traces), self.batch_size):
+            batch = self._score_batch(traces[start : start + self.batch_size])
+            scores += run_to_end(batch, self._stop)
+        return scores
+
+    async def _score_batch(self, traces: Sequence[Trace]) -> list[Score]:
+        ragas_module(self.spec.module)  # so that no score is charged with the import
+        arguments = [self._arguments(trace) for trace in traces]
+        asked = [each for each in arguments if not isinstance(each, Gap)]
+        started = time.perf_counter()
+        embeddings = self._embeddings(asked)
+        share_s = (time.perf_counter() - started) / max(len(asked), 1)
+        return list(
+            await asyncio.gather(
+                *(self._score(t, each, embeddings, share_s) for t, each in zip(traces, arguments, strict=True))
+            )
+        )
+
+    async def _score(self, trace: Trace, arguments: dict[str, Any] | Gap, embeddings: Any, share_s: float) -> Score:
+        if isinstance(arguments, Gap):
+            return arguments.to_score(trace, self.name)
+        session = self._session(trace.repeat) if self.queue else None
+        started = time.perf_counter()
+        call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
+        value, error = await call.value(arguments)
+        own_s = session.seconds if session else time.perf_counter() - started
+        return Score(
+            trace.question.question_id,
+            self.name,
+            value,
+            "scored" if error is None else "failed",
+            "" if error is None else error.reason,
+            trace.repeat,
+            judge=self._judge_name,
+            seconds=own_s + share_s,
+            calls=session.calls if session else 0,
+            curable=error is not None and not error.lasting,
+        )
+
+    def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:
+        return find_gap(trace, self.needs) or fill_arguments(self.spec, trace)
+
+    def _embeddings(self, asked: Sequence[Mapping[str, Any]]) -> Any:
+        _, embedder = self._models()
+        if embedder is None or not asked:
+            return None
+        embeddings = ragas_module(_ADAPTER).RagasEmbeddings(embedder)
+        embeddings.prime(text for arguments in asked for text in arguments.values() if isinstance(text, str) and text)
+        return embeddings
+
+    def _stop(self) -> None:
+        if self.queue is not None:
+            self.queue.stop()
+
+    def _session(self, repeat: int) -> Any:
+        return ragas_module(_ADAPTER).JudgeSession(self.queue, repeat, 1 if self.spec.asks_again else _ATTEMPTS)
+
+    def _translator(self) -> Any:
+        """Return a session for translations: the same ones for all repeats, and not counted as calls of a score."""
+        return (
+            ragas_module(_ADAPTER).JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
+            if self._is_translated
+            else None
+        )
+
+    @property
+    def _is_translated(self) -> bool:
+        return bool(self.tools.language) and "judge" in self.needs
+
+    def _models(self) -> tuple[Any, Any]:
+        needs = self.needs
+        return (
+            self.tools.judge if "judge" in needs else None,
+            self.tools.embedder if "embeddings" in needs else None,
+        )
+
+    @cached_property
+    def _judge_name(self) -> str:
+        """Return who gave the score: the judge, else the embedding model."""
+        judge, embedder = self._models()
+        model = judge or embedder
+        return "" if model is None else model_name(model.identity())
+
+
+def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
+    """Return the RAGAs metric called `name`; RAGAs is not imported yet."""
+    return make_metric(name, SPECS[name.removeprefix("ragas.")], tools)
+
+
+def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
+    """Return a metric of any RAGAs class, also one that the table does not name."""
+    queue = JudgeQueue(tools.judge, tools.replies) if "judge" in spec.needs and tools.judge is not None else None
+    return RagasMetric(name, spec, tools, queue)

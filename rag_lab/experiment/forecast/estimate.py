@@ -1,0 +1,83 @@
+"""The bill of a sweep: what it is going to cost, told before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_lab._kit import home as home_folder
+from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.forecast.foresight_plan import foresee
+from rag_lab.experiment.forecast.rates import Rate, read_rates
+from rag_lab.experiment.manifest import now
+from rag_lab.experiment.price_checks import price_of
+
+if TYPE_CHECKING:
+    from rag_lab.experiment.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """An estimate of the work of a plan, made at a time; one row a stage or metric and model."""
+
+    rows: tuple[Work, ...]
+    made: datetime
+
+    @property
+    def calls(self) -> int:
+        """Calls of chat models."""
+        return sum(row.calls for row in self.rows)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Dollars of all calls, or None where a price is missing."""
+        return _sum([row.cost_usd for row in self.rows])
+
+    @property
+    def minutes(self) -> float | None:
+        """Minutes of all calls, one after the other, or None where a rate is missing."""
+        return _sum([row.minutes for row in self.rows])
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def estimate(plan: Plan, home: Path | None = None) -> Bill:
+    """Return what a sweep of `plan` would do now. No model is loaded and no index built.
+
+    Raises:
+        ModelError: if a model cannot tell its identity.
+        ConfigError: if the user's price table cannot be read, or nothing can be written to the home folder.
+    """
+    folder = home or home_folder.usable_home()
+    rates = read_rates(folder)
+    return Bill(tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foresee(plan, folder)), now())
+
+
+def _billed(work: Work, rate: Rate | None) -> Work:
+    """Return `work` with its dollars and minutes, and with the tokens of earlier calls where there were any."""
+    if not work.calls:
+        return work
+    if rate is None:
+        return replace(work, cost_usd=_cost_usd(work), minutes=None)
+    share = work.n / rate.n
+    measured = replace(
+        work,
+        tokens_in=min(round(rate.tokens_in * share), work.tokens_in),
+        tokens_out=min(round(rate.tokens_out * share), work.tokens_out),
+        tokens_measured=True,
+        minutes=rate.seconds * share / 60,
+    )
+    return replace(measured, cost_usd=_cost_usd(measured))
+
+
+def _cost_usd(work: Work) -> float | None:
+    found = price_of(work.model)
+    if found == "free":
+        return 0.0
+    return None if found is None else found.cost_usd(work.tokens_in, work.tokens_out, work.calls)

@@ -1,0 +1,138 @@
+"""What a pipeline would do with questions, found out without doing it.
+
+The stages are walked in their order. A result that is remembered is replayed, and what costs nothing is computed, so
+the walk knows as much as the memory does. Where a result is not there, the fields it would set are open: they hold
+stand-ins, and the key of the missing result stands for their values. Two variants that wait for the same missing
+result therefore meet in one key, as they will in the memory, and it is counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rag_lab._kit.digest import digest
+from rag_lab.config import PipelineConfig
+from rag_lab.experiment.forecast.foreseen_work import Tally, Work
+from rag_lab.experiment.forecast.stand_ins import counted_tokens, stand_ins
+from rag_lab.memory.results import Memory
+from rag_lab.models.protocols import ChatRequest
+from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.models.shared import spec_of
+from rag_lab.pipeline import Pipeline, Read
+from rag_lab.records import Question, Trace
+from rag_lab.stages.chat_stage import ChatStage
+from rag_lab.stages.rerank.pair_rerank import PairRerank
+from rag_lab.stages.run_stage import apply_outcome, decode_outcome, stage_key
+from rag_lab.stages.stage import Outcome, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A trace as far as it is known; `open` are the fields that wait for a result, each with that result's key."""
+
+    trace: Trace
+    open: Mapping[str, str] = field(default_factory=dict)
+
+
+def foresee_traces(
+    pipeline: Pipeline, questions: Sequence[Question], repeat: int, answered: set[str], read: Read, tally: Tally
+) -> list[Foreseen]:
+    """Return the traces that `pipeline.run` would, as far as they are known, and put the work to be done in `tally`."""
+    traces = [Foreseen(Trace(question, repeat)) for question in questions]
+    walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index.is_built)
+    for stage, places in pipeline.steps(questions, answered, read):
+        passed = walk.pass_through(stage, [traces[place] for place in places])
+        for place, each in zip(places, passed, strict=True):
+            traces[place] = each
+    return traces
+
+
+@dataclass(frozen=True)
+class _Walk:
+    config: PipelineConfig
+    memory: Memory | None
+    tally: Tally
+    has_index: bool
+
+    def pass_through(self, stage: Stage, traces: Sequence[Foreseen]) -> list[Foreseen]:
+        """Return the traces after `stage`; those that have failed pass it by."""
+        identity = digest(stage.identity())
+        keys = [None if each.trace.failure else _key(stage, identity, place, each) for place, each in enumerate(traces)]
+        outcomes = self._outcomes(stage, {k: t for k, t in zip(keys, traces, strict=True) if k is not None})
+        return [
+            each if key is None else self._after(stage, each, key, outcomes.get(key))
+            for key, each in zip(keys, traces, strict=True)
+        ]
+
+    def _outcomes(self, stage: Stage, wanted: Mapping[str, Foreseen]) -> dict[str, Outcome]:
+        """Return the results that can be known; the others become work."""
+        closed = {key: each for key, each in wanted.items() if not _waits_for(stage, each)}
+        if not stage.costly:
+            results = stage.run([each.trace for each in closed.values()]) if closed else []
+            return dict(zip(closed, results, strict=True))
+        texts = self.memory.recall(closed) if self.memory else {}
+        known = {key: decode_outcome(text) for key, text in texts.items()}
+        nothing = _nothing(stage)
+        if nothing is None:
+            return known
+        for key, each in wanted.items():
+            if self.tally.is_new(key):
+                self.tally.add(replace(nothing, remembered=1) if key in known else self._work(stage, nothing, each))
+        return known
+
+    def _after(self, stage: Stage, each: Foreseen, key: str, outcome: Outcome | None) -> Foreseen:
+        if outcome is not None:
+            now_known = {name: waits for name, waits in each.open.items() if name not in stage.writes}
+            return Foreseen(apply_outcome(stage, each.trace, outcome, remembered=True), now_known)
+        guessed = Outcome(stand_ins(each.trace, stage.writes, self.config))
+        return Foreseen(
+            apply_outcome(stage, each.trace, guessed, remembered=False),
+            {**each.open, **dict.fromkeys(stage.writes, key)},
+        )
+
+    def _work(self, stage: Stage, nothing: Work, each: Foreseen) -> Work:
+        waits = bool(_waits_for(stage, each))
+        if isinstance(stage, PairRerank):
+            return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
+        requests = stage.requests([each.trace]) if isinstance(stage, ChatStage) else []
+        tokens_in = sum(map(request_tokens, requests))
+        tokens_out = sum(request.max_tokens for request in requests)
+        return replace(nothing, n=len(requests), at_most=waits, tokens_in=tokens_in, tokens_out=tokens_out)
+
+    def _n_pairs(self, stage: PairRerank, each: Foreseen) -> int:
+        """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
+        trace, waits = each.trace, _waits_for(stage, each)
+        if not waits and self.has_index and isinstance(stage.scorer, RememberedScorer):
+            return sum(self.tally.is_new(key) for key in stage.scorer.unknown(stage.pairs([trace])))
+        chunks = [hit.chunk_id for hit in trace.candidates]
+        same = digest([dict(stage.scorer.identity()), stage.passage, trace.search_query, chunks, waits])
+        return len(chunks) if self.tally.is_new(same) else 0
+
+
+def _nothing(stage: Stage) -> Work | None:
+    """Return no work, to be added to; None for a stage that asks no chat model and scores no pairs."""
+    if isinstance(stage, ChatStage):
+        return Work(stage.name, spec_of(stage.model), "call")
+    return Work(stage.name, spec_of(stage.scorer), "pair") if isinstance(stage, PairRerank) else None
+
+
+def request_tokens(request: ChatRequest) -> int:
+    """Return an upper estimate of the tokens that a model reads for `request`."""
+    return sum(counted_tokens(message.content) for message in request.messages)
+
+
+def _waits_for(stage: Stage, each: Foreseen) -> dict[str, str]:
+    """Return the fields among those that the stage reads that are open, with the keys that stand for them."""
+    return {path: each.open[path] for path in stage.reads if path in each.open}
+
+
+def _key(stage: Stage, identity: str, place: int, each: Foreseen) -> str:
+    """Return the result's key; where it waits for others, one that is equal exactly where those are.
+
+    What costs nothing and waits for nothing is computed here and now, so its place is key enough.
+    """
+    waits = _waits_for(stage, each)
+    if waits:
+        return digest([stage_key(stage, identity, each.trace, without=waits), waits])
+    return stage_key(stage, identity, each.trace) if stage.costly else str(place)

@@ -1,0 +1,197 @@
+"""Executes notebooks by papermill, several at a time, each in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from rag_lab._kit.home import home
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.redaction import shown
+
+_POLL_S = 0.2
+_STOP_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One execution: `notebook` with `parameters` into `output`; what its processes print goes to `log`."""
+
+    name: str
+    notebook: Path
+    output: Path
+    parameters: Mapping[str, Any]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a job ended; `reason` is empty where it succeeded. `vetoed`: it was not started, or ended early."""
+
+    job: Job
+    reason: str
+    seconds: float
+    vetoed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    job: Job
+    process: subprocess.Popen[str]
+    log: threading.Thread
+    started: float
+
+
+Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it must not start or go on, or ""
+
+
+def execute(
+    jobs: Sequence[Job],
+    n_jobs: int = 1,
+    cwd: Path | None = None,
+    poll: Callable[[], None] = lambda: None,
+    veto: Veto = lambda job, runs: "",
+) -> Iterator[Done]:
+    """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
+
+    `poll` and `veto` are called several times a second. Whatever ends the iteration early (Ctrl-C, say) ends the
+    running processes.
+
+    Raises:
+        ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
+    """
+    for job in jobs:
+        check_parameters(job.notebook, job.parameters)
+    waiting, running = deque(jobs), deque[_Running]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < n_jobs:
+                job = waiting.popleft()
+                if reason := veto(job, False):
+                    yield Done(job, reason, 0.0, vetoed=True)
+                else:
+                    running.append(_start(job, cwd or Path.cwd()))
+            time.sleep(_POLL_S)
+            poll()
+            for one in list(running):
+                if (done := _ended(one, veto)) is not None:
+                    running.remove(one)
+                    yield done
+    finally:
+        for one in running:
+            _stop(one.process)
+
+
+def _ended(one: _Running, veto: Veto) -> Done | None:
+    """Return how a job ended, ending it where it is vetoed; None while it runs."""
+    if one.process.poll() is not None:
+        return Done(one.job, _reason(one), time.monotonic() - one.started)
+    if reason := veto(one.job, True):
+        _stop(one.process)
+        return Done(one.job, reason, time.monotonic() - one.started, vetoed=True)
+    return None
+
+
+def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
+    """Refuse what papermill would only warn of, or turn into text.
+
+    Raises:
+        ConfigError: naming every parameter that the notebook does not declare, and every value that is no scalar.
+    """
+    import papermill
+
+    declared = papermill.inspect_notebook(str(notebook))
+    problems = [
+        unknown_name(f"parameter of {notebook.name}", name, declared) for name in parameters if name not in declared
+    ]
+    problems += [
+        f"{name} must be text, a number, true, false or null, got a {type(value).__name__}"
+        for name, value in parameters.items()
+        if not isinstance(value, str | int | float | bool | None)
+    ]
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _start(job: Job, cwd: Path) -> _Running:
+    job.output.parent.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rag_lab.experiment.run.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env={**_environment(), **job.environment},
+        start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
+    )
+    log = threading.Thread(target=_keep_log, args=(process.stderr, job.log.open("w", encoding="utf-8")), daemon=True)
+    log.start()
+    task = {
+        "notebook": str(job.notebook.resolve()),
+        "output": str(job.output.resolve()),
+        "parameters": dict(job.parameters),
+        "cwd": str(cwd),
+    }
+    _pipe(process.stdin).write(json.dumps(task) + "\n")
+    _pipe(process.stdin).flush()
+    return _Running(job, process, log, time.monotonic())
+
+
+def _keep_log(said: TextIO, log: TextIO) -> None:
+    """Write what a job's processes print, as it may be shown, until the last of them has ended."""
+    with said, log:
+        for line in said:
+            log.write(shown(line))
+            log.flush()
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment with one home for all, and a quiet kernel."""
+    return {
+        **os.environ,
+        "RAG_LAB_HOME": str(home()),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+
+
+def _reason(one: _Running) -> str:
+    reply = _pipe(one.process.stdout).read().strip()
+    _close(one.process)
+    one.log.join(_STOP_S)
+    try:
+        return str(json.loads(reply)["reason"])
+    except (ValueError, KeyError):
+        return f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    _close(process)
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _close(process: subprocess.Popen[str]) -> None:
+    """Close the pipes; a worker whose stdin ends, ends."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None and not pipe.closed:
+            pipe.close()
+
+
+def _pipe(stream: Any) -> Any:
+    if stream is None:
+        raise RuntimeError("the process was started without a pipe")
+    return stream

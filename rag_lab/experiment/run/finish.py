@@ -1,0 +1,80 @@
+"""The end of a run: the scores of all variants in one file, the report, and the manifest, which comes last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.forecast.bill import bill_rows
+from rag_lab.experiment.manifest import VariantState, build_manifest
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.run.limits import ledger_of, limits_used
+from rag_lab.models.remote.patience import given_up_models
+from rag_lab.runs.curable import Curable, left_to_cure
+from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
+
+
+def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
+    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
+    from rag_lab.report.page.report_page import write_report
+
+    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
+    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": bill_rows(run)}
+    manifest = build_manifest(plan, states, counts, start) | spent
+    write_json(run.path / DRAFT_FILE, manifest)
+    try:
+        write_report(run.path)
+    except RagLabError as error:
+        manifest["report_problem"] = str(error)
+        write_json(run.path / DRAFT_FILE, manifest)
+    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
+
+
+def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
+    """Write the scores of these variants to one file and return how many there are of each status."""
+    import pandas as pd
+
+    from rag_lab.runs.score_file import read_scores, write_frame, write_scores
+
+    path = run.path / SCORES_FILE
+    if not variant_ids:
+        write_scores(path, {})
+        return {}
+    frames = [read_scores(run.variant_dir(variant_id) / SCORES_FILE) for variant_id in variant_ids]
+    merged = pd.concat(frames, ignore_index=True)
+    write_frame(path, merged)
+    return {str(status): int(count) for status, count in merged["status"].value_counts().items()}
+
+
+def failures(run: RunFolder) -> list[str]:
+    """Return one sentence for each thing that failed in a run: variants, questions, scores, the report."""
+    manifest = run.manifest()
+    variants: dict[str, dict[str, Any]] = manifest.get("variants", {})
+    told = [
+        f"Variant {name} failed: {state['reason']} Its notebook is {run.variant_dir(name) / 'notebook.ipynb'}."
+        for name, state in variants.items()
+        if state["status"] == "failed"
+    ]
+    told += [
+        f"Variant {name}: {state['reason'].rstrip('.')}."
+        for name, state in variants.items()
+        if state["status"] != "failed" and state["reason"]
+    ]
+    for name, state in variants.items():
+        told += [
+            f"Variant {name}: {n} of {state['traces']} questions failed at {stage}." for stage, n in _failed(state)
+        ]
+    if failed := manifest.get("counts", {}).get("failed", 0):
+        told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
+    told += given_up_models(ledger_of(run))
+    if sentence := left_to_cure({name: Curable.of(state) for name, state in variants.items()}):
+        told.append(sentence)
+    if "report_problem" in manifest:
+        told.append(f"There is no report: {manifest['report_problem']}")
+    return told
+
+
+def _failed(state: dict[str, Any]) -> list[tuple[str, int]]:
+    return list(state.get("failed_stages", {}).items())

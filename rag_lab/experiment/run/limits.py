@@ -1,0 +1,73 @@
+"""The limits of a sweep on money, calls and time: kernels book their calls in the run's ledger, the sweep pulls up."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rag_lab.experiment.config import Limits
+from rag_lab.experiment.manifest import VariantState
+from rag_lab.experiment.run.executor import Done, Job
+from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
+from rag_lab.runs.run_folder import LEDGER_FILE, RECORD_FILE, SCORES_FILE, TRACES_FILE, RunFolder
+
+_LOOK_EVERY_S = 0.5
+
+
+def ledger_of(run: RunFolder) -> Ledger:
+    """Return the ledger of a run; it may be empty."""
+    return Ledger(run.path / LEDGER_FILE)
+
+
+class Brake:
+    """Begins a start of the sweep in the run's ledger and says which variants must not start or go on.
+
+    Once a call was refused, no variant starts any more. A running one ends at its first refused call and may finish
+    where it needs none; when the time is up, all end.
+    """
+
+    def __init__(self, run: RunFolder, limits: Limits) -> None:
+        self.run = run
+        self.ledger = ledger_of(run)
+        self.ledger.start(limits.cost_usd, limits.calls, limits.minutes)
+        self._looked_s = float("-inf")
+        self._refused: dict[str, str] = {}
+        self._out_of_time = ""
+
+    def environment(self, variant_id: str) -> dict[str, str]:
+        """Return what makes a variant's kernel book its calls."""
+        return {LEDGER_VARIABLE: str(self.ledger.path.resolve()), PAYER_VARIABLE: variant_id}
+
+    def veto(self, job: Job, runs: bool) -> str:
+        """Return why a job must not start or go on, or ''."""
+        if time.monotonic() - self._looked_s >= _LOOK_EVERY_S:
+            self._look()
+        of_others = "" if runs else next(iter(self._refused.values()), "")
+        return self._out_of_time or self._refused.get(job.name, "") or of_others
+
+    def stopped(self, done: Done) -> VariantState | None:
+        """Return the state of a variant that a limit stopped, or None; of its results so far only the memory is left.
+
+        A kernel may have come to its end after a call was refused: what it wrote is not what was asked for.
+        """
+        self._look()
+        reason = done.reason if done.vetoed else self._refused.get(done.job.name, "")
+        if not reason:
+            return None
+        for name in (TRACES_FILE, SCORES_FILE, RECORD_FILE):
+            (self.run.variant_dir(done.job.name) / name).unlink(missing_ok=True)
+        return VariantState(done.job.name, "stopped", reason, done.seconds)
+
+    def _look(self) -> None:
+        self.ledger.tick()
+        self._refused, self._out_of_time = self.ledger.refused(), self.ledger.out_of_time()
+        self._looked_s = time.monotonic()
+
+
+def limits_used(limits: Limits, run: RunFolder) -> dict[str, Any]:
+    """Return for the manifest each limit, and what all starts of the sweep have used of it."""
+    used = ledger_of(run).used()
+    return {
+        name: {"limit": getattr(limits, name), "used": round(getattr(used, name), 6)}
+        for name in ("cost_usd", "calls", "minutes")
+    }

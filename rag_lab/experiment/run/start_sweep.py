@@ -1,0 +1,56 @@
+"""The start of a sweep: whatever can fail is tried before anything of an earlier run in the folder is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.home import usable_home
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.forecast.bill import bill_of, keep_bill
+from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.run.limits import ledger_of
+from rag_lab.memory.results import Memory
+from rag_lab.redaction import hide_known
+from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder
+
+_OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
+
+
+def begin(checked: Plan, run: RunFolder, notebook: Path) -> Mapping[str, str]:
+    """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
+
+    Returns:
+        What each variant's results depend on, by its id.
+
+    Raises:
+        RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used.
+    """
+    _try_home()
+    identities = run_identities(checked, notebook)
+    bill = bill_of(run, digest(identities), lambda: estimate(checked))
+    ledger_of(run).calls()  # one that is damaged is told before anything is replaced
+    _remove_outputs(run)
+    run.write_plan()
+    (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
+    keep_bill(run, bill)
+    return identities
+
+
+def _try_home() -> None:
+    """Open what the kernels will open, which an estimate that was made earlier has no need to."""
+    folder = usable_home()
+    for name in ("stages.sqlite", "scores.sqlite"):
+        Memory(folder / name).recall([])
+
+
+def _remove_outputs(run: RunFolder) -> None:
+    outputs = [path for name in _OUTPUTS if (path := run.path / name).exists()]
+    for path in outputs:
+        if path.is_dir():
+            raise RagLabError(f"{path} is a folder, where the sweep writes a file; move it away.")
+    for path in outputs:
+        path.unlink()

@@ -1,0 +1,244 @@
+"""The ledger of one run: which calls of chat models were made, and what may still be called. Processes share it.
+
+A call is entered before it is made, at the most it can cost, and corrected when its reply is there; so variants that
+run side by side cannot pass a limit together. An entry that was never corrected (its process was killed) stays at the
+most it can have cost: limits are on the safe side. All starts of a sweep share the ledger of its run folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_lab._kit.database import opened
+from rag_lab._kit.process import Process
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY, payer TEXT NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
+    host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL, open INTEGER NOT NULL,
+    tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL, seconds REAL NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failing (
+    model TEXT PRIMARY KEY, calls INTEGER NOT NULL, time_outs INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
+"""
+LEDGER_VARIABLE = "RAG_LAB_LEDGER"
+PAYER_VARIABLE = "RAG_LAB_PAYER"
+_MEND = "delete it with its -wal and -shm files, and limits count from zero again"
+_CENT_FRACTION = 1e-9  # sums of floats that should be equal
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a run has used of each limit, all its starts together."""
+
+    cost_usd: float
+    calls: int
+    minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls (a variant), what for (a stage or a metric), and which model."""
+
+    payer: str
+    purpose: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The calls that may be made now, by their numbers; where there are none, `reason` says why, or that one waits."""
+
+    numbers: tuple[int, ...]
+    reason: str = ""
+    wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a call turned out to be."""
+
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """How often calls of a model failed in a row, and attempts timed out; `reason` is that of the last one."""
+
+    calls: int = 0
+    time_outs: int = 0
+    reason: str = ""
+
+
+class Ledger:
+    """The ledger in the file at `path`. Each call opens its own connection, so threads may share an instance."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def start(self, cost_usd: float | None, calls: int | None, minutes: float | None) -> None:
+        """Begin a start of the sweep with these limits (None is no limit); what was refused before may be tried.
+
+        Nobody waits for the calls of earlier starts, whose processes have ended, wherever they ran. Models that were
+        given up are called again.
+        """
+        given = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
+        with self._change() as database:
+            database.execute("UPDATE calls SET open = 0")
+            database.execute("DELETE FROM refused")
+            database.execute("DELETE FROM failing")
+            database.execute("DELETE FROM limits")
+            rows = [(name, value) for name, value in given.items() if value is not None]
+            database.executemany("INSERT INTO limits VALUES (?, ?)", rows)
+            database.execute("INSERT INTO starts (began, seen) VALUES (?, ?)", (time.time(), time.time()))
+
+    def tick(self) -> None:
+        """Note that the sweep is still running."""
+        with self._change() as database:
+            database.execute("UPDATE starts SET seen = ? WHERE id = (SELECT max(id) FROM starts)", (time.time(),))
+
+    def ask(self, caller: Caller, most_usd: Sequence[float]) -> Permit:
+        """Enter the first of the calls wanted (each with the most it can cost) that still fit, and permit them."""
+        with self._change() as database:
+            n, reason = _fitting(database, most_usd)
+            if n or not most_usd:
+                return Permit(tuple(_enter(database, caller, cost) for cost in most_usd[:n]))
+            if "cost_usd" in reason and _others_are_calling(database):
+                return Permit((), reason, wait=True)
+            database.execute("INSERT OR REPLACE INTO refused VALUES (?, ?)", (caller.payer, reason))
+            return Permit((), reason)
+
+    def correct(self, numbers: Sequence[int], made: Sequence[Made]) -> None:
+        """Write down what permitted calls turned out to be."""
+        rows = [(m.tokens_in, m.tokens_out, m.cost_usd, m.seconds, n) for n, m in zip(numbers, made, strict=True)]
+        change = "UPDATE calls SET open = 0, tokens_in = ?, tokens_out = ?, cost_usd = ?, seconds = ? WHERE id = ?"
+        with self._change() as database:
+            database.executemany(change, rows)
+
+    def close(self, numbers: Sequence[int]) -> None:
+        """Leave calls whose end is not known at the most they can have cost."""
+        with self._change() as database:
+            database.executemany("UPDATE calls SET open = 0 WHERE id = ?", [(number,) for number in numbers])
+
+    def strike(self, numbers: Sequence[int]) -> None:
+        """Take back calls that were permitted and not made."""
+        with self._change() as database:
+            database.executemany("DELETE FROM calls WHERE id = ?", [(number,) for number in numbers])
+
+    def failing(self) -> dict[str, Failing]:
+        """Return by model how its calls have failed since its last answer in the present start."""
+        if not self.path.exists():
+            return {}
+        with self._change() as database:
+            rows = database.execute("SELECT model, calls, time_outs, reason FROM failing ORDER BY model").fetchall()
+        return {row[0]: Failing(*row[1:]) for row in rows}
+
+    def failed(self, model: str, more: Failing) -> None:
+        """Add to how calls of `model` have failed."""
+        change = (
+            "INSERT INTO failing VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET calls = calls + excluded.calls, "
+            "time_outs = time_outs + excluded.time_outs, reason = excluded.reason"
+        )
+        with self._change() as database:
+            database.execute(change, (model, more.calls, more.time_outs, more.reason))
+
+    def answered(self, model: str) -> None:
+        """Note that `model` answers."""
+        with self._change() as database:
+            database.execute("DELETE FROM failing WHERE model = ?", (model,))
+
+    def used(self) -> Used:
+        """Return what has been used so far."""
+        with self._change() as database:
+            return _used(database)
+
+    def refused(self) -> dict[str, str]:
+        """Return those whose calls were refused in the present start, with the reason."""
+        with self._change() as database:
+            return dict(database.execute("SELECT payer, reason FROM refused"))
+
+    def out_of_time(self) -> str:
+        """Return why no time is left, or ''."""
+        with self._change() as database:
+            return _reason(database, "minutes", _used(database).minutes)
+
+    def calls(self, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
+        """Return the number and the totals of all calls by caller, or only of those whose reply was seen."""
+        query = (
+            "SELECT payer, purpose, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost_usd), sum(seconds) "
+            "FROM calls WHERE seconds > 0 OR NOT ? GROUP BY payer, purpose, model ORDER BY min(id)"
+        )
+        if not self.path.exists():
+            return []
+        with self._change() as database:
+            return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query, [answered])]
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        with opened(self.path, _SCHEMA, _MEND) as database:
+            database.execute("BEGIN IMMEDIATE")
+            with database:
+                yield database
+
+
+def environment_ledger() -> tuple[Ledger | None, str]:
+    """Return the ledger that the sweep named for this process (None outside a sweep), and who pays from it.
+
+    Both come by the environment: the sweep starts a kernel, and the cells of its notebook build their models by name.
+    """
+    path = os.environ.get(LEDGER_VARIABLE)
+    return Ledger(Path(path)) if path else None, os.environ.get(PAYER_VARIABLE, "")
+
+
+def _fitting(database: sqlite3.Connection, most_usd: Sequence[float]) -> tuple[int, str]:
+    """Return how many of the calls wanted fit, and which limit the next would pass."""
+    used, total = _used(database), 0.0
+    for n, cost in enumerate(most_usd):
+        total += cost
+        reason = (
+            _reason(database, "minutes", used.minutes)
+            or _reason(database, "calls", used.calls + n)
+            or _reason(database, "cost_usd", used.cost_usd + total - _CENT_FRACTION, passed=used.cost_usd)
+        )
+        if reason:
+            return n, reason
+    return len(most_usd), ""
+
+
+def _reason(database: sqlite3.Connection, name: str, wanted: float, passed: float | None = None) -> str:
+    row = database.execute("SELECT value FROM limits WHERE name = ?", (name,)).fetchone()
+    if row is None or wanted < row[0]:
+        return ""
+    used = "" if passed is None else f", of which {passed:.4f} are spent and the next call may cost the rest"
+    return f"stopped by limits.{name} = {row[0]:g}{used}; raise it and start the sweep again, and it goes on"
+
+
+def _used(database: sqlite3.Connection) -> Used:
+    calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
+    (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
+    return Used(float(cost), int(calls), float(seconds) / 60)
+
+
+def _enter(database: sqlite3.Connection, caller: Caller, most_usd: float) -> int:
+    row = (caller.payer, caller.purpose, caller.model, *Process.this(), most_usd)
+    columns = "payer, purpose, model, host, system, pid, began, cost_usd, open"
+    change = f"INSERT INTO calls ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)"  # noqa: S608 - constants
+    return int(database.execute(change, row).lastrowid or 0)
+
+
+def _others_are_calling(database: sqlite3.Connection) -> bool:
+    """Tell whether calls under way may yet turn out cheaper than they were entered."""
+    callers = "SELECT DISTINCT host, system, pid, began FROM calls WHERE open = 1 AND cost_usd > 0"
+    return any(Process(*row).runs() is not False for row in database.execute(callers).fetchall())

@@ -1,0 +1,160 @@
+"""A persistent map from keys to JSON texts, shared by processes: what one has computed, none computes again.
+
+A process claims keys before it computes them, so that two variants running side by side split shared work between
+them instead of doing it twice. The claims of a process that has died are void, which is how a killed sweep resumes.
+Whether one on another machine, or in a container that is gone, has died cannot be asked: it renews its claims as long
+as it computes, however long one batch takes, and they are void once it does not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from threading import Event, Thread
+from typing import TypeVar
+
+from rag_lab._kit.database import opened
+from rag_lab._kit.process import Process
+from rag_lab.errors import RagLabError
+from rag_lab.memory import checked_rows
+from rag_lab.memory.checked_rows import checksum
+from rag_lab.redaction import hide_known_json
+
+Item = TypeVar("Item")
+
+_SCHEMA = """
+PRAGMA synchronous=NORMAL;
+CREATE TABLE IF NOT EXISTS remembered (
+    key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS held (
+    key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
+    seen REAL NOT NULL) WITHOUT ROWID;
+"""
+_RENEW_S = 10.0
+_VOID_S = 60.0  # after which a claim that nobody renewed is void, where its process cannot be asked
+_HOLDER = "(host, system, pid, began) = (?, ?, ?, ?)"
+
+
+@dataclass(slots=True)
+class Replayed:
+    """How many seconds those results took when they were made that were found made since this was handed out.
+
+    Variants share embeddings and pair scores. The variant that comes second finds them made, and would look quicker
+    than it is: what they took is added to its own seconds, so that its result costs what it costs alone.
+    """
+
+    seconds: float = 0.0
+
+
+class Memory:
+    """The map. Each call opens its own connection, so instances are cheap and safe to share between threads."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    def recall(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the values of those of `keys` that are known; one that was damaged on disk no longer is."""
+        if not self.path.exists():
+            return {}
+        with self._opened() as database:
+            found = checked_rows.recall(database, "remembered", list(keys))
+        return {key: value.decode() for key, value in found.items()}
+
+    def store(self, room: str, values: Mapping[str, str]) -> None:
+        """Remember `values` under `room` (a label for listings) and give up this process's claims on them.
+
+        Secrets that this process knows are hidden in them.
+        """
+        with self._opened() as database, database:
+            clean = {key: hide_known_json(value) for key, value in values.items()}
+            rows = [(key, room, value, checksum(key, value.encode())) for key, value in clean.items()]
+            database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", rows)
+            _give_up(database, values)
+
+    def claim(self, keys: Sequence[str], limit: int) -> list[str]:
+        """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
+        me = Process.this()
+        with self._opened() as database, database:
+            database.execute("BEGIN IMMEDIATE")
+            mine = list(islice((key for key in keys if _is_free(database, key, me)), limit))
+            rows = [(key, *me, time.time()) for key in mine]
+            database.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?)", rows)
+        return mine
+
+    @contextmanager
+    def keeping(self, claimed: Iterable[str]) -> Iterator[None]:
+        """Keep one's claims in this block, however long it takes; at its end give up those not stored in it."""
+        ended = Event()
+        Thread(target=self._renew, args=(ended,), daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+            self.release(claimed)
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims without storing a value."""
+        with self._opened() as database, database:
+            _give_up(database, keys)
+
+    def holders(self, keys: Iterable[str]) -> list[Process]:
+        """Return those who have claims on any of `keys`."""
+        with self._opened() as database:
+            owners = (owner for key in keys if (owner := _owner(database, key)))
+            return list(dict.fromkeys(process for process, _ in owners))
+
+    @contextmanager
+    def held_open(self) -> Iterator[None]:
+        """Hold a connection in this block, or each call in it writes the whole log back when it closes the last one."""
+        with self._opened():
+            yield
+
+    def counts(self) -> dict[str, int]:
+        """Return how many results each room has."""
+        if not self.path.exists():
+            return {}
+        with self._opened() as database:
+            return dict(database.execute("SELECT room, count(*) FROM remembered GROUP BY room ORDER BY room"))
+
+    def _renew(self, ended: Event) -> None:
+        while not ended.wait(_RENEW_S):
+            with suppress(RagLabError), self._opened() as database, database:
+                database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (time.time(), *Process.this()))  # noqa: S608 - a constant
+
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        return opened(self.path, _SCHEMA)
+
+
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield consecutive lists of `size` items, the last one maybe shorter."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _give_up(database: sqlite3.Connection, keys: Iterable[str]) -> None:
+    """Delete this process's claims; one that was taken for void belongs to another by now."""
+    me = Process.this()
+    database.executemany(f"DELETE FROM held WHERE key = ? AND {_HOLDER}", [(key, *me) for key in keys])  # noqa: S608
+
+
+def _is_free(database: sqlite3.Connection, key: str, me: Process) -> bool:
+    if database.execute("SELECT 1 FROM remembered WHERE key = ?", (key,)).fetchone():
+        return False
+    owner = _owner(database, key)
+    return owner is None or owner[0] == me or _is_void(*owner)
+
+
+def _owner(database: sqlite3.Connection, key: str) -> tuple[Process, float] | None:
+    row = database.execute("SELECT host, system, pid, began, seen FROM held WHERE key = ?", (key,)).fetchone()
+    return (Process(*row[:4]), row[4]) if row else None
+
+
+def _is_void(owner: Process, seen: float) -> bool:
+    runs = owner.runs()
+    return abs(time.time() - seen) > _VOID_S if runs is None else not runs

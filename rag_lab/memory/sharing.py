@@ -1,0 +1,89 @@
+"""Sharing work between processes: claim, compute, wait. What one computes, others take from the memory."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rag_lab.memory.results import Memory, batches
+
+Result = TypeVar("Result")
+Told = Callable[[int, str], object]  # results that are new, and ` waits for …` where that takes long
+
+_LOGGER = logging.getLogger(__name__)
+_WAIT_S = 0.2
+_TELL_AFTER_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Result]):
+    """Results that can be computed and remembered.
+
+    Args:
+        room: what they are called in the memory, and where somebody waits for them.
+        compute: returns the result of each of these keys.
+        encode: returns what is remembered of a result, or None where nothing is: another attempt may do better.
+        decode: returns the result that `encode` gave the text of.
+        batch_size: how many are claimed and computed at a time; a kill loses as many at most.
+    """
+
+    room: str
+    compute: Callable[[list[str]], Mapping[str, Result]]
+    encode: Callable[[Result], str | None]
+    decode: Callable[[str], Result]
+    batch_size: int
+
+    def recall(self, memory: Memory | None, keys: Collection[str]) -> dict[str, Result]:
+        """Return those results that are remembered."""
+        return {key: self.decode(text) for key, text in memory.recall(keys).items()} if memory else {}
+
+    def do(
+        self, memory: Memory | None, missing: Collection[str], told: Told = lambda n, waits: None
+    ) -> dict[str, Result]:
+        """Return a result for each of `missing`; several processes that miss the same compute each once."""
+        if memory is not None:
+            return self._share(memory, missing, told)
+        found: dict[str, Result] = {}
+        for keys in batches(missing, self.batch_size):
+            found |= self.compute(keys)
+            told(len(keys), "")
+        return found
+
+    def _share(self, memory: Memory, missing: Collection[str], told: Told) -> dict[str, Result]:
+        found: dict[str, Result] = {}
+        waiting = _Waiting(memory, self.room)
+        while todo := [key for key in missing if key not in found]:
+            mine, waits = memory.claim(todo, self.batch_size), ""
+            new = self._compute(memory, mine) if mine else self.recall(memory, todo)
+            if not new:
+                waits = waiting.wait(todo)
+            told(len(new), waits)
+            found |= new
+        return found
+
+    def _compute(self, memory: Memory, claimed: list[str]) -> Mapping[str, Result]:
+        with memory.keeping(claimed):
+            results = self.compute(claimed)
+            texts = {key: self.encode(result) for key, result in results.items()}
+            memory.store(self.room, {key: text for key, text in texts.items() if text is not None})
+        return results
+
+
+class _Waiting:
+    """The waits for keys that others have claimed."""
+
+    def __init__(self, memory: Memory, waits: str) -> None:
+        self._memory, self._waits = memory, waits
+        self._waited_s, self._told = 0.0, ""
+
+    def wait(self, keys: Sequence[str]) -> str:
+        """Wait a moment; from ten seconds in all on, return ` waits for …`, which is also logged once."""
+        time.sleep(_WAIT_S)
+        self._waited_s += _WAIT_S
+        if self._waited_s >= _TELL_AFTER_S and not self._told:
+            self._told = f" waits for {', '.join(map(str, self._memory.holders(keys)))}"
+            _LOGGER.warning("%s%s, which computes the same results.", self._waits, self._told)
+        return self._told

@@ -1,0 +1,172 @@
+"""Causal language models of the transformers library: loaded once for each set of weights, shared by all who ask."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rag_lab.errors import ModelError
+from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.local.transformers_copy import transformers_copy
+from rag_lab.models.requirements import cuda_problem, require_package
+from rag_lab.models.weights import Source, find, loading_error
+
+_LOADING = threading.Lock()
+_QUANTIZED_MARK = "bnb-4bit"  # in hub names of weights that are stored in 4 bits
+
+
+@dataclass(frozen=True, slots=True)
+class CausalLM:
+    """A model in evaluation mode with its tokenizer. `lock` must be held while it computes."""
+
+    model: Any
+    tokenizer: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens it can read and write together."""
+        return context_of(self.model.config)
+
+
+@dataclass(frozen=True, slots=True)
+class CausalSettings:
+    """Which weights, and how they are held. `''` for dtype or device: float32 on a CPU, bfloat16 on a GPU."""
+
+    name: str
+    four_bit: bool = False
+    dtype: str = ""
+    device: str = ""
+
+    def identity(self) -> dict[str, Any]:
+        """Return name, digest of the weights and how they are held, with the library's version."""
+        from importlib import metadata
+
+        source = find(self.name)
+        return {
+            "name": source.name,
+            "weights": source.digest(),
+            "four_bit": self.four_bit or _QUANTIZED_MARK in source.location,
+            "dtype": self.dtype,
+            "device": self.device,
+            "library": f"transformers {metadata.version('transformers')}",
+        }
+
+    def load(self) -> CausalLM:
+        """Return the model, shared with every other user of the same settings.
+
+        Raises:
+            ModelError: if the weights are missing or do not load, or 4 bits are asked for without a GPU.
+        """
+        with _LOADING:
+            return _load(self)
+
+    def tokenizer(self) -> Any:
+        """Return the tokenizer alone, without the weights.
+
+        Raises:
+            ModelError: if it is missing or does not load.
+        """
+        with _LOADING:
+            return _load_tokenizer(self.name)
+
+    def context_tokens(self) -> int:
+        """Return the context size, reading the weights' configuration alone."""
+        from transformers import AutoConfig
+
+        source = find(self.name)
+        try:
+            return context_of(AutoConfig.from_pretrained(readable(source), **source.pin()))
+        except ModelError:
+            raise
+        except Exception as error:
+            raise loading_error(source, error) from error
+
+
+def context_of(config: Any) -> int:
+    """Return a configuration's context size; multimodal ones keep it in their text part."""
+    text = config.get_text_config()
+    return int(getattr(text, "max_position_embeddings", 0) or 4096)
+
+
+def readable(source: Source) -> str:
+    """Return what `from_pretrained` takes for `source`: a GGUF file is converted once."""
+    if source.location.endswith(".gguf"):
+        return str(transformers_copy(Path(source.location)))
+    return source.location
+
+
+@lru_cache(maxsize=4)
+def _load_tokenizer(name: str) -> Any:
+    require_package("transformers", "transformers")
+    from transformers import AutoTokenizer
+
+    source = find(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(readable(source), **source.pin())
+    except ModelError:
+        raise
+    except Exception as error:
+        raise loading_error(source, error) from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+@lru_cache(maxsize=4)
+def _load(settings: CausalSettings) -> CausalLM:
+    require_package("transformers", "transformers")
+    from transformers import AutoModelForCausalLM
+
+    source = find(settings.name)
+    four_bit = settings.four_bit or _QUANTIZED_MARK in source.location
+    if four_bit:
+        require_four_bit(settings.name)
+    tokenizer = _load_tokenizer(settings.name)
+    try:
+        options = {**_loading_options(settings, four_bit, source), **source.pin()}
+        path = readable(source)
+        with without_progress_bars():
+            model = AutoModelForCausalLM.from_pretrained(path, **options)
+        if not four_bit:
+            model = model.to(device_or_default(settings.device))
+    except ModelError:
+        raise
+    except Exception as error:
+        raise loading_error(source, error) from error
+    return CausalLM(model.eval(), tokenizer)
+
+
+def require_four_bit(name: str) -> None:
+    """Refuse 4-bit weights where bitsandbytes or a GPU is missing."""
+    problem = cuda_problem(f"{name} in 4 bits")
+    if problem:
+        raise ModelError(problem)
+    require_package("bitsandbytes", "rag_lab[quantized]")
+
+
+def device_or_default(device: str) -> str:
+    """Return `device`, or `cuda` where there is one, else `cpu`."""
+    import torch
+
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _loading_options(settings: CausalSettings, four_bit: bool, source: Source) -> dict[str, Any]:
+    import torch
+
+    device = device_or_default(settings.device)
+    default = "float32" if device == "cpu" else "bfloat16"
+    options: dict[str, Any] = {"dtype": getattr(torch, settings.dtype or default)}
+    if four_bit:
+        options["device_map"] = {"": device}
+        if _QUANTIZED_MARK not in source.location:
+            from transformers import BitsAndBytesConfig
+
+            options["quantization_config"] = BitsAndBytesConfig(
+                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=options["dtype"]
+            )
+    return options

@@ -1,0 +1,74 @@
+"""Cross-encoders by sentence-transformers: read question and passage together and score their match."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+from rag_lab.errors import ModelError
+from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.requirements import require_package
+from rag_lab.models.weights import find, loading_error
+
+_DECIMALS = 6  # the last digits of float32 depend on what shares a batch
+
+
+class CrossEncoderScorer:
+    """Any cross-encoder with one output: `bge-reranker-v2-m3`, a folder, or a hub name. float32 on every device."""
+
+    def __init__(self, name: str, *, device: str = "", batch_size: int = 16, max_tokens: int | None = None) -> None:
+        self.name = name
+        self.device = device
+        self.batch_size = batch_size
+        self.max_tokens = max_tokens
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"CrossEncoderScorer({self.name!r})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, digest of the weights, input limit and library version."""
+        source = find(self.name)
+        return {
+            "provider": "sentence_transformers",
+            "name": source.name,
+            "weights": source.digest(),
+            "max_tokens": self.max_tokens,
+            "library": f"sentence-transformers {metadata.version('sentence-transformers')}",
+        }
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return one score for each (question, passage), in order, rounded to six decimals.
+
+        A pair's score alone and in a batch, on one processor and another, agree within the error of float32 and not
+        to the last decimal: what is remembered, and what passages are ordered by, is the first one computed.
+
+        Raises:
+            ModelError: if the weights are missing or do not load, or the model gives more than one score a pair.
+        """
+        if not pairs:
+            return []
+        order = sorted(range(len(pairs)), key=lambda index: (sum(map(len, pairs[index])), pairs[index]))
+        with self._lock:
+            values = self._model.predict(
+                [pairs[index] for index in order], batch_size=self.batch_size, show_progress_bar=False
+            )
+        scores = dict(zip(order, values, strict=True))
+        return [round(float(scores[index]), _DECIMALS) for index in range(len(pairs))]
+
+    @cached_property
+    def _model(self) -> Any:
+        library = require_package("sentence_transformers", "sentence-transformers")
+        source = find(self.name)
+        options = {"device": self.device or None, "max_length": self.max_tokens, **source.pin()}
+        try:
+            with without_progress_bars():
+                model = library.CrossEncoder(source.location, **options)
+        except Exception as error:
+            raise loading_error(source, error) from error
+        if model.num_labels != 1:
+            raise ModelError(f"{source.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
+        return model

@@ -1,0 +1,72 @@
+"""Embeddings by sentence-transformers: the packaged `minilm`, a folder, `bge-m3`, or any hub name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.protocols import Vectors
+from rag_lab.models.requirements import require_package
+from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.models.weights import find, loading_error
+
+
+class SentenceTransformerEmbedder:
+    """Unit vectors in float32. `encode` sorts by length, so batches hold texts that need little padding."""
+
+    def __init__(self, name: str, *, device: str = "", batch_size: int = 32) -> None:
+        self.name = name
+        self.device = device
+        self.batch_size = batch_size
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"SentenceTransformerEmbedder({self.name!r})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, digest of the weights, and library version."""
+        source = find(self.name)
+        return {
+            "provider": "sentence_transformers",
+            "name": source.name,
+            "weights": source.digest(),
+            "library": f"sentence-transformers {metadata.version('sentence-transformers')}",
+        }
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents.
+
+        Raises:
+            ModelError: if the weights are missing or do not load.
+        """
+        return self._encode("encode_document", texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, with the model's own prompt; see `embed_documents`."""
+        return self._encode("encode_query", texts)
+
+    def _encode(self, method: str, texts: Sequence[str]) -> Vectors:
+        with self._lock:
+            if not texts:
+                return np.zeros((0, self._model.get_embedding_dimension() or 0), dtype=np.float32)
+            rows = getattr(self._model, method)(
+                list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
+            )
+        return unit_vectors(np.asarray(rows, dtype=np.float32))
+
+    @cached_property
+    def _model(self) -> Any:
+        library = require_package("sentence_transformers", "sentence-transformers")
+        source = find(self.name)
+        pin = source.pin()
+        try:
+            with without_progress_bars():
+                return library.SentenceTransformer(source.location, device=self.device or None, **pin)
+        except Exception as error:
+            raise loading_error(source, error) from error

@@ -1,0 +1,63 @@
+"""Causal models of the transformers library, called directly with their chat template.
+
+The model itself and not a HuggingFacePipeline: the pipeline hides token counts, the padding side and the thinking
+switch of the template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from rag_lab.models.local.causal import CausalLM, CausalSettings
+from rag_lab.models.local.generation import PLAIN_SAMPLING, THINKING_SAMPLING, generate_replies
+from rag_lab.models.protocols import ChatReply, ChatRequest
+
+
+class TransformersChat:
+    """`smollm2`, `qwen3-8b`, `gemma-3-4b`, a folder, a GGUF file or a hub name; 4 bits and thinking where possible."""
+
+    constrains_json = False
+
+    def __init__(
+        self, name: str, *, four_bit: bool = False, dtype: str = "", device: str = "", batch_size: int = 8
+    ) -> None:
+        self.settings = CausalSettings(name, four_bit, dtype, device)
+        self.batch_size = batch_size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.settings.name!r})"
+
+    @cached_property
+    def context_tokens(self) -> int:
+        """How much the model can read and write together, from its configuration."""
+        return self.settings.context_tokens()
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, weights, how they are held, batch size and the sampling of models that think."""
+        return {
+            "provider": "transformers",
+            **self.settings.identity(),
+            "batch_size": self.batch_size,  # arithmetic on a padded batch differs in the last digits
+            "sampling": {"thinking": dict(THINKING_SAMPLING), "plain": dict(PLAIN_SAMPLING)},
+        }
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order; `json_schema` is not enforced."""
+        if not requests:
+            return []
+        return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
+
+    def count_tokens(self, text: str) -> int:
+        """Return the exact number of tokens; the tokenizer counts alone."""
+        return self._count(text)
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        tokenizer = self.settings.tokenizer()
+        return lru_cache(65_536)(lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]))
+
+    @cached_property
+    def _lm(self) -> CausalLM:
+        return self.settings.load()

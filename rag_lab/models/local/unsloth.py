@@ -1,0 +1,75 @@
+"""4-bit models through unsloth's FastLanguageModel. Needs an NVIDIA GPU.
+
+Written against the documented interface of unsloth 2026.10; it has not been run on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from rag_lab.errors import ModelError
+from rag_lab.models.local.causal import CausalLM
+from rag_lab.models.local.generation import PLAIN_SAMPLING, THINKING_SAMPLING, generate_replies
+from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.requirements import cuda_problem, missing_package, require_package
+from rag_lab.models.weights import find, loading_error
+
+_PACKAGE = "rag_lab[unsloth]"
+
+
+class UnslothChat:
+    """`gemma-3-4b`, `qwen3-8b`, a folder or a hub name, in 4 bits. Qwen3 thinks where a request asks for it."""
+
+    constrains_json = False
+
+    def __init__(self, name: str, *, context: int = 8192, batch_size: int = 8) -> None:
+        self.name = name
+        self.context_tokens = context
+        self.batch_size = batch_size
+
+    def __repr__(self) -> str:
+        return f"UnslothChat({self.name!r}, context={self.context_tokens})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, weights, quantization, context size, batch size and Qwen3's sampling settings."""
+        source = find(self.name)
+        return {
+            "provider": "unsloth",
+            "name": source.name,
+            "weights": source.digest(),
+            "four_bit": True,
+            "context_tokens": self.context_tokens,
+            "batch_size": self.batch_size,
+            "sampling": {"thinking": dict(THINKING_SAMPLING), "plain": dict(PLAIN_SAMPLING)},
+        }
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order; `json_schema` is not enforced."""
+        if not requests:
+            return []
+        return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
+
+    def count_tokens(self, text: str) -> int:
+        """Return the exact number of tokens."""
+        return len(self._lm.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    @cached_property
+    def _lm(self) -> CausalLM:
+        problem = missing_package("unsloth", _PACKAGE) or cuda_problem("unsloth")
+        if problem:  # before the import: unsloth patches torch and transformers as it loads
+            raise ModelError(problem)
+        library = require_package("unsloth", _PACKAGE)
+        source = find(self.name)  # unsloth may take another repository's weights for it, so no revision is pinned
+        try:
+            model, processor = library.FastLanguageModel.from_pretrained(
+                model_name=source.location, max_seq_length=self.context_tokens, load_in_4bit=True
+            )
+            library.FastLanguageModel.for_inference(model)
+        except Exception as error:
+            raise loading_error(source, error) from error
+        tokenizer = getattr(processor, "tokenizer", processor)  # multimodal models such as Gemma 3 bring a processor
+        if tokenizer.chat_template is None:
+            tokenizer.chat_template = processor.chat_template
+        return CausalLM(model, tokenizer)

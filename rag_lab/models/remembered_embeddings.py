@@ -1,0 +1,149 @@
+"""An embedder that remembers every vector it has made, by the model's identity and the text, in one SQLite file."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rag_lab._kit.database import opened
+from rag_lab._kit.digest import digest
+from rag_lab.errors import ModelError
+from rag_lab.memory.checked_rows import checksum, recall
+from rag_lab.memory.results import Replayed, batches
+from rag_lab.models.protocols import Embedder, Vectors
+
+Kind = Literal["document", "query"]
+
+_MOST_TEXTS = 512  # embedded before they are saved: what a kill loses at most
+_STEP = 32  # portions are multiples of it, as models' own batches are: how long they take changes no vector
+_TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
+_KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
+_SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS remembered (key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedEmbedder:
+    """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
+
+    What the vectors took that are found made is added to `replayed`.
+    """
+
+    inner: Embedder
+    path: Path
+    progress: bool = False  # a bar on stderr over the texts that must be embedded
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the inner embedder's identity: remembering changes no vector."""
+        return self.inner.identity()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts.
+
+        Raises:
+            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
+        """
+        return self._embed("document", texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts.
+
+        Raises:
+            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
+        """
+        return self._embed("query", texts)
+
+    def known_documents(self, texts: Sequence[str]) -> dict[str, bool]:
+        """Return a key for each different passage, and whether its vector is known; no model is loaded."""
+        keys = list(dict.fromkeys(self._keys("document", texts)))
+        if not self.path.exists():
+            return {key.hex(): False for key in keys}
+        with opened(self.path, _SCHEMA) as connection:
+            known = _known(connection, keys)
+        return {key.hex(): key in known for key in keys}
+
+    def _embed(self, kind: Kind, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        keys = self._keys(kind, texts)
+        with opened(self.path, _SCHEMA) as connection:  # for one call: threads cannot share it
+            known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
+            unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+            known.update(self._embed_unknown(connection, kind, unknown))
+        return np.stack([known[key] for key in keys])
+
+    def _keys(self, kind: Kind, texts: Sequence[str]) -> list[bytes]:
+        prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
+        return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
+
+    def _embed_unknown(
+        self, connection: sqlite3.Connection, kind: Kind, unknown: Mapping[bytes, str]
+    ) -> dict[bytes, Vectors]:
+        """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
+        from tqdm import tqdm
+
+        embed = self.inner.embed_documents if kind == "document" else self.inner.embed_queries
+        todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
+        made: dict[bytes, Vectors] = {}
+        with tqdm(total=len(todo), desc="embedding", unit="text", disable=not self.progress or not todo) as bar:
+            n_texts = _STEP
+            while len(made) < len(todo):
+                portion = todo[len(made) : len(made) + n_texts]
+                started = time.perf_counter()
+                vectors = _checked(embed([text for _, text in portion]), len(portion))
+                seconds = time.perf_counter() - started
+                fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
+                _write(connection, fresh, seconds / len(portion))
+                made.update(fresh)
+                bar.update(len(portion))
+                n_texts = _next(n_texts, seconds)
+        return made
+
+
+def _next(n_texts: int, seconds: float) -> int:
+    """Return the size of the portion after one that took `seconds`: on any machine the bar moves every other second."""
+    if seconds > 3 * _TELL_EVERY_S:
+        return max(_STEP, n_texts // 2)
+    return min(_MOST_TEXTS, 2 * n_texts) if seconds < _TELL_EVERY_S else n_texts
+
+
+def _checked(vectors: Vectors, n_texts: int) -> Vectors:
+    """Refuse what must never be remembered."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != n_texts or not np.isfinite(vectors).all():
+        raise ModelError(
+            f"The embedding model returned an array of shape {vectors.shape} for {n_texts} texts where one finite "
+            "vector for each is needed; choose another embedding model."
+        )
+    return vectors
+
+
+def _known(connection: sqlite3.Connection, keys: Sequence[bytes]) -> set[bytes]:
+    return {key for some in batches(keys, _KEYS_AT_ONCE) for key in recall(connection, "remembered", some)}
+
+
+def _read(connection: sqlite3.Connection, keys: Sequence[bytes], replayed: Replayed) -> dict[bytes, Vectors]:
+    """Return the vectors that are known, and add the seconds that they took to `replayed`."""
+    found: dict[bytes, Vectors] = {}
+    for key, value in recall(connection, "remembered", keys).items():
+        found[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
+        replayed.seconds += _SECONDS.unpack_from(value)[0]
+    return found
+
+
+def _write(connection: sqlite3.Connection, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
+    values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+    rows = [(key, value, checksum(key, value)) for key, value in values.items()]
+    with connection:
+        connection.executemany("INSERT OR IGNORE INTO remembered VALUES (?, ?, ?)", rows)

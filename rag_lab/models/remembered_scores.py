@@ -1,0 +1,53 @@
+"""Pair scores remembered by (scorer, question, passage): variants whose candidates overlap share them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_lab._kit.digest import digest
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.memory.sharing import Work
+from rag_lab.models.protocols import PairScorer
+
+
+@dataclass(frozen=True)
+class RememberedScorer:
+    """A `PairScorer` that asks `inner` only for pairs it has not seen; what those took is added to `replayed`."""
+
+    inner: PairScorer
+    memory: Memory
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
+
+    def identity(self) -> Mapping[str, Any]:
+        """The inner scorer's: remembering changes no score."""
+        return self.inner.identity()
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return one score for each pair, in order."""
+        keys = self._keys(pairs)
+        asked = dict(zip(keys, pairs, strict=True))
+
+        def score(some: list[str]) -> dict[str, dict[str, float]]:
+            started = time.perf_counter()
+            scores = self.inner.score([asked[key] for key in some])
+            seconds = (time.perf_counter() - started) / len(some)
+            return {key: {"score": score, "seconds": seconds} for key, score in zip(some, scores, strict=True)}
+
+        work = Work("pair", score, json.dumps, json.loads, batch_size=len(asked))
+        found = work.recall(self.memory, asked)
+        self.replayed.seconds += sum(each["seconds"] for each in found.values())
+        found |= work.do(self.memory, [key for key in asked if key not in found])
+        return [float(found[key]["score"]) for key in keys]
+
+    def unknown(self, pairs: Sequence[tuple[str, str]]) -> set[str]:
+        """Return the keys of those pairs that have no remembered score."""
+        keys = self._keys(pairs)
+        return set(keys) - set(self.memory.recall(keys))
+
+    def _keys(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        identity = dict(self.inner.identity())
+        return [digest({"version": 2, "scorer": identity, "pair": pair}) for pair in pairs]

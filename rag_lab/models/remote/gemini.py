@@ -1,0 +1,79 @@
+"""Google's Gemini through langchain-google-genai. The key comes from GOOGLE_API_KEY or GEMINI_API_KEY."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.models.protocols import ChatRequest
+from rag_lab.models.remote.http_bounds import CHAT_BYTES, HttpBounds
+from rag_lab.models.remote.langchain_chat import LangChainChat
+from rag_lab.models.remote.reply_shapes import check_candidates
+from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.requirements import require_key, require_package
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_CONTEXT_TOKENS = 1_000_000
+
+
+class GeminiChat(LangChainChat):
+    """A Gemini model, e.g. `gemini-2.5-flash`. JSON schemas are enforced by the service."""
+
+    constrains_json = True
+    provider = "gemini"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "",
+        concurrency: int = 4,
+        max_attempts: int = 5,
+        timeout_s: float = 120.0,
+    ) -> None:
+        retry = RetryPolicy(max_attempts)
+        super().__init__(name, context_tokens=_CONTEXT_TOKENS, concurrency=concurrency, retry=retry)
+        self.base_url = base_url
+        self.timeout_s = timeout_s
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name and the address where it is not Google's own; never the key."""
+        return {**super().identity(), "base_url": self.base_url}
+
+    def build(self) -> BaseChatModel:
+        """Return the client.
+
+        Raises:
+            ModelError: if the package or the key is missing.
+        """
+        library = require_package("langchain_google_genai", "langchain-google-genai")
+        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_candidates)
+        client: BaseChatModel = library.ChatGoogleGenerativeAI(
+            model=self.name,
+            google_api_key=require_key(KEY_VARIABLES),
+            base_url=self.base_url or None,
+            timeout=self.timeout_s,
+            client_args={"event_hooks": bounds.hooks()},
+            max_retries=1,  # one attempt: 0 would mean the service's default of several
+            vertexai=False,
+        )
+        return client
+
+    def call_options(self, request: ChatRequest) -> dict[str, Any]:
+        """Return sampling, thinking and the JSON schema as Gemini names them."""
+        options: dict[str, Any] = {
+            "max_output_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+        }
+        if request.json_schema is not None:
+            options["response_mime_type"] = "application/json"
+            options["response_json_schema"] = dict(request.json_schema)
+        if request.thinking:
+            options["include_thoughts"] = True
+        elif "2.5-flash" in self.name:  # the models whose thinking can be switched off
+            options["thinking_budget"] = 0
+        return options

@@ -1,1 +1,0 @@
-"""Query understanding and hypothetical documents."""

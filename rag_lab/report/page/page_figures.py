@@ -1,0 +1,58 @@
+"""The figures of a page as SVG elements, each with a text alternative."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.report.figures import effects_figure
+from rag_lab.report.figures import run_figures as figures
+from rag_lab.report.figures.figure_style import to_svg
+
+if TYPE_CHECKING:
+    from rag_lab.report.figures.shown_figure import ShownFigure
+
+Titled = list[tuple[str, Markup]]
+
+
+def quality_figures(comparison: Comparison) -> Titled:
+    """Return a figure for each quality metric that has scores, with its name."""
+    scored = set(comparison.summary[comparison.summary["scored"] > 0]["metric"])
+    shown = [metric for metric in comparison.quality_metrics if metric in scored]
+    return [(m, _svg(figures.quality_figure(comparison, m), f"quality{number}")) for number, m in enumerate(shown)]
+
+
+def class_figure(comparison: Comparison) -> Markup | None:
+    """Return the main metric by class, or None where the dataset labels none."""
+    main = comparison.main_metric
+    if main is None or comparison.by_class.empty:
+        return None
+    return _svg(figures.class_figure(comparison, main), "classes")
+
+
+def latency_figure(comparison: Comparison) -> Markup | None:
+    """Return the main metric against seconds, or None without traces."""
+    main = comparison.main_metric
+    if main is None or comparison.latency.empty:
+        return None
+    return _svg(figures.latency_figure(comparison, main), "latency")
+
+
+def effect_figures(comparison: Comparison) -> Titled:
+    """Return the effects on the main metric, and one figure for each pair of factors whose interaction was measured."""
+    main, found = comparison.main_metric, comparison.effects
+    if main is None or found.table.empty:
+        return []
+    forest = effects_figure.forest_figure(found.table, main)
+    result = [(f"Effects on {comparison.directed(main)}", _svg(forest, "forest"))]
+    both_ways = [way for pair in found.interactions(main) for way in (pair, pair[::-1])]
+    for number, (factor, other) in enumerate(both_ways):
+        figure = effects_figure.interaction_figure(found.table, main, factor, other)
+        result.append((f"The effect of {factor} at each level of {other}", _svg(figure, f"interaction{number}")))
+    return result
+
+
+def _svg(figure: ShownFigure, prefix: str) -> Markup:
+    return Markup(to_svg(figure, prefix))  # noqa: S704 -- matplotlib escapes

@@ -1,0 +1,149 @@
+"""The report as one self-contained page that asks the network for nothing.
+
+Everything that came from documents, models or people is escaped; a content security policy lets no script run but the
+page's own, named by its digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from rag_lab._kit.whole_file import whole_file
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.conclusions import topics
+from rag_lab.comparison.incidents import stage_incidents
+from rag_lab.comparison.provenance import provenance
+from rag_lab.comparison.question_cards import QuestionCard, cards
+from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.stage_tables import stage_cells, stage_names
+from rag_lab.errors import RagLabError
+from rag_lab.redaction import shown
+from rag_lab.report.page import page_figures
+from rag_lab.report.page.templates import asset, render
+from rag_lab.report.tables.bill_table import bill_table
+from rag_lab.report.tables.comparison_tables import CORRECTIONS, differences_table
+from rag_lab.report.text.markdown import to_markdown
+
+logger = logging.getLogger(__name__)
+
+HTML_FILE = "report.html"
+MARKDOWN_FILE = "report.md"
+CONTENTS = (
+    ("verdict", "Verdict"),
+    ("scores", "Scores"),
+    ("effects", "Effects"),
+    ("routing", "Routing"),
+    ("classes", "Classes"),
+    ("noise", "Noise"),
+    ("coverage", "Complete cases"),
+    ("costs", "Costs"),
+    ("stages", "Stages"),
+    ("variants", "Variants"),
+    ("questions", "Questions"),
+    ("provenance", "Provenance"),
+)
+
+
+def write_report(run_dir: Path | str) -> Path:
+    """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
+
+    Raises:
+        RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
+    """
+    comparison = read_comparison(run_dir)
+    folder = comparison.run.path
+    for study in comparison.routing:
+        if study.learned is not None:
+            _write(folder / study.file_name, study.yaml)
+    _write(folder / MARKDOWN_FILE, to_markdown(comparison))
+    _write(folder / HTML_FILE, to_html(comparison))
+    logger.info("wrote %s", folder / HTML_FILE)
+    return folder / HTML_FILE
+
+
+def to_html(comparison: Comparison) -> str:
+    """Return the whole page."""
+    script = asset("script.js")
+    shown, idle = stage_names(comparison.stages)
+    return render(
+        "template.html",
+        **_shared(comparison),
+        contents=_contents(comparison),
+        style=asset("card.css") + asset("style.css"),
+        script=script,
+        script_digest=_digest(script),
+        correction=CORRECTIONS[comparison.correction],
+        all_pairs=differences_table("", comparison.differences, comparison.name),
+        keys=comparison.changed_keys,
+        base=comparison.baseline_values,
+        quality_figures=page_figures.quality_figures(comparison),
+        class_figure=page_figures.class_figure(comparison),
+        latency_figure=page_figures.latency_figure(comparison),
+        latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
+        bill=bill_table(comparison),
+        stage_names=shown,
+        idle_stages=idle,
+        stage_cells=stage_cells(comparison.stages),
+        incidents=stage_incidents(comparison),
+        classes=[name for name in dict.fromkeys(comparison.questions["query_class"]) if name],
+        cards=cards(comparison),
+        strip=_strip,
+        facts=provenance(comparison.manifest),
+        problems=comparison.manifest.get("problems", []),
+    )
+
+
+def overview_html(comparison: Comparison) -> str:
+    """Return conclusions, scores, effects, routing, noise and complete cases, for a notebook."""
+    return render("overview.html", **_shared(comparison), style=asset("card.css"))
+
+
+def _shared(comparison: Comparison) -> dict[str, Any]:
+    """Return what the page and a notebook's overview have in common."""
+    return {
+        "c": comparison,
+        "main": comparison.main_metric,
+        "topics": topics(comparison),
+        "effect_figures": page_figures.effect_figures(comparison),
+    }
+
+
+def _contents(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return the sections as (id, title); routing is one where HyDE was varied."""
+    return [entry for entry in CONTENTS if entry[0] != "routing" or comparison.routing]
+
+
+def question_html(comparison: Comparison, question_id: str) -> str:
+    """Return what every variant did with one question, for a notebook; empty where it was not asked."""
+    found = cards(comparison, [question_id])
+    return render("question.html", c=comparison, style=asset("card.css"), card=found[0]) if found else ""
+
+
+def _strip(card: QuestionCard) -> Markup:
+    """Return the bars of a question's line: one a variant, its height the main metric, hatched where not scored."""
+    bars = "".join(
+        '<i class="n"></i>' if v is None else f'<i style="--v:{max(0, min(1, v)):.2f}"></i>' for _, v in card.strip
+    )
+    values = ", ".join(f"{code} {'not scored' if v is None else format(v, '.2f')}" for code, v in card.strip)
+    frame = Markup('<span class="strip" role="img" title="{0}" aria-label="{0}">{1}</span>')
+    return frame.format(values, Markup(bars))  # noqa: S704 -- numbers only
+
+
+def _digest(script: str) -> str:
+    """Return the script's digest in the form that a content security policy wants."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _write(path: Path, text: str) -> None:
+    """Write `text` as it may leave, replacing `path` at the end: a file that is there is whole."""
+    try:
+        with whole_file(path) as partial:
+            partial.write_text(shown(text), encoding="utf-8")
+    except OSError as error:
+        raise RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.") from None

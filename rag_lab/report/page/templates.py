@@ -1,0 +1,114 @@
+"""The templates of this room, with escaping always on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from rag_lab._kit import numbers, wording
+from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison import noise_sentences as noise
+from rag_lab.comparison.question_cards import place
+from rag_lab.redaction import shown
+from rag_lab.report.tables import coverage_tables as coverage
+from rag_lab.report.tables.effect_tables import effect_tables
+from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
+from rag_lab.report.tables.noise_table import noise_table
+from rag_lab.runs.asked import asked_told
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from jinja2 import Environment
+
+    from rag_lab.comparison.comparison import Comparison
+    from rag_lab.runs.run_folder import VariantPlan
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of the templates; every value is escaped, a missing one is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    made.filters |= {
+        "plain": numbers.plain,
+        "signed": numbers.signed,
+        "seconds": numbers.seconds,
+        "p": numbers.p_value,
+        "soft": soft,
+        "prose": prose,
+        "short": wording.short_verdict,
+        "setting": setting,
+        "cells": cells,
+    }
+    made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
+    made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
+    made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
+    made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
+    made.globals |= {"routing": routing_text, "noise": noise, "coverage": coverage}
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    """Render one of this folder's templates; no secret and no control character stands in what it gives."""
+    return shown(_environment().get_template(template).render(**values))
+
+
+def asset(name: str) -> Markup:
+    """Return a style sheet or script of this folder, to be written into a page as it is."""
+    return Markup((FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704 -- our own file
+
+
+def soft(text: str) -> Markup:
+    """Escape `text` and let long names break after dots, commas, slashes and underscores."""
+    return Markup(re.sub(r"([._/=@,])(?=[^\W\d])", r"\1<wbr>", str(escape(text))))  # noqa: S704 -- escaped before
+
+
+def prose(text: str) -> Markup:
+    """Escape a sentence, set what stands between backticks as code, and write real minus signs."""
+    signed = re.sub(r"(?<![\w.-])-(?=\d)", numbers.MINUS, str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", signed))  # noqa: S704 -- escaped before
+
+
+def setting(value: Any) -> str:
+    """Write a value of the configuration for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {setting(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(inner) for inner in value)
+    return "none" if value is None else str(value)
+
+
+def cells(table: pd.DataFrame, column: str, metric: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the rows of `metric` as group (a value of `column`) -> variant_id -> row."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in table[table["metric"] == metric].to_dict("records"):
+        found.setdefault(str(row[column]), {})[str(row["variant_id"])] = {str(key): row[key] for key in row}
+    return found
+
+
+def judged(comparison: Comparison) -> set[str]:
+    """Return the metrics that a judge gave."""
+    return {metric for note in comparison.judges for metric in note.metrics}
+
+
+def ranked(comparison: Comparison) -> list[VariantPlan]:
+    """Return the variants in their order in the main metric, those without scores last."""
+    rank = {row["variant_id"]: place for place, row in enumerate(comparison.ranking.to_dict("records"))}
+    return sorted(comparison.variants, key=lambda plan: rank.get(plan.variant_id, len(rank)))

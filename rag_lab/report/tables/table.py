@@ -1,0 +1,92 @@
+"""A table of texts, written as plain text, Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_lab._kit.numbers import DASH, MINUS
+from rag_lab._kit.text_table import text_table
+from rag_lab.visible import visible
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    '"': "''",
+    MINUS: "$-$",
+    DASH: "--",
+    "…": r"\ldots{}",
+} | {mark: f"\\{mark}" for mark in "&%$#_{}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title, a header, and rows of as many texts.
+
+    The first `names` columns are names and the last `words` columns are prose; those between are numbers.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: int = 1
+    words: int = 0
+
+    @property
+    def is_number(self) -> tuple[bool, ...]:
+        """Which columns hold numbers and so stand to the right."""
+        last = len(self.header) - self.words
+        return tuple(self.names <= index < last for index in range(len(self.header)))
+
+    def to_text(self) -> str:
+        """Return the title above aligned columns."""
+        rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]
+        return f"{self.title}\n{text_table(self.header, rows)}"
+
+    def to_markdown(self) -> str:
+        """Return a table as GitHub's Markdown writes it."""
+        line = ["--:" if right else ":--" for right in self.is_number]
+        rows = [_markdown_row(self.header), f"|{'|'.join(line)}|", *map(_markdown_row, self.rows)]
+        return f"**{escape_markdown(self.title)}**\n\n" + "\n".join(rows)
+
+    def to_latex(self) -> str:
+        """Return a `table` with booktabs' rules; the document needs `\\usepackage{booktabs}`."""
+        columns = "".join("r" if right else "l" for right in self.is_number)
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape_latex(self.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _latex_row(self.header),
+            r"\midrule",
+            *map(_latex_row, self.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+        return "\n".join(lines)
+
+
+def escape_latex(text: str) -> str:
+    """Return `text` on one line so that LaTeX prints it as it is."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(visible(text).split()))
+
+
+def escape_markdown(text: str) -> str:
+    """Return `text` on one line so that nothing in it is read as Markdown or HTML."""
+    line = " ".join(visible(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(escape_markdown, cells))} |"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return f"{' & '.join(map(escape_latex, cells))} \\\\"

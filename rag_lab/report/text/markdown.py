@@ -1,0 +1,130 @@
+"""report.md: what a pull request needs to show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_lab._kit.numbers import DASH, interval, plain, seconds
+from rag_lab._kit.wording import counted
+from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.incidents import score_incidents, stage_incidents
+from rag_lab.comparison.noise_sentences import noise_sentences
+from rag_lab.report.tables.coverage_tables import coverage_table
+from rag_lab.report.tables.hyde_tables import routing_tables
+from rag_lab.report.tables.table import Table, escape_markdown
+from rag_lab.runs.asked import asked_told
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """Return question, verdict, main table, what went wrong and how to reproduce, as GitHub's Markdown."""
+    run = comparison.run
+    parts = [
+        f"# {escape_markdown(run.name)}",
+        f"**{escape_markdown(run.question)}**" if run.question else "",
+        escape_markdown(asked_told(len(run.questions), run.left_out)),
+        _list(conclusions(comparison)),
+        _scores(comparison),
+        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked.",
+        _effects(comparison),
+        *_routing(comparison),
+        "## Noise\n\n" + _list(noise_sentences(comparison)),
+        _section("Complete cases", [coverage_table(comparison)]),
+        _incidents(comparison),
+        _reproduce(comparison),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _scores(comparison: Comparison) -> str:
+    metrics = comparison.quality_metrics
+    names = [escape_markdown(comparison.column(metric)) for metric in metrics]
+    seconds_of = comparison.latency.set_index("variant_id")["median_s"].to_dict()
+    lines = [
+        f"| Variant | {' | '.join(names)} | seconds per question (median) |",
+        f"|:--|{'--:|' * (len(metrics) + 1)}",
+    ]
+    for plan in comparison.variants:
+        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
+        cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
+        if plan.variant_id in comparison.failed:
+            cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]
+        lines.append(f"| {name} | {' | '.join(cells)} | {seconds(seconds_of.get(plan.variant_id))} |")
+    return "\n".join(lines)
+
+
+def _cell(comparison: Comparison, variant: str, metric: str) -> str:
+    cell = comparison.cell(variant, metric)
+    if cell is None:
+        return DASH
+    sign = {1: " ▲", -1: " ▼", 0: ""}[comparison.reliable(variant, metric)]
+    between = f"[{interval(cell['low'], cell['high'])}]"
+    return f"**{plain(cell['mean'])}**{sign} {between} {cell['scored']}/{cell['asked']}"
+
+
+def _effects(comparison: Comparison) -> str:
+    metric, found = comparison.main_metric, comparison.effects
+    told = found.sentences(metric) if metric else []
+    return f"## What each module adds\n\n{escape_markdown(found.note)}\n\n{_list(told)}".rstrip()
+
+
+def _routing(comparison: Comparison) -> list[str]:
+    parts = []
+    for study in comparison.routing:
+        learned = [] if study.learned is None else study.learned.sentences()
+        file = [f"`{study.file_name}` beside this file holds the pipeline with the learned rule."] if learned else []
+        told = _list([*routing_text.sentences(study), *learned])
+        parts.append("\n\n".join(["## Does routing pay", told, *file, routing_tables(study)[0].to_markdown()]))
+    return parts
+
+
+def _section(title: str, tables: list[Table]) -> str:
+    shown = [table.to_markdown() for table in tables if table.rows]
+    return f"## {title}\n\n" + "\n\n".join(shown) if shown else ""
+
+
+def _list(sentences: list[str]) -> str:
+    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+
+
+def _incidents(comparison: Comparison) -> str:
+    lines = [
+        f"- variant {comparison.codes[variant]} {escape_markdown(comparison.label(variant))}: {escape_markdown(reason)}"
+        for variant, reason in comparison.failed.items()
+    ]
+    for one in stage_incidents(comparison):
+        did = "fell back" if one["status"] == "fallback" else "failed"
+        lines.append(f"- stage {escape_markdown(one['stage'])} {did} {_where(one)}: {_reasons(one)}")
+    lines += [
+        f"- {escape_markdown(one['metric'])} failed {_where(one)}: {_reasons(one)}"
+        for one in score_incidents(comparison)
+    ]
+    problems = comparison.manifest.get("problems", [])
+    if problems:
+        lines.append(f"- {counted(len(problems), 'problem')} in the input, the first: {escape_markdown(problems[0])}")
+    return "## Not as planned\n\n" + ("\n".join(lines) or "Nothing.")
+
+
+def _where(one: dict[str, Any]) -> str:
+    counts = [f"{code} {count}" + (f"/{runs}" if runs else "") for code, count, runs in one["where"]]
+    return f"({', '.join(counts)})"
+
+
+def _reasons(one: dict[str, Any]) -> str:
+    reasons = "; ".join(f"{escape_markdown(reason)} ({count}×)" for reason, count in one["found"].shown)
+    return reasons + (f"; {one['found'].more} for other reasons" if one["found"].more else "")
+
+
+def _reproduce(comparison: Comparison) -> str:
+    manifest, run = comparison.manifest, comparison.run
+    if not manifest:
+        return "## How to reproduce\n\nThe run is not finished: it has no manifest yet."
+    commit = str(manifest.get("commit") or "not known") + (" with uncommitted changes" if manifest.get("dirty") else "")
+    digest = manifest.get("dataset", {}).get("digest", "digest not known")
+    return (
+        "## How to reproduce\n\n"
+        "`rag-lab sweep experiment.yaml` with the `experiment.yaml` of this run folder, at commit "
+        f"{escape_markdown(commit)}, dataset {escape_markdown(run.dataset)} ({escape_markdown(digest)}). "
+        "Models, versions and seeds stand in `manifest.json`; every question in `report.html`."
+    )

@@ -1,1 +1,0 @@
-"""Searching, and merging what was found."""

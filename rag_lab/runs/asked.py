@@ -1,0 +1,41 @@
+"""Which questions of a dataset are not asked, and why: one sentence for the plan, the sweep and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from rag_lab._kit.wording import counted
+from rag_lab.data.sample import stratified
+from rag_lab.records import Question
+
+
+def left_out(
+    questions: Sequence[Question], asked: Collection[str], answered: Collection[str], limit: int | None, seed: int
+) -> dict[str, int]:
+    """Return how many questions are not asked, by the reason as `asked_told` says it.
+
+    Args:
+        questions: of the dataset.
+        asked: ids of the questions that are asked.
+        answered: ids of those that are answered.
+        limit: of the questions asked, None for all.
+        seed: of their sample.
+    """
+    drawn = stratified(questions, len(questions), seed)
+    n_seen = len(drawn)
+    if limit is not None and len(asked) == limit:
+        n_seen = 1 + max(place for place, name in enumerate(drawn) if name in asked)
+    unlike = f"as only {len(answered):,} are answered (limits.answers) and" if answered else "as none is answered and"
+    reasons = {
+        f"to which the documents hold no answer, {unlike} retrieval cannot be measured on them": n_seen - len(asked),
+        f"beyond limits.questions, which takes {limit} by class and by whether there is an answer": len(drawn) - n_seen,
+    }
+    return {reason: n for reason, n in reasons.items() if n}
+
+
+def asked_told(n_asked: int, missing: Mapping[str, int]) -> str:
+    """Say how many questions are asked and, by reason, how many are not; `missing` is what `left_out` returns."""
+    if not missing:
+        return f"{counted(n_asked, 'question')} {'is' if n_asked == 1 else 'are'} asked."
+    told = "; ".join(f"{n:,} {reason}" for reason, n in missing.items())
+    return f"{n_asked:,} of {n_asked + sum(missing.values()):,} questions are asked. Left out: {told}."

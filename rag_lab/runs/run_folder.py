@@ -1,0 +1,205 @@
+"""The folder of one run: what was planned, what each variant did, what it scored. Reports read it through here.
+
+`plan.json` is written first and `manifest.json` last: a folder without a manifest is an unfinished run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_lab._kit.whole_file import whole_file
+from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.records import Trace
+from rag_lab.redaction import hide_known_json
+from rag_lab.runs.trace_file import read_traces
+from rag_lab.visible import visible_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rag_lab.config import PipelineConfig
+
+PLAN_FILE = "plan.json"
+MANIFEST_FILE = "manifest.json"
+SCORES_FILE = "scores.parquet"
+TRACES_FILE = "traces.jsonl"
+CONFIG_FILE = "config.yaml"
+NOTEBOOK_FILE = "notebook.ipynb"
+RECORD_FILE = "record.json"  # what the variant's notebook says about what it ran
+EXCERPTS_FILE = "excerpts.json"  # how the passages of its rankings begin, for the report
+DONE_FILE = "done.json"  # written by the sweep once a variant is whole
+LIVE_FILE = "live.txt"  # the stage a running variant is at
+LEDGER_FILE = "ledger.sqlite"  # every call of a chat model
+BILL_FILE = "bill.json"  # what the sweep was going to cost, before it ran
+LOCK_FILE = ".lock"
+DRAFT_FILE = "manifest.draft.json"  # the manifest while the report is made; becomes manifest.json at the very end
+
+
+@dataclass(frozen=True, slots=True)
+class VariantPlan:
+    """One variant as planned: its file-safe id, a label for people, and the dotted keys that differ from the base."""
+
+    variant_id: str
+    label: str
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids."""
+
+    path: Path
+    name: str
+    question: str
+    dataset: str
+    baseline: str
+    metrics: tuple[str, ...]
+    repeats: int
+    variants: tuple[VariantPlan, ...]
+    questions: tuple[str, ...] = ()  # ids asked
+    answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
+    clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
+    left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `experiment.asked`
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunFolder:
+        """Read the plan in `path`.
+
+        Raises:
+            RagLabError: if `path` is no run folder.
+        """
+        path = Path(path)
+        try:
+            plan = json.loads((path / PLAN_FILE).read_text(encoding="utf-8"))
+            run = cls(path=path, **_fields(plan))
+            reason = run._problem()
+            if not reason:
+                return run
+        except OSError:
+            reason = f"it has no {PLAN_FILE}" if path.is_dir() else "there is no such folder"
+        except (ValueError, KeyError, TypeError):
+            reason = f"its {PLAN_FILE} is not a plan"
+        raise RagLabError(f"{path} is no run folder: {reason}; give a folder written by `rag-lab sweep`.")
+
+    def _problem(self) -> str:
+        """Return what no plan can be, or ''."""
+        ids = [variant.variant_id for variant in self.variants]
+        if len(set(ids)) < len(ids):
+            return f"its {PLAN_FILE} has {len(ids)} variants, of which only {len(set(ids))} have a name of their own"
+        if self.baseline not in ids:
+            return f"the baseline in its {PLAN_FILE}, {self.baseline!r}, is none of its {len(ids)} variants"
+        return ""
+
+    def variant_dir(self, variant_id: str) -> Path:
+        """Return the folder of one variant. It may not exist yet."""
+        return self.path / "variants" / variant_id
+
+    def config(self, variant_id: str) -> PipelineConfig | None:
+        """Return the pipeline of a variant, or None where none was written."""
+        from rag_lab.config import PipelineConfig
+
+        path = self.variant_dir(variant_id) / CONFIG_FILE
+        return PipelineConfig.load(path) if path.is_file() else None
+
+    def has_traces(self, variant_id: str) -> bool:
+        """Tell whether the variant has run to its end, without reading what it did."""
+        return (self.variant_dir(variant_id) / TRACES_FILE).is_file()
+
+    def traces(self, variant_id: str) -> list[Trace]:
+        """Return the variant's traces in the order of the questions; none where it failed or has not run.
+
+        Raises:
+            DamagedFile: if a line is no trace, or traces of the questions planned are missing.
+        """
+        if not self.has_traces(variant_id):
+            return []
+        path, n_planned = self.variant_dir(variant_id) / TRACES_FILE, len(self.questions) * self.repeats
+        traces = read_traces(path)
+        if self.questions and len(traces) != n_planned:
+            raise DamagedFile(path, f"it holds {len(traces)} traces where {n_planned} are planned")
+        return traces
+
+    def excerpts(self) -> dict[str, str]:
+        """Return how the ranked passages of all variants begin, by the id of what was retrieved.
+
+        Raises:
+            DamagedFile: if a variant's are none.
+        """
+        paths = (self.variant_dir(variant.variant_id) / EXCERPTS_FILE for variant in self.variants)
+        return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
+
+    def scores(self) -> pd.DataFrame:
+        """Return the scores of all variants, one row a (variant, question, metric, repeat).
+
+        Raises:
+            RagLabError: if no variant has been scored yet, or the file is damaged.
+        """
+        from rag_lab.runs.score_file import read_scores
+
+        path = self.path / SCORES_FILE
+        if not path.is_file():
+            raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
+        scores, ids = read_scores(path), [variant.variant_id for variant in self.variants]
+        if strangers := sorted(set(scores["variant_id"]) - set(ids)):
+            raise DamagedFile(path, f"it holds scores of {strangers[0]}, which is none of the variants planned")
+        return scores
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest, or nothing while variants are still to run.
+
+        Raises:
+            DamagedFile: if it is none.
+        """
+        for name in (MANIFEST_FILE, DRAFT_FILE):
+            if (self.path / name).is_file():
+                return read_json(self.path / name)
+        return {}
+
+    def write_plan(self) -> None:
+        """Write `plan.json`, which makes `path` a run folder."""
+        plan = {name: value for name, value in asdict(self).items() if name != "path"}
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / PLAN_FILE, plan)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write `value`, replacing `path` at the end: a file that is there is whole, and holds no known secret."""
+    text = hide_known_json(json.dumps(value, indent=2, ensure_ascii=False), indent=2)
+    with whole_file(path) as partial:
+        partial.write_text(visible_json(text) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote.
+
+    Raises:
+        DamagedFile: if it is not that.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise DamagedFile(path, "it holds no JSON object")
+    return value
+
+
+def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
+    variants: Sequence[Mapping[str, Any]] = plan["variants"]
+    return {
+        "name": plan["name"],
+        "question": plan["question"],
+        "dataset": plan["dataset"],
+        "baseline": plan["baseline"],
+        "metrics": tuple(plan["metrics"]),
+        "repeats": int(plan["repeats"]),
+        "variants": tuple(VariantPlan(v["variant_id"], v["label"], dict(v["changes"])) for v in variants),
+        "questions": tuple(plan.get("questions", ())),
+        "answered": tuple(plan.get("answered", ())),
+        "left_out": {str(reason): int(n) for reason, n in dict(plan.get("left_out", {})).items()},
+        "clusters": str(plan.get("clusters", "none")),
+    }

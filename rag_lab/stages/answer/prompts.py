@@ -1,0 +1,77 @@
+"""The prompt that asks for an answer. Results are remembered by `VERSION`: change it with the wording."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rag_lab.models.protocols import Message
+from rag_lab.records import Passage, Turn
+
+VERSION = 1
+
+# The one phrase for "cannot tell", shared by prompt, parser and metrics.
+NOT_FOUND = "The documents do not say."
+
+SYSTEM = f"""\
+You answer questions from numbered passages of documents, briefly and only from the passages. Reply with a JSON object \
+that holds the answer and the numbers of the passages you used. If no passage has the answer, reply \
+{{"answer": "{NOT_FOUND}", "citations": []}}"""
+
+# Passages, question, answer, citations: a small model learns the form, and where to stop, from examples alone.
+EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = (
+    (
+        "[1] (pumps.pdf, page 4)\nPump A: bearing BR-20, oil change every 2,000 hours.\n\n"
+        "[2] (pumps.pdf, page 9)\nPump B: bearing BR-31, oil change every 500 hours.",
+        "How often does pump B get new oil?",
+        "Pump B gets an oil change every 500 hours.",
+        [2],
+    ),
+    (
+        "[1] (minutes.md)\nThe forklift was repaired on Monday. Mr Okoro will order a spare tyre.",
+        "Who orders the tyre?",
+        "Mr Okoro orders the spare tyre.",
+        [1],
+    ),
+)
+
+SEPARATOR = "\n\n"  # between passages
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "citations": {"type": "array", "items": {"type": "integer"}, "maxItems": 5},
+    },
+    "required": ["answer", "citations"],
+    "additionalProperties": False,
+}
+
+
+def render_passage(passage: Passage) -> str:
+    """Return a passage as the model reads it: number, source, page, text."""
+    where = passage.source if passage.page is None else f"{passage.source}, page {passage.page}"
+    return f"[{passage.number}] ({where})\n{passage.text}"
+
+
+def render_passages(passages: Sequence[Passage]) -> str:
+    """Return the context as the model reads it."""
+    return SEPARATOR.join(render_passage(passage) for passage in passages)
+
+
+def answer_messages(question: str, history: Sequence[Turn], passages: Sequence[Passage]) -> tuple[Message, ...]:
+    """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns."""
+    shots = (
+        message
+        for context, asked, answer, citations in EXAMPLES
+        for message in (
+            Message("user", _ask(context, asked)),
+            Message("assistant", json.dumps({"answer": answer, "citations": citations})),
+        )
+    )
+    turns = (Message(turn.role, turn.content) for turn in history)
+    return (Message("system", SYSTEM), *shots, *turns, Message("user", _ask(render_passages(passages), question)))
+
+
+def _ask(context: str, question: str) -> str:
+    return f"Passages:\n\n{context}\n\nQuestion: {question}"

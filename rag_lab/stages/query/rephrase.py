@@ -1,0 +1,86 @@
+"""Multi-query: the same question in other words, each searched, so that one wording does not decide what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from rag_lab.models.json_repair import RepairError, read_as
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
+from rag_lab.records import Trace
+from rag_lab.stages.chat_stage import chat_outcome
+from rag_lab.stages.query import prompts
+from rag_lab.stages.stage import Outcome
+
+_TOKENS_PER_PHRASING = 48
+
+
+class Phrasings(BaseModel):
+    """The object that the model returns."""
+
+    phrasings: list[str]
+
+
+@dataclass(frozen=True)
+class Rephrase:
+    """Ask `model` for `n` other phrasings of what is searched; without any, only the search query is searched."""
+
+    model: ChatModel
+    n: int
+    seed: int = 0
+
+    name: ClassVar[str] = "rephrase"
+    reads: ClassVar[tuple[str, ...]] = ("search_query",)
+    writes: ClassVar[tuple[str, ...]] = ("phrasings",)
+    batch_size: ClassVar[int] = 8
+    costly: ClassVar[bool] = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Model, prompt version, number and seed."""
+        return {
+            "version": 1,
+            "prompts": prompts.VERSION,
+            "model": self.model.identity(),
+            "n": self.n,
+            "seed": self.seed,
+        }
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Return the phrasings, or a fallback, for each trace."""
+        queries = [trace.search_query or trace.question.text for trace in traces]
+        replies = self.model.generate(self.requests(traces))
+        return [self._outcome(query, reply) for query, reply in zip(queries, replies, strict=True)]
+
+    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
+        """Return one request for each trace."""
+        return [
+            ChatRequest(
+                prompts.phrasing_messages(trace.search_query or trace.question.text, self.n),
+                max_tokens=_TOKENS_PER_PHRASING * self.n,
+                seed=self.seed + trace.repeat,
+                json_schema=prompts.phrasing_schema(self.n),
+            )
+            for trace in traces
+        ]
+
+    def _outcome(self, query: str, reply: ChatReply) -> Outcome:
+        if reply.error:
+            return chat_outcome(reply, {}, "fallback", f"no other phrasings: {reply.error}")
+        try:
+            found = read_as(reply.text, Phrasings).phrasings
+        except RepairError:
+            reason = f"no other phrasings: the reply was not the object: {reply.text!r}"
+            return chat_outcome(reply, {}, "fallback", reason)
+        phrasings = _others(query, found)[: self.n]
+        if not phrasings:
+            return chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
+        return chat_outcome(reply, {"phrasings": tuple(phrasings)})
+
+
+def _others(query: str, found: Sequence[str]) -> list[str]:
+    """Return the phrasings that are not blank, the query, or each other, in order."""
+    distinct = {" ".join(text.split()).casefold(): " ".join(text.split()) for text in reversed([query, *found])}
+    return [text for key, text in reversed(distinct.items()) if key and key != " ".join(query.split()).casefold()]

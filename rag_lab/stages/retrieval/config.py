@@ -1,0 +1,63 @@
+"""The part of a configuration that says how passages are found and selected."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from rag_lab._kit.config_section import Section
+from rag_lab.records import Level
+from rag_lab.stages.retrieval.choices import RRF_CONSTANT, SEARCHES, Cut, Diversity, Mode, Normalization
+from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
+
+
+class RetrievalConfig(Section):
+    """How passages are found: which searches, how their scores are combined, and what each brings."""
+
+    mode: Mode = Field(
+        "dense", description="`hybrid` (dense and BM25), `multi` (and TF-IDF) and `rrf` combine searches"
+    )
+    level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
+    base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
+    hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
+    min_similarity: float = Field(-1.0, ge=-1, le=1, description="cosine below which a dense search leaves results out")
+    analyzer: AnalyzerChoice = Field(
+        "auto", description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's"
+    )
+    dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
+    bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
+    tfidf_weight: float = Field(1.0, ge=0, le=1e6, description="weight of TF-IDF there")
+    normalization: Normalization = Field(
+        "min_max", description="of scores that `hybrid` and `multi` add; `rrf` adds reciprocal ranks"
+    )
+    rrf_constant: int = Field(RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The searches that the mode makes, with their weights; one of weight 0 is not made."""
+        given = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
+        searches = SEARCHES[self.mode]
+        return {name: given[name] for name in searches if given[name] > 0 or len(searches) == 1}
+
+    def in_language(self, language: str) -> RetrievalConfig:
+        """Return the configuration with the analyzer of a dataset's language in place of `auto`."""
+        return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)})
+
+    @model_validator(mode="after")
+    def _some_search_counts(self) -> RetrievalConfig:
+        if not self.weights:
+            names = " and ".join(f"{name}_weight" for name in SEARCHES[self.mode])
+            raise ValueError(f"mode {self.mode} needs a weight above 0; {names} are 0")
+        return self
+
+
+class SelectConfig(Section):
+    """What is left out of the ranked hits, and in which order the others are read."""
+
+    cut: Cut = Field("none", description="`knee` cuts the list at its largest drop in score")
+    diversity: Diversity = Field("none", description="`mmr` prefers passages unlike those before them")
+    mmr_trade_off: float = Field(0.5, ge=0, le=1, description="1 is relevance alone, 0 is difference alone")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is done to the list."""
+        return self.cut != "none" or self.diversity != "none"

@@ -1,0 +1,103 @@
+"""What a search is: texts in, ranked units out, within what each asker may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from rag_lab.access import Labels
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.models.protocols import Embedder
+from rag_lab.records import Hit, Level
+from rag_lab.stores.sparse.analyzer import Analyzer
+from rag_lab.stores.sparse.choose import SparseName
+from rag_lab.stores.sparse.choose import identity as sparse_identity
+
+Rows = Sequence[int]
+
+
+class Searcher(Protocol):
+    """One way of finding units of a corpus by a text."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Everything that can change the results, as JSON values."""
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k best units for each text, best first, among those with its `allowed` labels (None: all)."""
+
+
+@dataclass(frozen=True)
+class DenseSearcher:
+    """Search by the cosine of embeddings.
+
+    `by` says what the texts are: questions, or hypothetical documents, which are embedded as documents are (Gao et al.
+    2022). Hits below `min_similarity` are left out.
+    """
+
+    index: CorpusIndex
+    embedder: Embedder
+    level: Level = "parent"
+    min_similarity: float = -1.0
+    by: Literal["question", "hypothetical"] = "question"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Index, its vectors, embedding model, level, threshold, and what is searched."""
+        return {
+            "index": self.index.digest,
+            "vectors": dict(self.index.vectors_identity),
+            "embedder": self.embedder.identity(),
+            "level": self.level,
+            "min_similarity": self.min_similarity,
+            "by": self.by,
+        }
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k units whose best child is nearest to each text."""
+        embed = self.embedder.embed_queries if self.by == "question" else self.embedder.embed_documents
+        vectors = embed(texts)
+
+        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
+            return self.index.search(vectors[rows], k, labels, self.level, "dense" if self.by == "question" else "hyde")
+
+        return [[hit for hit in hits if hit.score >= self.min_similarity] for hits in _by_access(within, allowed)]
+
+
+@dataclass(frozen=True)
+class SparseSearcher:
+    """Search by the terms that texts share."""
+
+    index: CorpusIndex
+    name: SparseName
+    analyzer: Analyzer
+    level: Level = "parent"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Index, level, and the method with its analyzer."""
+        sparse = dict(sparse_identity(self.name, self.analyzer))
+        return {"index": self.index.digest, "level": self.level, "sparse": sparse}
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k units whose best child scores highest for each text."""
+
+        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
+            return self.index.search_terms(
+                self.name, self.analyzer, [texts[row] for row in rows], k, labels, self.level
+            )
+
+        return _by_access(within, allowed)
+
+
+def _by_access(
+    search: Callable[[Rows, Labels | None], list[list[Hit]]], allowed: Sequence[Labels | None]
+) -> list[list[Hit]]:
+    """Search once for each set of labels: askers with the same rights share a search."""
+    groups: dict[Labels | None, list[int]] = {}
+    for row, labels in enumerate(allowed):
+        groups.setdefault(labels, []).append(row)
+    hits: list[list[Hit]] = [[] for _ in allowed]
+    for labels, rows in groups.items():
+        if labels is None or labels:
+            for row, found in zip(rows, search(rows, labels), strict=True):
+                hits[row] = found
+    return hits

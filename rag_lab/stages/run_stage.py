@@ -1,0 +1,141 @@
+"""Run one stage over many traces, computing only what the memory does not hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json, to_jsonable_python
+
+from rag_lab._kit.digest import digest
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.memory.sharing import Work
+from rag_lab.records import StageRecord, Trace
+from rag_lab.stages.stage import Outcome, Stage
+
+Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
+
+
+def run_stage(
+    stage: Stage,
+    traces: Sequence[Trace],
+    memory: Memory | None = None,
+    progress: Progress | None = None,
+    replayed: Replayed | None = None,
+) -> list[Trace]:
+    """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
+
+    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most. What the memories
+    below the stage count in `replayed` is added to its seconds.
+    """
+    remembering = memory if stage.costly else None
+    keys = _keys(stage, traces, remembering is not None)
+    wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
+    work = _work(stage, wanted, replayed or Replayed())
+    known = work.recall(remembering, wanted)
+    done = len(known)
+
+    def tell(new: int, waits: str) -> None:
+        nonlocal done
+        done += new
+        if progress:
+            progress(stage.name + waits, done, len(wanted))
+
+    outcomes = known | work.do(remembering, [key for key in wanted if key not in known], tell)
+    return [
+        trace if key is None else apply_outcome(stage, trace, outcomes[key], remembered=key in known)
+        for key, trace in zip(keys, traces, strict=True)
+    ]
+
+
+def _keys(stage: Stage, traces: Sequence[Trace], remembering: bool) -> list[str | None]:
+    """Return a key for each trace that has not failed: its place where nothing is remembered, which costs nothing."""
+    if not remembering:
+        return [None if trace.failure else str(place) for place, trace in enumerate(traces)]
+    identity = digest(stage.identity())
+    return [None if trace.failure else stage_key(stage, identity, trace) for trace in traces]
+
+
+def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str] = ()) -> str:
+    """Return the digest of all that can change the stage's result for this trace.
+
+    Args:
+        stage: of which the fields that it reads count, but for those named in `without`.
+        identity: the digest of the stage's own.
+        trace: of one question and repeat.
+        without: fields whose values are not known yet.
+    """
+    return digest(
+        {
+            "stage": stage.name,
+            "identity": identity,
+            "repeat": trace.repeat,
+            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads if path not in without},
+        }
+    )
+
+
+def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed) -> Work[Outcome]:
+    def compute(keys: list[str]) -> dict[str, Outcome]:
+        started, replayed_before_s = time.perf_counter(), replayed.seconds
+        outcomes = stage.run([wanted[key] for key in keys])
+        earlier_s = (replayed.seconds - replayed_before_s) / len(keys)
+        share_s = (time.perf_counter() - started) / len(keys) + earlier_s
+        timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
+        return dict(zip(keys, timed, strict=True))
+
+    return Work(stage.name, compute, _encode, decode_outcome, stage.batch_size)
+
+
+def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
+    """Return `trace` with the outcome's updates and its record."""
+    record = StageRecord(
+        stage=stage.name,
+        status=outcome.status,
+        reason=outcome.reason,
+        seconds=outcome.seconds or 0.0,
+        replayed_s=outcome.replayed_s,
+        tokens_in=outcome.tokens_in,
+        tokens_out=outcome.tokens_out,
+        cost_usd=outcome.cost_usd,
+        remembered=remembered,
+        curable=not outcome.lasting,
+    )
+    return replace(_updated(trace, outcome.updates), stages=(*trace.stages, record))
+
+
+def _updated(trace: Trace, updates: Mapping[str, Any]) -> Trace:
+    changes: dict[str, Any] = {}
+    for path, value in updates.items():
+        name, _, search = path.partition(".")
+        changes[name] = {**changes.get(name, getattr(trace, name)), search: value} if search else value
+    return replace(trace, **changes)
+
+
+def _read(trace: Trace, path: str) -> Any:
+    value: Any = trace
+    for name in path.split("."):
+        value = value.get(name, ()) if isinstance(value, Mapping) else getattr(value, name)
+    return value
+
+
+def _encode(outcome: Outcome) -> str | None:
+    return to_json(outcome).decode() if outcome.lasting else None
+
+
+def decode_outcome(text: str) -> Outcome:
+    """Return the outcome that the memory holds as `text`."""
+    data = from_json(text)
+    updates = {name: _field(name).validate_python(value) for name, value in data.pop("updates").items()}
+    return Outcome(updates=updates, **data)
+
+
+@cache
+def _field(path: str) -> TypeAdapter[Any]:
+    name, _, search = path.partition(".")
+    hint = get_type_hints(Trace)[name]
+    return TypeAdapter(get_args(hint)[1] if search else hint)

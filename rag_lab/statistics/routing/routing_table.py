@@ -1,0 +1,209 @@
+"""Does routing pay: HyDE for no question, for every question, or for those of some classes.
+
+The table has one row a question: `question_id`, the scores of the arms `none`, `always` and, where it was run,
+`classified` (null where not scored), `predicted` (the class the pipeline gave, null where it gave none) and `labelled`
+(the dataset's class, or null). A question counts where every arm of the table has scored it. A column `cluster`, where
+there is one, names for each question the cluster with which it is resampled and flipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from rag_lab.errors import ConfigError
+from rag_lab.records import QUERY_CLASSES, Trace
+from rag_lab.statistics.answers import ANSWER
+from rag_lab.statistics.corrections import Correction, corrected
+from rag_lab.statistics.intervals import PairedDifference, paired_differences
+from rag_lab.statistics.noise_components import NoiseComponents, floor_over
+from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
+from rag_lab.statistics.randomization import n_flips
+from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.verdict import doubt, verdict
+
+ARMS = ("none", "always", "classified")
+ALL = "all"
+CLASS_COLUMNS = (
+    *("query_class", "arm", "against", "n", "mean", "mean_against", "difference", "low", "high"),
+    *("p_value", "p_corrected", "verdict", "doubt"),
+)
+MISTAKE_COLUMNS = ("labelled", "predicted", "n", "n_routed_otherwise", "cost", "low", "high")
+
+
+def routing_table(
+    scores: pd.DataFrame,
+    metric: str,
+    arms: Mapping[str, Any],
+    traces: Sequence[Trace] = (),
+    clusters: Clusters | None = None,
+) -> pd.DataFrame:
+    """Return the table of this module, from scores and the traces of the classified arm.
+
+    Args:
+        scores: as for `summary`.
+        metric: of which.
+        arms: arm to variant_id.
+        traces: of a variant that classifies; of several repeats, the first tells the class.
+        clusters: question_id to cluster, where questions are not independent.
+
+    Raises:
+        ConfigError: if `none` or `always` is no arm, or a column of the scores is missing.
+    """
+    _check_arms(arms)
+    questions = per_question(scores)
+    ours = questions[(questions["metric"] == metric) & questions["variant_id"].isin(list(arms.values()))]
+    wide = ours.pivot(index="question_id", columns="variant_id", values="mean").reindex(columns=list(arms.values()))
+    table = wide.set_axis(list(arms), axis=1).reset_index()
+    first = {trace.question.question_id: trace for trace in reversed(traces)}
+    found = [first.get(name) for name in table["question_id"]]
+    columns: dict[str, list[Any]] = {
+        "predicted": [trace and trace.query_class for trace in found],
+        "labelled": [trace and trace.question.query_class for trace in found],
+    } | ({} if clusters is None else {"cluster": cluster_labels(table["question_id"], clusters)})
+    return table.assign(**{name: pd.Series(one, index=table.index, dtype=object) for name, one in columns.items()})
+
+
+def complete(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the questions that every arm of the table has scored, sorted by question.
+
+    Raises:
+        ConfigError: if `none` or `always` is no column.
+    """
+    _check_arms(table.columns)
+    arms = [arm for arm in ARMS if arm in table]
+    rows = table.assign(**{arm: pd.to_numeric(table[arm]).astype(float) for arm in arms}).dropna(subset=arms)
+    if "question_id" in rows:
+        rows = rows.sort_values("question_id", kind="stable")
+    return rows.assign(**{name: [_name(value) for value in rows[name]] for name in ("predicted", "labelled")})
+
+
+def cluster_column(parts: Sequence[pd.DataFrame]) -> list[list[Hashable]] | None:
+    """Return the clusters of the questions of each part; None where questions are independent."""
+    return [list(part["cluster"]) for part in parts] if all("cluster" in part for part in parts) else None
+
+
+def by_class(
+    table: pd.DataFrame,
+    column: str = "labelled",
+    *,
+    correction: Correction = "holm",
+    noise: NoiseComponents | None = None,
+    scale: Scale = SHARE,
+    compared: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
+
+    Columns: `query_class`, `arm`, `against`, `n`, the means of both, `difference` with its interval and p-values (the
+    family is the whole table), `verdict`, which calls nothing below the floor of `noise` a difference. Questions
+    without a class count in `all` alone.
+
+    What `compared` holds of the arms over all questions (of one metric, as `comparisons` returns it, with the arms for
+    variants) is quoted: it has that answer, on the questions that both arms have, and counts in its family alone.
+    """
+    rows = complete(table)
+    arms = [arm for arm in ARMS if arm in table]
+    quoted, keys, pairs = [], [], []
+    known = (
+        {} if compared is None else {(row["variant_id"], row["against"]): row for row in compared.to_dict("records")}
+    )
+    for name in [ALL, *_classes(rows[column])]:
+        part = rows if name == ALL else rows[rows[column] == name]
+        for arm, against in ((later, earlier) for earlier, later in combinations(arms, 2)):
+            pair = (arm, against) if (arm, against) in known else (against, arm)
+            if name == ALL and pair in known:
+                quoted.append(_quoted(table, pair, known[pair]))
+                continue
+            keys.append((name, arm, against, part))
+            pairs.append((numbers(part[arm]), numbers(part[against])))
+    found = paired_differences(
+        pairs, n_permutations=n_flips(len(pairs)), clusters=cluster_column([part for *_, part in keys])
+    )
+    p_values = corrected([d.p_value for d in found], correction)
+    tested = sum(p is not None for p in p_values) if correction != "none" else 1
+    lines = quoted
+    for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
+        means = _means(part, (arm, against))
+        floor = floor_over(noise, d.n)
+        told = (verdict(d, p, tested, floor, scale.higher_is_better), doubt(d, p, tested, floor))
+        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, *told))
+    return frame(lines, CLASS_COLUMNS)
+
+
+def _quoted(table: pd.DataFrame, pair: tuple[str, str], row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return the row of two arms over all questions as the comparison of their variants has it."""
+    part = table[list(pair)].apply(pd.to_numeric).astype(float).dropna()
+    told = (row[name] for name in ANSWER if name not in ("n", "effect_size"))
+    return (ALL, *pair, row["n"], *_means(part, pair), *told)
+
+
+def _means(part: pd.DataFrame, arms: tuple[str, str]) -> list[float | None]:
+    return [float(part[arm].mean()) if len(part) else None for arm in arms]
+
+
+def confusion(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the counts of questions by labelled class (rows) and predicted class (columns).
+
+    All questions with a label count, scored or not; a question that got no class stands in the column `none given`.
+    """
+    rows = table.assign(**{name: [_name(value) for value in table[name]] for name in ("predicted", "labelled")})
+    rows = rows[rows["labelled"] != ""].assign(predicted=lambda part: part["predicted"].replace("", "none given"))
+    names = list(dict.fromkeys([*_classes(rows["labelled"]), *_classes(rows["predicted"])]))
+    counts = pd.crosstab(rows["labelled"], rows["predicted"])
+    labels = [name for name in names if name != "none given"]
+    return counts.reindex(index=labels, columns=names, fill_value=0).rename_axis(index="labelled", columns="predicted")
+
+
+def mistake_cost(
+    table: pd.DataFrame, class_to_hyde: Mapping[str, bool], seed: int = 0, scale: Scale = SHARE
+) -> pd.DataFrame:
+    """Return what the classifier's mistakes cost: a question's score in its true class's arm minus in the one it got.
+
+    One row `all` over every labelled question (right ones cost nothing), then one a (labelled, predicted) mistake.
+
+    Columns: `labelled`, `predicted`, `n`, `n_routed_otherwise` (the mistake changed the arm), `cost` (mean over the n;
+    positive where mistakes hurt) with `low` and `high`. A question without a predicted class gets no HyDE.
+    """
+    rows = complete(table)
+    rows = rows[rows["labelled"] != ""]
+    ways = {"right": "labelled", "given": "predicted"}
+    routed = {name: _routed(rows, rows[column], class_to_hyde) for name, column in ways.items()}
+    rows = rows.assign(**{name: scale.sign * scores for name, scores in routed.items()})
+    wrong = rows[rows["labelled"] != rows["predicted"]]
+    parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
+    pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
+    found = paired_differences(pairs, seed=seed, clusters=cluster_column([part for _, part in parts]))
+    lines = [_mistake(key, part, d, class_to_hyde) for (key, part), d in zip(parts, found, strict=True)]
+    return frame(lines, MISTAKE_COLUMNS)
+
+
+def _mistake(
+    key: tuple[str, str], part: pd.DataFrame, d: PairedDifference, class_to_hyde: Mapping[str, bool]
+) -> tuple[Any, ...]:
+    pairs = zip(part["labelled"], part["predicted"], strict=True)
+    moved = sum(class_to_hyde.get(a, False) != class_to_hyde.get(b, False) for a, b in pairs)
+    return (key[0], key[1] or "none given", d.n, moved, d.mean, d.low, d.high)
+
+
+def _routed(rows: pd.DataFrame, classes: pd.Series[str], class_to_hyde: Mapping[str, bool]) -> pd.Series[float]:
+    on = pd.Series([class_to_hyde.get(name, False) for name in classes], index=rows.index, dtype=bool)
+    return rows["always"].where(on, rows["none"])
+
+
+def _classes(column: pd.Series[str]) -> list[str]:
+    """Return the classes that occur, the known ones in their usual order."""
+    seen = [name for name in dict.fromkeys(column) if name]
+    return [*(name for name in QUERY_CLASSES if name in seen), *sorted(set(seen) - set(QUERY_CLASSES))]
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _check_arms(given: Any) -> None:
+    missing = [arm for arm in ARMS[:2] if arm not in given]
+    if missing:
+        raise ConfigError(f"The HyDE study needs the arms none and always; missing: {', '.join(missing)}.")

@@ -1,0 +1,57 @@
+"""Sparse indexes by name, and where they are kept: in the index of their corpus, built when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.whole_folder import whole_folder
+from rag_lab.access import access_label
+from rag_lab.records import Chunk
+from rag_lab.stores.sparse import analyzer as analyzers
+from rag_lab.stores.sparse.analyzer import Analyzer
+from rag_lab.stores.sparse.bm25 import BM25Index
+from rag_lab.stores.sparse.sparse_index import SparseIndex
+from rag_lab.stores.sparse.tfidf import TfidfIndex
+
+SparseName = Literal["bm25", "tfidf"]
+SPARSE: dict[SparseName, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
+
+_FORMAT = 2  # raised when the files of an index, or what is indexed, change
+
+
+def identity(name: SparseName, analyzer: Analyzer) -> Mapping[str, Any]:
+    """Return what can change the results on the same children, as JSON values."""
+    index = SPARSE[name]
+    return {
+        "name": name,
+        "format": _FORMAT,
+        "analyzer": [analyzer, analyzers.VERSION],
+        "libraries": {library: _version(library) for library in (index.library, "regex", "PyStemmer")},
+    }
+
+
+@cache
+def _version(library: str) -> str:
+    return version(library)  # looked up on disk
+
+
+def open_sparse(
+    folder: Path, name: SparseName, analyzer: Analyzer, children: Callable[[], Iterable[Chunk]]
+) -> SparseIndex:
+    """Open a sparse index in `folder`; where it is missing or damaged, build it from `children`.
+
+    Processes that want it at the same time build it once.
+    """
+    index = SPARSE[name]
+    target = folder / f"{name}-{analyzer}-{digest(identity(name, analyzer))[:12]}"
+    with whole_folder(target) as partial:
+        if partial:
+            found = list(children())
+            labels = [access_label(child.namespace, child.permissions) for child in found]
+            index.build(partial, [c.chunk_id for c in found], [c.text for c in found], labels, analyzer)
+    return index.open(target)

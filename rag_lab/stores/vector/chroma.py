@@ -1,0 +1,138 @@
+"""Chroma, in the folder or on a server: an HNSW graph by cosine (Malkov and Yashunin 2018), for recall before speed.
+
+At the sizes of a workbench (up to some ten thousand children) a wide search finds the true neighbours, so that a
+variant's score does not depend on the luck of the graph.
+
+Chroma writes into its files whenever it is opened. So each process that reads the store works on a copy of its own: the
+index stays as it was written, and can be checked.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rag_lab.models.protocols import Vectors
+from rag_lab.stores.vector.entries import Numbers
+from rag_lab.stores.vector.rows import Rows, batches, padded
+from rag_lab.stores.vector.served import ServedStore
+from rag_lab.stores.vector.server import Server
+from rag_lab.stores.vector.vector_store import Cosines, Positions
+
+_COLLECTION = "children"
+_FOLDER = "chroma"
+_DATABASE = "chroma.sqlite3"
+_HNSW = {
+    "space": "cosine",
+    "ef_construction": 200,
+    "max_neighbors": 32,
+    "ef_search": 800,
+    "num_threads": 1,  # parallel insertion makes another graph each time
+    "batch_size": 100,
+    "sync_threshold": 100,  # writes the graph to disk; otherwise every opening builds it again from the log
+}
+
+
+class ChromaStore(ServedStore):
+    """One Chroma collection, whose ids are row numbers. Several processes may read it at the same time."""
+
+    exact: ClassVar[bool] = False
+
+    def _fill(self) -> None:
+        if self.server is None:
+            client = _embedded(self.path / _FOLDER)
+            _add(client, _create(client, _COLLECTION), self.rows)
+            client.close()
+            _shrink(self.path / _FOLDER / _DATABASE)
+        else:
+            _fill_server(self.server, self.rows)
+
+    def _is_filled(self, server: Server) -> bool:
+        return _n_rows(_remote(server), server.collection) == len(self.rows)
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        where = None if numbers is None else {"label": {"$in": list(numbers)}}
+        reply = self._collection.query(query_embeddings=queries, n_results=n_wanted, where=where, include=["distances"])
+        rows = [[int(name) for name in found] for found in reply["ids"]]
+        return padded(rows, [[1 - far for far in distances] for distances in reply["distances"]], n_wanted)
+
+    @cached_property
+    def _collection(self) -> Any:
+        if self.server is None:
+            return self._opened_copy().get_collection(_COLLECTION, embedding_function=None)
+        return _remote(self._served(self.server)).get_collection(self.server.collection, embedding_function=None)
+
+    def _opened_copy(self) -> Any:
+        """Return a client on a copy that goes with this object, or when the process ends."""
+        scratch = tempfile.TemporaryDirectory(prefix="rag_lab_chroma_")
+        folder = shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER)
+        client = _embedded(folder)
+        weakref.finalize(self, _close, client, scratch)
+        return client
+
+
+def _close(client: Any, scratch: tempfile.TemporaryDirectory[str]) -> None:
+    client.close()
+    scratch.cleanup()
+
+
+def _shrink(database: Path) -> None:
+    """Give back the room of Chroma's log, which is empty by now: nine tenths of the file."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+
+
+def _fill_server(server: Server, rows: Rows) -> None:
+    """Make the collection, unless it is there in full: one that a killed build left is made again."""
+    client = _remote(server)
+    if (n_rows := _n_rows(client, server.collection)) == len(rows):
+        return
+    if n_rows is not None:
+        client.delete_collection(server.collection)
+    _add(client, _create(client, server.collection), rows)
+
+
+def _n_rows(client: Any, collection: str) -> int | None:
+    """Return how many rows a server's collection has, None where there is no such collection."""
+    if collection not in [found.name for found in client.list_collections()]:
+        return None
+    return int(client.get_collection(collection, embedding_function=None).count())
+
+
+def _create(client: Any, name: str) -> Any:
+    return client.create_collection(name, embedding_function=None, configuration={"hnsw": _HNSW})
+
+
+def _add(client: Any, collection: Any, rows: Rows) -> None:
+    """Add all rows; their labels too, where there are several to choose from."""
+    for part in batches(len(rows), client.get_max_batch_size()):
+        numbers = rows.label_numbers[part].tolist()
+        collection.add(
+            ids=[str(part.start + offset) for offset in range(len(numbers))],
+            embeddings=rows.vectors[part],
+            metadatas=[{"label": number} for number in numbers] if len(rows.labels) > 1 else None,
+        )
+
+
+def _embedded(path: Path) -> Any:
+    import chromadb
+
+    return chromadb.PersistentClient(str(path), settings=_settings())
+
+
+def _remote(server: Server) -> Any:
+    import chromadb
+
+    return chromadb.HttpClient(server.host, server.port, server.tls, settings=_settings())
+
+
+def _settings() -> Any:
+    from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False)

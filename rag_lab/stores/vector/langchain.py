@@ -1,0 +1,130 @@
+"""A LangChain vector store of the user's own, searched beside the workbench's stores.
+
+    given = GivenVectors(index.vector_store)
+    mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(given), by_label)
+    pipeline = Pipeline(config, index.searched_in(mine, "my store"), embedder)
+
+The workbench embeds; the store is handed the vectors by way of its own `Embeddings`. So nothing is asked of it but
+the two methods that every LangChain store has, `add_texts` and `similarity_search`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore as LangChainVectorStore
+
+from rag_lab.errors import StoreError
+from rag_lab.models.protocols import Vectors
+from rag_lab.stores.vector.engine import SearchedRows
+from rag_lab.stores.vector.entries import Numbers
+from rag_lab.stores.vector.rows import Rows, batches
+from rag_lab.stores.vector.vector_store import Cosines, Positions
+
+LabelFilter = Callable[[frozenset[str]], Mapping[str, Any]]
+
+_ROWS_AT_ONCE = 1_000
+
+
+class GivenVectors(Embeddings):
+    """LangChain embeddings that hand out what was embedded before: `row 7` of a store, `query 7` of a search."""
+
+    def __init__(self, store: SearchedRows) -> None:
+        self._rows = store.rows
+        self.queries: Vectors = self._rows.vectors[:0]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors that the texts name."""
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector that the text names; a text that names none is a store's probe of the dimension."""
+        kind, _, number = text.partition(" ")
+        if kind == "query" and number.isdecimal():
+            return [float(value) for value in self.queries[int(number)]]
+        return [float(value) for value in self._rows.vectors[int(number) if number.isdecimal() else 0]]
+
+
+class LangChainStore(SearchedRows):
+    """Any LangChain vector store, made with `GivenVectors` as its embeddings, and told to compare by cosine.
+
+    Args:
+        path: folder of the rows.
+        store: the LangChain object.
+        given: its embeddings.
+        label_filter: makes, of the labels that are allowed, the keyword arguments of `similarity_search` that hold the
+            store to children whose metadata `label` is one of them, as in
+            `lambda labels: {"filter": {"label": {"$in": sorted(labels)}}}`. Without it, a restricted search is refused.
+    """
+
+    exact: ClassVar[bool] = False  # for all that is known of it
+
+    def __init__(
+        self, path: Path, store: LangChainVectorStore, given: GivenVectors, label_filter: LabelFilter | None = None
+    ) -> None:
+        super().__init__(path)
+        self._store = store
+        self._given = given
+        self._label_filter = label_filter
+
+    @classmethod
+    def fill(cls, source: SearchedRows, store: LangChainVectorStore, label_filter: LabelFilter | None = None) -> Self:
+        """Add all that `source` holds to the empty LangChain `store`, and return it for searching.
+
+        Raises:
+            StoreError: if the store was not made with `GivenVectors`.
+        """
+        given = store.embeddings
+        if not isinstance(given, GivenVectors):
+            raise StoreError(
+                f"{type(store).__name__} embeds with {type(given).__name__}; make it with GivenVectors as its "
+                "embeddings, so that it searches the workbench's vectors."
+            )
+        for part in batches(len(source.rows), _ROWS_AT_ONCE):
+            store.add_texts(*_texts(source.rows, part))
+        return cls(source.path, store, given, label_filter)
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        self._given.queries = queries
+        only = self._only(numbers)
+        found = [
+            [
+                int(document.metadata["row"])
+                for document in self._store.similarity_search(f"query {i}", n_wanted, **only)
+            ]
+            for i in range(len(queries))
+        ]
+        self._check(found, n_wanted, numbers)
+        return self.rows.rank(queries, np.array(found, np.int64), n_wanted)
+
+    def _only(self, numbers: Numbers | None) -> Mapping[str, Any]:
+        if numbers is None:
+            return {}
+        if self._label_filter is None:
+            raise StoreError(
+                f"{type(self._store).__name__} was given no label_filter, so it cannot be held to what an asker may "
+                "see; give LangChainStore one, or ask without restriction."
+            )
+        return self._label_filter(frozenset(self.rows.labels[number] for number in numbers))
+
+    def _check(self, found: list[list[int]], n_wanted: int, numbers: Numbers | None) -> None:
+        """Refuse a store that withholds children or shows what is not allowed: its filter is none, or comes late."""
+        name = type(self._store).__name__
+        short = min((len(rows) for rows in found), default=n_wanted)
+        if short != n_wanted:
+            raise StoreError(
+                f"{name} returned {short} of {n_wanted} children that it was asked for and has; where it filters after "
+                "the search, let label_filter also set how many it fetches before."
+            )
+        if numbers is not None and not self.rows.mask(numbers)[np.array(found, np.int64)].all():
+            raise StoreError(f"{name} returned a child that label_filter should have kept out; mend label_filter.")
+
+
+def _texts(rows: Rows, part: slice) -> tuple[list[str], list[dict[str, Any]]]:
+    numbers = rows.label_numbers[part].tolist()
+    names = [f"row {part.start + offset}" for offset in range(len(numbers))]
+    return names, [{"row": part.start + offset, "label": rows.labels[number]} for offset, number in enumerate(numbers)]

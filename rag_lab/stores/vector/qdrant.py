@@ -1,0 +1,131 @@
+"""Qdrant, in the process or on a server.
+
+The embedded Qdrant compares one by one. It keeps its vectors in memory and is filled from the rows when it is opened:
+its own files hold pickles and belong to one process at a time. A server builds an HNSW graph and answers from it.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any, ClassVar
+
+from rag_lab.models.protocols import Vectors
+from rag_lab.stores.vector.entries import Numbers
+from rag_lab.stores.vector.rows import Rows, batches, padded
+from rag_lab.stores.vector.served import ServedStore
+from rag_lab.stores.vector.server import Server
+from rag_lab.stores.vector.vector_store import Cosines, Positions
+
+_COLLECTION = "children"
+_KEY = "QDRANT_API_KEY"
+_ROWS_AT_ONCE = 1_000
+_TIMEOUT_S = 60
+_EF_SEARCH = 800
+_HNSW = {"m": 32, "ef_construct": 200}
+
+
+class QdrantStore(ServedStore):
+    """One collection, whose points are row numbers. A server's key is read from QDRANT_API_KEY."""
+
+    exact: ClassVar[bool] = True  # in the process; a server approximates
+
+    def _fill(self) -> None:
+        if self.server is not None:
+            _fill_server(self.server, self.rows)
+
+    def _is_filled(self, server: Server) -> bool:
+        return _n_rows(_remote(server), server.collection) == len(self.rows)
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        from qdrant_client import models
+
+        replies = self._client.query_batch_points(
+            self._collection,
+            requests=[
+                models.QueryRequest(
+                    query=query,
+                    limit=n_wanted,
+                    filter=_filter(numbers),
+                    params=models.SearchParams(hnsw_ef=max(_EF_SEARCH, n_wanted)) if self.server else None,
+                )
+                for query in queries.tolist()
+            ],
+        )
+        rows = [[point.id for point in reply.points] for reply in replies]
+        return padded(rows, [[point.score for point in reply.points] for reply in replies], n_wanted)
+
+    @property
+    def _collection(self) -> str:
+        return _COLLECTION if self.server is None else self.server.collection
+
+    @cached_property
+    def _client(self) -> Any:
+        from qdrant_client import QdrantClient
+
+        if self.server is not None:
+            return _remote(self._served(self.server))
+        client = QdrantClient(":memory:")
+        _create(client, _COLLECTION, self.rows)
+        _add(client, _COLLECTION, self.rows)
+        return client
+
+
+def _filter(numbers: Numbers | None) -> Any:
+    from qdrant_client import models
+
+    if numbers is None:
+        return None
+    return models.Filter(must=[models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers)))])
+
+
+def _fill_server(server: Server, rows: Rows) -> None:
+    """Make the collection, unless it is there in full: one that a killed build left is made again."""
+    from qdrant_client import models
+
+    client = _remote(server)
+    if (n_rows := _n_rows(client, server.collection)) == len(rows):
+        return
+    if n_rows is not None:
+        client.delete_collection(server.collection)
+    _create(client, server.collection, rows)
+    client.create_payload_index(server.collection, "label", models.PayloadSchemaType.INTEGER)
+    _add(client, server.collection, rows)
+
+
+def _n_rows(client: Any, collection: str) -> int | None:
+    """Return how many rows a server's collection has, None where there is no such collection."""
+    if not client.collection_exists(collection):
+        return None
+    return int(client.count(collection, exact=True).count)
+
+
+def _create(client: Any, collection: str, rows: Rows) -> None:
+    from qdrant_client import models
+
+    space = models.VectorParams(size=rows.vectors.shape[1], distance=models.Distance.COSINE)
+    client.create_collection(collection, vectors_config=space, hnsw_config=models.HnswConfigDiff(**_HNSW))
+
+
+def _add(client: Any, collection: str, rows: Rows) -> None:
+    from qdrant_client import models
+
+    for part in batches(len(rows), _ROWS_AT_ONCE):
+        labels = rows.label_numbers[part].tolist()
+        points = models.Batch(
+            ids=list(range(part.start, part.start + len(labels))),
+            vectors=rows.vectors[part].tolist(),
+            payloads=[{"label": label} for label in labels],
+        )
+        client.upsert(collection, points=points, wait=True)
+
+
+def _remote(server: Server) -> Any:
+    from qdrant_client import QdrantClient
+
+    return QdrantClient(
+        url=f"{'https' if server.tls else 'http'}://{server.host}:{server.port}",
+        api_key=os.environ.get(_KEY),
+        timeout=_TIMEOUT_S,
+        check_compatibility=False,  # which would warn of an absent server before the error says it
+    )

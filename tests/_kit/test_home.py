@@ -1,0 +1,90 @@
+import pytest
+
+import rag_lab._kit.home
+from rag_lab._kit.home import home, usable_home
+from rag_lab.errors import ConfigError
+
+
+def test_the_environment_decides(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "here"))
+    assert home() == tmp_path / "here"
+
+
+def test_a_notebook_shares_the_home_of_its_project(monkeypatch, tmp_path):
+    monkeypatch.delenv("RAG_LAB_HOME")
+    (tmp_path / "project/notebooks").mkdir(parents=True)
+    (tmp_path / "project/pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path / "project/notebooks")
+    assert home() == tmp_path / "project/.rag_lab"
+
+
+def test_one_that_is_there_is_found_from_below(monkeypatch, tmp_path):
+    monkeypatch.delenv("RAG_LAB_HOME")
+    (tmp_path / ".rag_lab").mkdir()
+    (tmp_path / "a/b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a/b")
+    assert home() == tmp_path / ".rag_lab"
+
+
+@pytest.fixture
+def checkout(monkeypatch, tmp_path):
+    """A checkout of rag_lab in a place of its own, from which the package is installed."""
+    monkeypatch.delenv("RAG_LAB_HOME")
+    root = tmp_path / "checkout"
+    (root / "rag_lab").mkdir(parents=True)
+    (root / "pyproject.toml").touch()
+    monkeypatch.setattr(rag_lab._kit.home, "__file__", str(root / "rag_lab/_kit/home.py"))
+    return root
+
+
+def test_below_the_checkout_it_is_the_checkouts_also_in_a_repository_that_lies_there(checkout, monkeypatch):
+    (checkout / "datasets/cloned/.git").mkdir(parents=True)
+    monkeypatch.chdir(checkout / "datasets/cloned")
+    assert home() == checkout / ".rag_lab"
+
+
+def test_from_a_folder_without_a_project_it_is_the_checkouts(checkout, monkeypatch, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert home() == checkout / ".rag_lab"
+
+
+@pytest.mark.parametrize("mark", [".rag_lab", ".git", "pyproject.toml"])
+def test_a_project_of_ones_own_has_its_own(checkout, monkeypatch, tmp_path, mark):
+    (tmp_path / "project/experiments").mkdir(parents=True)
+    (tmp_path / "project" / mark).mkdir()
+    monkeypatch.chdir(tmp_path / "project/experiments")
+    assert home() == tmp_path / "project/.rag_lab"
+
+
+def test_without_a_project_and_a_checkout_it_is_the_current_folder(checkout, monkeypatch, tmp_path):
+    (checkout / "pyproject.toml").unlink()
+    monkeypatch.chdir(tmp_path)
+    assert home() == tmp_path / ".rag_lab"
+
+
+def test_which_one_is_used_is_said_once_and_not_where_the_environment_names_it(checkout, monkeypatch, capsys):
+    monkeypatch.chdir(checkout)
+    usable_home()
+    usable_home()
+    assert capsys.readouterr().err.count(f"remembered in {checkout / '.rag_lab'} (RAG_LAB_HOME names another") == 1
+    rag_lab._kit.home._say.cache_clear()
+    monkeypatch.setenv("RAG_LAB_HOME", str(checkout / "given"))
+    usable_home()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_in_its_place_is_one_sentence(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="is a file.*set RAG_LAB_HOME to a folder"):
+        home()
+
+
+def test_one_that_cannot_be_made_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "made/home"))
+    assert usable_home().is_dir()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file/home"))
+    with pytest.raises(ConfigError, match="Cannot write to .*home.*; set RAG_LAB_HOME to another"):
+        usable_home()

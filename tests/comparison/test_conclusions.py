@@ -1,0 +1,60 @@
+"""Data from which nothing can be concluded: a sentence, not an exception or NaN, through the whole report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_lab.comparison.conclusions import conclusions
+from rag_lab.report.page.report_page import to_html, write_report
+from rag_lab.report.shown_comparison import compare
+from rag_lab.report.tables.comparison_tables import tables
+from rag_lab.report.text.compare_text import write
+
+NAN = float("nan")
+CASES: dict[str, tuple[Any, str]] = {
+    "all tied": (np.full(12, 0.5), "Every question compared scores the same"),
+    "all tied at zero": (np.zeros(12), "Every question compared scores the same"),
+    "single question": (np.array([0.5]), "one question has a score"),
+    "single question, repeated": (np.array([[0.5], [0.6]]), "one question has a score"),
+    "all failed": (np.full(6, NAN), "no question has a score under both"),
+    "all failed, repeated": (np.full((2, 6), NAN), "no question has a score under both"),
+    "one scored": (np.array([0.5, *[NAN] * 5]), "Some questions could not be scored"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "labelled"), [*((case, True) for case in CASES), ("all failed", False)])
+def test_degenerate_data_give_a_sentence(synthetic: ModuleType, tmp_path: Path, case: str, labelled: bool) -> None:
+    values, said = CASES[case]
+    n = np.atleast_2d(values).shape[1]
+    classes = (["fuzzy", "specific"] * n)[:n] if labelled else ()
+    step = 0.1 if case.startswith("single") else 0.0
+    columns = {name: values + step * index for index, name in enumerate(synthetic.GRID)}
+    metrics = {synthetic.MAIN: columns, "citations.precision": columns, "cost.seconds": columns}
+    run = synthetic.write_run(tmp_path / "run", synthetic.GRID, metrics, classes, classes)
+    found = compare(run.path)
+    assert any(said in sentence for sentence in conclusions(found)), conclusions(found)
+    shown = [to_html(found), found.to_markdown(), found._repr_html_()]
+    shown += [write(conclusions(found), tables(found), form) for form in ("text", "markdown", "latex")]
+    for text in shown:
+        assert not re.search(r"\b(nan|NaN|inf|None(?! was))\b", re.sub(r"<[^>]+>", "", text))
+
+
+@pytest.mark.parametrize("present", [["none-none"], ["always-none"], []])
+def test_a_run_of_which_little_is_left_gives_sentences(
+    synthetic: ModuleType, tmp_path: Path, present: list[str]
+) -> None:
+    columns = {name: np.linspace(0, 1, 5) if name in present else np.full(5, NAN) for name in synthetic.GRID}
+    run = synthetic.write_run(tmp_path / "run", synthetic.GRID, {synthetic.MAIN: columns})
+    scores = run.scores()
+    scores[scores["status"] == "scored"].to_parquet(run.path / "scores.parquet", index=False)
+    assert write_report(run.path).is_file()
+    found = compare(run.path)
+    assert conclusions(found) and found.effects.note and found.effects.table.empty
+    assert compare(run.path, pairs="all", correction="bh").to_latex()

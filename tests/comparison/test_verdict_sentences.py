@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from rag_lab._kit.numbers import signed
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.verdict_sentences import verdict
+from rag_lab.report.shown_comparison import compare
+from rag_lab.statistics.complete_cases import comparisons
+
+
+def test_a_reliable_difference_is_told_with_interval_counts_and_price(wide: Comparison) -> None:
+    first = verdict(wide)[0]
+    row = wide.difference("rerank.name-query_likelihood", "retrieval.ndcg@10")
+    assert row is not None and row["verdict"] == "better"
+    assert first.startswith("B (rerank.name=query_likelihood) raises retrieval.ndcg@10 by ")
+    assert f"by {row['difference']:.3f} against" in first
+    assert f"+{row['low']:.3f} to +{row['high']:.3f}; {row['n']} questions" in first
+    assert f"{row['wins']} questions better, {row['ties']} equal, {row['losses']} worse" in first
+    assert "A question takes" in first
+
+
+def test_what_is_not_reliable_is_not_told_as_a_finding(comparison: Comparison) -> None:
+    sentences = verdict(comparison)
+    assert not comparison.reliable("query.hyde-always", "retrieval.ndcg@10")
+    assert "cannot tell from chance" in sentences[0] and "C (query.hyde=always)" in sentences[0]
+    assert not any("raises" in sentence or "lowers" in sentence for sentence in sentences)
+
+
+def test_failed_variants_are_named(comparison: Comparison) -> None:
+    assert any("D (rerank.name=cross_encoder) failed" in sentence for sentence in verdict(comparison))
+
+
+def test_a_variant_like_the_baseline_on_every_question_is_called_equal(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 12, 2)
+    scores = run.scores()
+    base = scores[scores["variant_id"] == "baseline"]
+    twin = base.assign(variant_id="rerank.name-query_likelihood")
+    scores.iloc[:0].to_parquet(run.path / "scores.parquet")
+    import pandas as pd
+
+    pd.concat([base, twin]).to_parquet(run.path / "scores.parquet", index=False)
+    label = "B (rerank.name=query_likelihood) (11 of 12 questions)"
+    assert f"Every question compared scores the same with {label}" in verdict(compare(run.path))[0]
+
+
+def test_equal_names_how_many_questions_were_compared(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.1, 0.9, 30)
+    half = np.where(np.arange(30) < 15, base, np.nan)
+    plans = {name: {"rerank.final_k": 5 + index} for index, name in enumerate(("base", "whole", "half"))}
+    values = {"base": base, "whole": base, "half": half}
+    told = verdict(compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path))
+    assert "the same with B (whole) (30 of 30 questions) and C (half) (15 of 30 questions) as with" in told[0]
+
+
+def test_an_interval_off_zero_on_too_few_questions_is_not_put_down_to_chance(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    base = np.full(4, 0.2)
+    plans = {"base": {}, "better": {"rerank.final_k": 3}}
+    values = {"base": base, "better": base + [0.3, 0.32, 0.31, 0.33]}
+    found = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path)
+    row = found.difference("better", synthetic.MAIN)
+    assert row is not None and row["low"] > 0 and row["p_value"] == row["p_corrected"] == 0.125
+    told = verdict(found)
+    assert not any("look like one by chance" in sentence for sentence in told)
+    assert any("only 4 questions differ, and with fewer than 6 no test can reach p < 0.05" in one for one in told)
+
+
+def test_clusters_are_the_units_that_are_too_few(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.1, 0.4, 30)
+    plans = {"base": {}, "better": {"rerank.final_k": 3}}
+    values = {"base": base, "better": base + 0.3 + 0.01 * (np.arange(30) % 3)}
+    run = synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values})
+    found = compare(run.path)
+    assert found.reliable("better", synthetic.MAIN)
+    clusters = {f"q{index}": f"d{index % 3}" for index in range(30)}
+    table = comparisons(found.quality_scores, "base", clusters=clusters)
+    told = verdict(replace(found, clusters=clusters, differences=table))
+    assert any("only 3 clusters differ" in sentence for sentence in told)
+
+
+def test_metrics_on_few_questions_are_named(comparison: Comparison, wide: Comparison) -> None:
+    told = " ".join(verdict(comparison))
+    assert "Metrics with fewer than 20 questions" in told and "citations.precision (12)" in told
+    assert not any("fewer than 20" in sentence for sentence in verdict(wide))
+
+
+def test_many_reliable_variants_share_a_sentence(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.1, 0.5, 20)
+    values = {f"v{index}": base + 0.05 * index for index in range(6)}
+    plans = {name: {"rerank.final_k": 5 + index} for index, name in enumerate(values)}
+    told = verdict(compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path))
+    assert [sentence[:1] for sentence in told[:3]] == ["F", "E", "D"]
+    assert told[3].startswith("Reliably different from the baseline") and "C (v2)" in told[3] and "B (v1)" in told[3]
+
+
+def test_reliable_differences_in_other_metrics_are_listed_metric_by_metric(wide: Comparison) -> None:
+    (sentence,) = [text for text in verdict(wide) if text.startswith("Reliable differences in other metrics: ")]
+    assert [part.rpartition(" in ")[2] for part in sentence.removesuffix(".").split("; ")] == [
+        metric
+        for metric in wide.quality_metrics[1:]
+        if any(wide.reliable(plan.variant_id, metric) for plan in wide.variants)
+    ]
+    row = wide.difference("rerank.name-query_likelihood", "citations.precision")
+    assert f"B {signed(row['difference'])}" in sentence

@@ -1,0 +1,101 @@
+"""Vectors lie beside the chunks and are made when somebody searches them, and not before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_lab.access import access_label
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.index import build, child_vectors
+from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
+from rag_lab.stages.retrieval.retrieval_stages import prepare
+from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
+from rag_lab.stores.config import StoreConfig
+
+CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
+
+
+@pytest.fixture
+def opened(corpus: Path, tmp_path: Path, embedder: Any) -> Any:
+    def open_again(with_embedder: Any = embedder, **settings: Any) -> CorpusIndex:
+        return open_index(corpus, CONFIG, with_embedder, home=tmp_path / "home", **settings)
+
+    return open_again
+
+
+def vectors_of(index: CorpusIndex) -> list[Path]:
+    return [path for path in index.path.glob("searched/vectors-*") if path.is_dir()]
+
+
+def test_what_is_searched_by_words_alone_has_no_vectors(opened: Any, embedder: Any, tmp_path: Path) -> None:
+    index = opened()
+    assert index.labels == {access_label("", ())}
+    assert index.search_terms("bm25", "unicode", ["relief valve"], 1)[0][0].source == "press/relief_valve.md"
+    assert not index.has_vectors
+    assert vectors_of(index) == [] and embedder.seen == [] and not (tmp_path / "home/vectors.sqlite").exists()
+
+
+def test_vectors_come_later_without_reading_and_splitting_again(
+    opened: Any, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    monkeypatch.setattr(build, "process", None)
+    later = opened()
+    assert later.path == first.path
+    vectors = embedder.embed_queries(["relief valve"])
+    embedder.seen.clear()
+    assert later.search(vectors, 1)[0][0].source == "press/relief_valve.md"
+    assert later.has_vectors and len(embedder.seen) == later.n_children
+    opened().ensure_vectors()
+    assert len(embedder.seen) == later.n_children
+
+
+def test_models_and_stores_share_the_chunks_and_not_the_vectors(
+    opened: Any, embedder: Any, other_embedder: Any
+) -> None:
+    indexes = [opened(), opened(other_embedder), opened(store=StoreConfig(name="exact"))]
+    for index in indexes:
+        index.ensure_vectors()
+    assert len({index.path for index in indexes}) == 1
+    assert len(vectors_of(indexes[0])) == 3
+    words = [SparseSearcher(index, "bm25", "unicode").identity() for index in indexes]
+    assert words[0] == words[1] == words[2]
+    meanings = [str(DenseSearcher(index, embedder).identity()) for index in indexes]
+    assert len(set(meanings)) == 3
+
+
+def test_a_build_that_is_killed_leaves_no_vectors_and_loses_no_work(
+    opened: Any, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(child_vectors.registry, "build", None)
+        with pytest.raises(TypeError):
+            opened().ensure_vectors()
+    assert vectors_of(opened()) == []
+    embedder.seen.clear()
+    index = opened()
+    index.ensure_vectors()
+    assert index.has_vectors and embedder.seen == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"retrieval.mode": "bm25"}, {"bm25"}),
+        ({"retrieval.mode": "tfidf"}, {"tfidf"}),
+        ({"retrieval.mode": "dense"}, {"vectors"}),
+        ({"retrieval.mode": "hybrid"}, {"vectors", "bm25"}),
+        ({"retrieval.mode": "hybrid", "retrieval.dense_weight": 0}, {"bm25"}),
+        ({"retrieval.mode": "bm25", "query.hyde": "always"}, {"vectors", "bm25"}),
+    ],
+)
+def test_the_searches_of_a_configuration_are_built_before_a_question_is_asked(
+    changes: dict[str, Any], found: set[str], opened: Any
+) -> None:
+    index = opened()
+    prepare(PipelineConfig().override({"query.hyde": "none"} | changes), index)
+    assert {path.name.split("-")[0] for path in index.path.glob("searched/*") if path.is_dir()} == found

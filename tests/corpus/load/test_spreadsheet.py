@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import datetime
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+import xlwt
+from openpyxl.chart import BarChart, Reference
+
+from rag_lab.corpus.load import spreadsheet
+from rag_lab.corpus.load.loader import LoadError
+from rag_lab.corpus.load.spreadsheet import load_spreadsheet
+
+
+def workbook(path: Path, **contents: list[list[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in contents.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_every_sheet_is_a_document_with_its_number_and_name(tmp_path: Path) -> None:
+    path = workbook(
+        tmp_path / "a.xlsx",
+        Torques=[["Bolt", "Nm"], ["M6", 9], [None, None], ["M8", 22.5]],
+        Empty=[],
+        Dates=[["Day", "Done"], [datetime.datetime(2025, 3, 4), True], [datetime.datetime(2025, 3, 4, 6, 30), False]],
+    )
+    loaded = load_spreadsheet(path, "x/a.xlsx")
+    assert [(d.source, d.page, d.section) for d in loaded.documents] == [
+        ("x/a.xlsx", 1, "Torques"),
+        ("x/a.xlsx", 3, "Dates"),
+    ]
+    assert loaded.documents[0].text == "# Torques\n\n| Bolt | Nm |\n| --- | --- |\n| M6 | 9 |\n| M8 | 22.5 |"
+    assert "| 2025-03-04 | TRUE |\n| 2025-03-04 06:30:00 | FALSE |" in loaded.documents[1].text
+    assert loaded.warnings == ()
+
+
+def test_a_row_whose_cells_have_lines_and_bars_is_one_line(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", S=[["a\nb", "c|d"], ["e", "f"]])
+    assert "| a b | c\\|d |" in load_spreadsheet(path, "a.xlsx").documents[0].text.split("\n")
+
+
+def test_formulas_without_values_are_counted_and_said(tmp_path: Path) -> None:
+    path = workbook(
+        tmp_path / "a.xlsx", Sums=[["=1+1", "=A1*2"]], Plain=[["x"], ["y"]], Part=[["Bolt", "Nm"], ["M6", "=3*3"]]
+    )
+    loaded = load_spreadsheet(path, "a.xlsx")
+    assert [d.section for d in loaded.documents] == ["Plain", "Part"]
+    assert loaded.warnings == (
+        "3 formulas without values left blank; save the spreadsheet in a spreadsheet program, which computes them.",
+    )
+    with pytest.raises(LoadError, match="1 formula without a value"):
+        load_spreadsheet(workbook(tmp_path / "b.xlsx", Sums=[["=1+1"]]), "b.xlsx")
+
+
+def test_cells_that_show_errors_are_counted_and_said(tmp_path: Path) -> None:
+    loaded = load_spreadsheet(workbook(tmp_path / "a.xlsx", S=[["Nm", "#DIV/0!", 9]]), "a.xlsx")
+    assert "| Nm | 9 |" in loaded.documents[0].text
+    assert loaded.warnings == ("1 cell that shows an error left blank; correct their formulas.",)
+
+
+def test_hidden_sheets_are_read_and_the_title_is_the_files_own(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.properties.title = "Press P-11"
+    book.active.append([0, datetime.time(6, 30), datetime.timedelta(hours=30)])
+    hidden = book.create_sheet("Hidden")
+    hidden.append(["Oil"])
+    hidden.sheet_state = "hidden"
+    book.save(tmp_path / "a.xlsm")
+    first, second = load_spreadsheet(tmp_path / "a.xlsm", "a.xlsm").documents
+    assert "| 0 | 06:30:00 | 1 day, 6:00:00 |" in first.text and first.title == "Press P-11"
+    assert second.section == "Hidden"
+
+
+def test_a_file_of_open_document_is_read(tmp_path: Path) -> None:
+    cells = "".join(f"<table:table-cell {cell}</table:table-cell>" for cell in _ODS_CELLS)
+    table = f'<table:table table:name="Bolts"><table:table-row>{cells}</table:table-row></table:table>'
+    space = "urn:oasis:names:tc:opendocument:xmlns"
+    names = " ".join(f'xmlns:{name}="{space}:{name}:1.0"' for name in ("office", "table", "text"))
+    body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
+    with zipfile.ZipFile(tmp_path / "a.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+        archive.writestr("content.xml", f"<office:document-content {names}>{body}</office:document-content>")
+    (document,) = load_spreadsheet(tmp_path / "a.ods", "a.ods").documents
+    assert (document.page, document.section) == (1, "Bolts")
+    assert "| M6 | 9 | 2025-03-04 |" in document.text
+
+
+_ODS_CELLS = (
+    'office:value-type="string"><text:p>M6</text:p>',
+    'office:value-type="float" office:value="9"><text:p>9</text:p>',
+    'office:value-type="date" office:date-value="2025-03-04"><text:p>4 March</text:p>',
+)
+
+
+@pytest.mark.parametrize("places", [("A1", "XFD1048576"), ("A1048576", "XFD1048576")])
+def test_cells_far_from_each_other_do_not_take_all_memory(tmp_path: Path, places: tuple[str, str]) -> None:
+    path = workbook(tmp_path / "a.xlsx", S=[["x"]])
+    cells = "".join(f'<row r="{place.lstrip("AXFD")}"><c r="{place}"><v>1</v></c></row>' for place in places)
+    changed = {"xl/worksheets/sheet1.xml": lambda part: re.sub("<row.*</row>", cells, part)}
+    with pytest.raises(LoadError, match="of memory|5,000,000 cells"):
+        load_spreadsheet(repacked(path, changed), "a.xlsx")
+
+
+def test_formulas_with_stored_values_are_read_even_where_these_are_empty_texts(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", S=[["Bolt", "Nm", "Note"], ["M6", "=3*3", '=""']])
+    stored = {"xl/worksheets/sheet1.xml": lambda part: _stored(_stored(part, "B2", "", "9"), "C2", ' t="str"', "")}
+    loaded = load_spreadsheet(repacked(path, stored), "a.xlsx")
+    assert "| M6 | 9 |  |" in loaded.documents[0].text
+    assert loaded.warnings == ()
+
+
+def _stored(part: str, place: str, kind: str, value: str) -> str:
+    """Store a value for the formula in a cell."""
+    found = re.compile(rf'<c r="{place}"[^>]*>(<f>.*?</f>)<v ?/?>(?:</v>)?</c>')
+    assert found.search(part)
+    return found.sub(rf'<c r="{place}"{kind}>\1<v>{value}</v></c>', part)
+
+
+def repacked(path: Path, changes: Mapping[str, Callable[[str], str]]) -> Path:
+    """Change parts of a workbook."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, changes.get(name, str)(text))
+    return path
+
+
+def test_a_chart_has_a_number_too(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["Bolt", "Nm"])
+    chart = BarChart()
+    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=2), titles_from_data=True)
+    book.create_chartsheet("Chart").add_chart(chart)
+    book.create_sheet("Third").append(["Oil", "bar"])
+    book.save(tmp_path / "a.xlsx")
+    assert [(d.page, d.section) for d in load_spreadsheet(tmp_path / "a.xlsx", "a.xlsx").documents] == [
+        (1, "Sheet"),
+        (3, "Third"),
+    ]
+
+
+def test_the_strict_form_of_the_format_is_read(tmp_path: Path) -> None:
+    usual, strict = "schemas.openxmlformats.org/", "purl.oclc.org/ooxml/"
+    to_strict = lambda part: re.sub(f"{usual}(spreadsheetml|officeDocument)/2006/", rf"{strict}\1/", part)  # noqa: E731
+    names = ("xl/workbook.xml", "xl/worksheets/sheet1.xml", "_rels/.rels", "xl/_rels/workbook.xml.rels")
+    path = repacked(workbook(tmp_path / "a.xlsx", S=[["x", 1.5]]), dict.fromkeys(names, to_strict))
+    assert "| x | 1.5 |" in load_spreadsheet(path, "a.xlsx").documents[0].text
+
+
+def test_an_empty_workbook_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="no value"):
+        load_spreadsheet(workbook(tmp_path / "a.xlsx", S=[]), "a.xlsx")
+
+
+def test_the_format_before_2007_is_read(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    for name, rows in {
+        "Erste": [["Maß", "mm"], ["Länge", 12.0]],
+        "Zweite": [["Tag"], [datetime.date(2025, 3, 4)]],
+    }.items():
+        sheet = book.add_sheet(name)
+        for y, row in enumerate(rows):
+            for x, value in enumerate(row):
+                date = xlwt.easyxf(num_format_str="YYYY-MM-DD")
+                sheet.write(y, x, value, date) if isinstance(value, datetime.date) else sheet.write(y, x, value)
+    book.save(str(tmp_path / "a.xls"))
+    documents = load_spreadsheet(tmp_path / "a.xls", "a.xls").documents
+    assert [(d.page, d.section) for d in documents] == [(1, "Erste"), (2, "Zweite")]
+    assert documents[0].text.endswith("| Maß | mm |\n| --- | --- |\n| Länge | 12 |")
+    assert documents[1].text.endswith("| 2025-03-04 |")
+
+
+def test_what_the_library_cannot_open_in_bounded_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Far")
+    sheet.write(0, 0, "near")
+    sheet.write(5_000, 255, "far")
+    book.save(str(tmp_path / "a.xls"))
+    assert (
+        load_spreadsheet(tmp_path / "a.xls", "a.xls")
+        .documents[0]
+        .text.endswith("| near |  |\n| --- | --- |\n|  | far |")
+    )
+    monkeypatch.setattr(spreadsheet, "_MAX_CELLS", 1_000_000)
+    with pytest.raises(LoadError, match="more than 1,000,000 cells"):
+        load_spreadsheet(tmp_path / "a.xls", "a.xls")
+    monkeypatch.setattr(spreadsheet, "_MAX_MEMORY", 2**20)
+    with pytest.raises(LoadError, match="of memory"):
+        load_spreadsheet(tmp_path / "a.xls", "a.xls")
+
+
+def test_a_time_of_day_in_the_old_format_has_no_date(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Shifts")
+    sheet.write(0, 0, "Begin")
+    sheet.write(1, 0, datetime.time(6, 30), xlwt.easyxf(num_format_str="hh:mm"))
+    book.save(str(tmp_path / "a.xls"))
+    assert load_spreadsheet(tmp_path / "a.xls", "a.xls").documents[0].text.endswith("| 06:30:00 |")

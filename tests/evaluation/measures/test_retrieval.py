@@ -1,0 +1,166 @@
+import math
+
+import pytest
+from factories import make_evidence, make_hit, make_question, make_trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.measures.retrieval import covers
+
+MEASURES = ("ndcg", "mrr", "map", "recall", "precision", "success", "evidence_recall")
+
+
+def value(measure, trace):
+    (score,) = evaluate([trace], [f"retrieval.{measure}"])
+    return score.value
+
+
+def trace_of(pages, evidence_pages):
+    evidence = tuple(make_evidence(page) for page in evidence_pages)
+    return make_trace(make_question(evidence=evidence), ranked=tuple(make_hit(page) for page in pages))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "hit", "expected"),
+    [
+        (make_evidence(1, 10, 20), make_hit(1, 15, 40), True),
+        (make_evidence(1, 10, 20), make_hit(1, 20, 40), False),  # half open: touching is not overlapping
+        (make_evidence(1, 10, 20), make_hit(1, 0, 10), False),
+        (make_evidence(1, 10, 20), make_hit(2, 10, 20), False),
+        (make_evidence(None, 10, 20), make_hit(None, 0, 100), True),
+        (make_evidence(1, 10, 20), make_hit(1, 10, 20, source="other.pdf"), False),
+        (make_evidence(3), make_hit(3, 50, 60), True),
+        (make_evidence(3), make_hit(4, 50, 60), False),
+        (make_evidence(None), make_hit(4, 50, 60), True),
+        (make_evidence(None), make_hit(4, source="other.pdf"), False),
+    ],
+)
+def test_covering(evidence, hit, expected):
+    assert covers(hit, evidence) is expected
+
+
+def test_of_a_split_quote_either_parent_counts():
+    quote = make_evidence(1, 90, 110)
+    for start, end in ((0, 100), (100, 200)):
+        trace = make_trace(make_question(evidence=(quote,)), ranked=(make_hit(1, start, end),))
+        assert value("evidence_recall@1", trace) == 1
+
+
+def test_written_arithmetic():
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    ideal = 1 + 1 / math.log2(3) + 1 / math.log2(4)
+    assert value("ndcg@10", trace) == pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal)
+    assert value("ndcg@3", trace) == pytest.approx((1 / math.log2(3)) / ideal)
+    assert value("mrr@10", trace) == pytest.approx(1 / 2)
+    assert value("mrr@1", trace) == 0
+    assert value("map@10", trace) == pytest.approx((1 / 2 + 2 / 4) / 3)
+    assert value("recall@2", trace) == pytest.approx(1 / 3)
+    assert value("evidence_recall@4", trace) == pytest.approx(2 / 3)
+    assert value("precision@4", trace) == pytest.approx(2 / 4)
+    assert value("precision@10", trace) == pytest.approx(2 / 10)
+    assert value("success@1", trace) == 0
+    assert value("success@2", trace) == 1
+
+
+def test_a_hit_that_covers_two_items_finds_both():
+    evidence = (make_evidence(1, 0, 10), make_evidence(1, 50, 60), make_evidence(2, 0, 10))
+    trace = make_trace(make_question(evidence=evidence), ranked=(make_hit(1, 0, 100), make_hit(2, 500, 600)))
+    assert value("evidence_recall@1", trace) == pytest.approx(2 / 3)
+    assert value("ndcg@10", trace) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+
+
+def test_a_second_hit_on_the_same_evidence_is_not_counted_again():
+    trace = make_trace(make_question(evidence=(make_evidence(1),)), ranked=(make_hit(1, 0, 100), make_hit(1, 100, 200)))
+    assert value("precision@2", trace) == pytest.approx(1 / 2)
+    assert value("ndcg@10", trace) == 1
+
+
+def test_measures_by_the_names_of_ir_measures():
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    assert value("RR", trace) == pytest.approx(1 / 2)
+    assert value("RR@1", trace) == 0
+    assert value("Rprec", trace) == pytest.approx(1 / 3)
+    assert value("SetF", trace) == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
+    assert value("IPrec@0.5", trace) == pytest.approx(2 / 4)
+    # Bpref: of the three relevant, the second hit has one of the two other hits above it, the fourth has both
+    assert value("Bpref", trace) == pytest.approx(((1 - 1 / 2) + (1 - 2 / 2)) / 3)
+    assert [value(count, trace) for count in ("NumRel", "NumRet", "NumRet(rel=1)")] == [3, 4, 2]
+    assert value("Judged@4", trace) == 1
+    # gdeval's formulation gives the same gain to binary labels: 2 ** 1 - 1
+    assert value("nDCG(dcg='exp-log2')@4", trace) == pytest.approx(value("ndcg@4", trace), abs=1e-5)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("ndcg@3", "nDCG@3"), ("map@4", "AP@4"), ("recall@2", "Recall@2")])
+def test_our_names_are_measures_of_ir_measures(ours, theirs):
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    assert value(ours, trace) == value(theirs, trace)
+
+
+def test_rank_biased_precision_by_hand():
+    pytest.importorskip("cwl")
+    trace = trace_of(pages=[9, 1, 8, 2], evidence_pages=[1, 2, 3])
+    assert value("RBP(p=0.8, rel=1)", trace) == pytest.approx((1 - 0.8) * (0.8**1 + 0.8**3))
+
+
+def test_what_breaks_behind_a_measure_costs_that_measure_alone(monkeypatch):
+    import ir_measures
+
+    def breaks(*_):
+        raise OSError("no perl\nhere")
+
+    monkeypatch.setattr(ir_measures, "iter_calc", breaks)
+    (score,) = evaluate([trace_of([1], [1])], ["retrieval.ERR@10"])
+    assert (score.status, score.reason) == ("failed", "ir_measures gave up: OSError: no perl here")
+
+
+def test_an_empty_ranking_scores_zero():
+    assert [value(name, trace_of([], [1])) for name in ("Accuracy", "Bpref", "RR@3")] == [0, 0, 0]
+    assert [value(f"{measure}@5", trace_of([], [1])) for measure in MEASURES] == [0] * len(MEASURES)
+
+
+def test_questions_that_share_an_id_are_kept_apart():
+    scores = evaluate([trace_of([1], [1]), trace_of([2], [1])], ["retrieval.mrr@5"])
+    assert [score.value for score in scores] == [1, 0]
+
+
+rankings = st.lists(st.integers(1, 12), unique=True, max_size=10)
+evidences = st.lists(st.integers(1, 12), unique=True, min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rankings, evidences, st.integers(1, 12))
+def test_against_an_independent_formula(pages, evidence, k):
+    trace = trace_of(pages, evidence)
+    gains = [page in evidence for page in pages[:k]]
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(evidence)) + 1))
+    dcg = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
+    assert value(f"ndcg@{k}", trace) == pytest.approx(dcg / ideal)
+    assert value(f"mrr@{k}", trace) == pytest.approx(1 / (gains.index(True) + 1) if True in gains else 0)
+    assert value(f"precision@{k}", trace) == pytest.approx(sum(gains) / k)
+    assert value(f"recall@{k}", trace) == pytest.approx(sum(gains) / len(evidence))
+    assert value(f"evidence_recall@{k}", trace) == pytest.approx(sum(gains) / len(evidence))
+    assert value(f"success@{k}", trace) == float(any(gains))
+
+
+spans = st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(1, 4)).map(lambda t: (t[0], t[1], t[1] + t[2]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(spans, max_size=8, unique=True), st.lists(spans, min_size=1, max_size=4))
+def test_values_stay_between_zero_and_one_and_recall_never_falls(hits, evidence):
+    question = make_question(evidence=tuple(make_evidence(*span) for span in evidence))
+    trace = make_trace(question, ranked=tuple(make_hit(*span) for span in hits))
+    for measure in MEASURES:
+        by_k = [value(f"{measure}@{k}", trace) for k in (1, 2, 4, 8)]
+        assert all(0 <= each <= 1 for each in by_k)
+        if measure in ("recall", "evidence_recall", "success", "mrr"):
+            assert by_k == sorted(by_k)
+
+
+@given(evidences, st.integers(1, 10))
+@settings(max_examples=20, deadline=None)
+def test_the_ideal_ranking_scores_one(evidence, k):
+    trace = trace_of(evidence, evidence)
+    assert value(f"ndcg@{k}", trace) == pytest.approx(1)
+    assert value("map@10", trace) == pytest.approx(1)

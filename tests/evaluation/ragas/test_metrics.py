@@ -1,0 +1,182 @@
+"""RAGAs' own values come through, with the calls and seconds that they cost."""
+
+import asyncio
+import inspect
+import json
+import os
+import socket
+from dataclasses import replace
+
+import pytest
+from factories import make_answer, make_evidence, make_passage, make_question, make_trace
+from scripted import HashEmbedder, ScriptedJudge, good_reply
+
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.registry import problems
+
+JUDGED = [f"ragas.{name}" for name, spec in SPECS.items() if "judge" in spec.models]
+
+
+def score(metric, judge=None, trace=None):
+    (result,) = evaluate([trace or make_trace()], [metric], judge=judge, embedder=HashEmbedder())
+    return result
+
+
+RESPONSE, REFERENCE = "It is 180 degrees.", "180 degrees"
+PASSAGES = (make_passage(1), make_passage(2, page=2, text="The press is cold."))
+
+
+def noisy_reply(request):
+    """Judge an answer of two statements, of which the second is wrong and stands in the second passage alone."""
+    prompt = request.messages[-1].content
+    given = json.loads(prompt[prompt.rindex("input: ") + 7 : prompt.rindex("\nOutput:")])
+    if "answer" in given:
+        return json.dumps({"statements": ["x"] if given["answer"] == REFERENCE else ["a", "d"]})
+    wrong = given["context"] == PASSAGES[1].text
+    verdicts = [{"statement": s, "reason": "r", "verdict": int((s == "d") == wrong)} for s in given["statements"]]
+    return json.dumps({"statements": verdicts})
+
+
+def test_noise_and_claims_by_hand():
+    noisy = ScriptedJudge(noisy_reply)
+    # of the statements a and d, d is wrong, and the passage that holds it holds nothing of the reference
+    assert score("ragas.noise_sensitivity_irrelevant", noisy, make_trace(passages=PASSAGES)).value == 1 / 2
+    assert score("ragas.noise_sensitivity", noisy, make_trace(passages=PASSAGES)).value == 0
+    judge = ScriptedJudge(good_reply)
+    assert score("ragas.factual_correctness_precision", judge).value == 3 / 4
+    assert score("ragas.answer_accuracy", judge).value == 2 / 4
+    assert score("ragas.response_groundedness", judge).value == 1 / 2
+    assert score("ragas.context_entity_recall", judge).value == pytest.approx(1 / 2)
+
+
+def test_places_of_a_file_without_pages_are_the_file():
+    evidence = (make_evidence(page=None), make_evidence(page=7, source="other.pdf"))
+    trace = make_trace(make_question(evidence=evidence), passages=(make_passage(1, page=1), make_passage(2, page=2)))
+    assert score("ragas.id_based_context_recall", trace=trace).value == 1 / 2
+    assert score("ragas.id_based_context_precision", trace=trace).value == 1
+
+
+def test_faithfulness_and_correctness_by_hand():
+    judge = ScriptedJudge(good_reply)
+    assert score("ragas.faithfulness", judge).value == 3 / 4
+    cosine = float((lambda v: v[0] @ v[1])(HashEmbedder().embed_documents([RESPONSE, REFERENCE])))
+    assert score("ragas.answer_correctness", judge).value == pytest.approx(0.75 * 3 / 4 + 0.25 * cosine)
+
+
+def test_metrics_without_a_model():
+    good, bad = make_passage(1), make_passage(2, text="Nothing of the kind was ever written in this long document.")
+    trace = make_trace(make_question(answers=("180 degrees",)), passages=(bad, good))
+    assert score("ragas.non_llm_context_precision", trace=trace).value == pytest.approx(1 / 2)
+    assert score("ragas.non_llm_context_recall", trace=trace).value == 1
+    assert score("ragas.string_presence", trace=trace).value == 1
+    # ROUGE-L: the common subsequence is "180 degre"; precision 2/4, recall 2/2
+    assert score("ragas.rouge_score", trace=trace).value == pytest.approx(2 / 3)
+
+
+def test_quotes_in_the_answer_are_looked_up_in_the_context():
+    answer = make_answer('It says "the oven is heated" and "after ten long minutes".')
+    assert score("ragas.quoted_spans_alignment", trace=make_trace(answer=answer)).value == 1 / 2
+
+
+def test_two_evidence_items_of_one_parent_are_one_reference_context():
+    evidence = (make_evidence(), make_evidence(start=1, end=5), make_evidence(context="Something else altogether."))
+    trace = make_trace(make_question(evidence=evidence))
+    assert score("ragas.non_llm_context_recall", trace=trace).value == 1 / 2
+
+
+def test_evidence_without_text_is_not_applicable():
+    trace = make_trace(make_question(evidence=(make_evidence(context=""),)))
+    assert score("ragas.non_llm_context_recall", trace=trace).status == "not_applicable"
+
+
+def test_calls_seconds_and_the_judge_are_on_the_score():
+    result = score("ragas.faithfulness", ScriptedJudge(good_reply, name="judge-b"))
+    assert (result.judge, result.calls, result.seconds) == ("scripted:judge-b", 2, pytest.approx(1.0, abs=0.2))
+
+
+def test_the_same_prompt_is_resampled_and_not_repeated():
+    judge = ScriptedJudge(good_reply)
+    score("ragas.answer_relevancy", judge, make_trace(repeat=2))
+    assert [(request.seed, request.temperature) for request in judge.requests] == [(2000, 0), (2001, 0.7), (2002, 0.7)]
+
+
+def test_the_judge_gets_the_schema_and_concurrent_scores_share_its_batches():
+    judge = ScriptedJudge(good_reply)
+    traces = [make_trace(make_question(text=f"How hot is oven {n}?"), answer=make_answer(f"{n}")) for n in range(10)]
+    traces = [replace(t, passages=(make_passage(text=f"Oven {n}"),)) for n, t in enumerate(traces)]
+    evaluate(traces, ["ragas.faithfulness"], judge=judge)
+    assert judge.batches == [8, 8, 2, 2]
+    assert all(request.json_schema for request in judge.requests)
+
+
+def test_texts_are_embedded_together():
+    embedder = HashEmbedder()
+    traces = [make_trace(answer=make_answer(f"answer {n}")) for n in range(5)]
+    evaluate(traces, ["ragas.semantic_similarity"], embedder=embedder)
+    assert [len(batch) for batch in embedder.batches] == [6]
+
+
+def test_a_running_event_loop_is_no_obstacle():
+    async def cell():
+        return score("ragas.faithfulness", ScriptedJudge(good_reply))
+
+    assert asyncio.run(cell()).value == 0.75
+
+
+def test_ragas_does_not_report_its_use(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    assert score("ragas.faithfulness", ScriptedJudge(good_reply)).value == 0.75
+    assert os.environ["RAGAS_DO_NOT_TRACK"] == "true"
+
+
+def test_every_ragas_class_exists_and_takes_these_arguments():
+    from importlib import import_module
+
+    for spec in SPECS.values():
+        ragas_class = getattr(import_module(spec.module), spec.class_name)
+        if not spec.is_legacy:
+            taken = set(inspect.signature(ragas_class.ascore).parameters) - {"self"}
+            assert taken == set(spec.arguments)
+
+
+def test_the_judge_is_asked_for():
+    assert len(problems(JUDGED, has_judge=False)) == len(JUDGED) == 15
+
+
+def test_replies_are_json_of_the_schema_that_was_sent():
+    judge = ScriptedJudge(good_reply)
+    score("ragas.answer_correctness", judge)
+    assert [set(json.loads(good_reply(request))) for request in judge.requests] == [
+        {"statements"},
+        {"statements"},
+        {"TP", "FP", "FN"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "calls"),
+    [
+        ("faithfulness", 2),
+        ("answer_relevancy", 3),
+        ("context_precision", 2),
+        ("context_recall", 1),
+        ("context_relevance", 2),
+        ("answer_correctness", 3),
+        ("context_utilization", 2),
+        ("context_entity_recall", 2),
+        ("noise_sensitivity", 7),
+        ("noise_sensitivity_irrelevant", 7),
+        ("factual_correctness", 4),
+        ("factual_correctness_precision", 2),
+        ("factual_correctness_recall", 4),
+        ("answer_accuracy", 2),
+        ("response_groundedness", 2),
+    ],
+)
+def test_the_documented_number_of_calls(metric, calls):
+    two_passages = make_trace(passages=(make_passage(1), make_passage(2, text="The press is cold.")))
+    assert score(f"ragas.{metric}", ScriptedJudge(good_reply), two_passages).calls == calls

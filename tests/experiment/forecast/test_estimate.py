@@ -1,0 +1,195 @@
+"""What is foreseen is what then happens: plans on real stages, real memory and a real index, with doubles as models."""
+
+import pytest
+from whole_plan import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_in_process, write_plan
+
+from rag_lab._kit.home import home
+from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.rates import Rate, keep_rates
+from rag_lab.memory.ledger import Ledger
+
+pytestmark = pytest.mark.slow
+
+EXTRA = {"id": "q5", "question": "What trips the oven?", "answers": ["Alarm A7"], "class": "fuzzy"}
+
+
+@pytest.fixture
+def doubles(monkeypatch):
+    return install_doubles(monkeypatch)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def calls_foreseen(bill):
+    return {row.purpose: row.calls for row in bill.rows if row.calls}
+
+
+def run(checked, ledger, monkeypatch):
+    return dict(run_in_process(checked, ledger, monkeypatch))
+
+
+def row_of(bill, purpose):
+    return next(row for row in bill.rows if row.purpose == purpose)
+
+
+def test_a_fresh_plan_is_foreseen_without_a_model(tmp_path, doubles):
+    bill = estimate(write_plan(tmp_path, base={**WITH_ALL, "rerank": {"name": "query_likelihood"}}))
+    assert (doubles.chat.requests, doubles.embedder.documents, doubles.scorer.pairs) == ([], [], [])
+    assert not (home() / "stages.sqlite").exists()
+    assert not (home() / "vectors.sqlite").exists()
+    assert (row_of(bill, "index").unit, row_of(bill, "index").n) == ("chunk", 4)
+    assert (row_of(bill, "rerank").model, row_of(bill, "rerank").n) == (SCORER, 4 * 20)
+
+
+WITH_ALL = {
+    "models": {"generation": CHAT, "understanding": CHAT, "hyde": CHAT, "embedding": EMBEDDER},
+    "query": {"rewrite": "llm", "hyde": "always", "min_similarity": -1},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"limits": {"answers": 1}},
+        {"repeats": 2},
+        {"base": WITH_ALL},
+        {"factors": {"answer.temperature": [0.0, 0.5]}},
+        {"base": {**WITH_ALL, "query": {"hyde": "none", "rewrite": "none", "phrasings": 2}}},
+        {"base": {**WITH_ALL, "retrieval": {"mode": "rrf"}, "select": {"diversity": "mmr"}}},
+    ],
+    ids=["plain", "few answers", "repeats", "all modules", "temperature", "phrasings", "searches"],
+)
+def test_the_calls_foreseen_are_those_made_and_afterwards_none_are_left(
+    tmp_path, monkeypatch, doubles, ledger, changes
+):
+    checked = write_plan(tmp_path, **changes)
+    foreseen = calls_foreseen(estimate(checked))
+    run(checked, ledger, monkeypatch)
+    assert calls_made(ledger) == foreseen
+    after = estimate(checked)
+    assert calls_foreseen(after) == {}
+    assert not any(row.n for row in after.rows)
+    assert row_of(after, "generate").remembered == foreseen["generate"]
+
+
+def test_what_turns_out_the_same_is_foreseen_as_more(tmp_path, monkeypatch, doubles, ledger):
+    factors = {"query.hyde": ["none", "always"], "corpus.chunk_size": [800, 400]}  # the same four short documents
+    checked = write_plan(tmp_path, factors=factors, design="grid")
+    bill = estimate(checked)
+    run(checked, ledger, monkeypatch)
+    made = calls_made(ledger)
+    assert made["hyde"] == row_of(bill, "hyde").n == 4
+    assert made["generate"] < row_of(bill, "generate").n
+    assert row_of(bill, "generate").at_most
+    assert calls_foreseen(estimate(checked)) == {}
+
+
+def test_what_depends_on_missing_results_is_at_most(tmp_path, monkeypatch, ledger):
+    install_doubles(monkeypatch, {"class": "specific"})  # which the class rule gives no hypothetical document
+    base = {**WITH_ALL, "query": {**WITH_ALL["query"], "hyde": "classified"}}
+    checked = write_plan(tmp_path, base=base, factors={})
+    bill = estimate(checked)
+    assert not row_of(bill, "understand").at_most
+    assert (row_of(bill, "hyde").n, row_of(bill, "hyde").at_most) == (4, True)
+    run(checked, ledger, monkeypatch)
+    assert "hyde" not in calls_made(ledger)
+
+
+def test_one_more_question_costs_that_question(tmp_path, monkeypatch, doubles, ledger):
+    factors = {"rerank.name": ["none", "query_likelihood"], "rerank.final_k": [2, 1]}
+    run(write_plan(tmp_path, base=WITH_ALL, factors=factors), ledger, monkeypatch)
+    before, pairs = calls_made(ledger), len(doubles.scorer.pairs)
+    more = write_plan(tmp_path, [EXTRA], base=WITH_ALL, factors=factors)
+    bill = estimate(more)
+    assert calls_foreseen(bill) == {"understand": 1, "hyde": 1, "generate": 3}
+    assert row_of(bill, "understand").remembered == 4
+    assert "index" not in {row.purpose for row in bill.rows}
+    run(more, ledger, monkeypatch)
+    made = {purpose: n - before[purpose] for purpose, n in calls_made(ledger).items()}
+    assert made["understand"] == made["hyde"] == 1
+    assert made["generate"] <= 3  # two contexts may turn out the same
+    assert len(doubles.scorer.pairs) - pairs <= row_of(bill, "rerank").n
+
+
+def test_known_candidates_give_the_pairs_exactly(tmp_path, monkeypatch, doubles, ledger):
+    run(write_plan(tmp_path, factors={}), ledger, monkeypatch)
+    checked = write_plan(tmp_path, factors={"rerank.name": ["none", "query_likelihood"]})
+    row = row_of(estimate(checked), "rerank")
+    run(checked, ledger, monkeypatch)
+    assert (row.n, row.at_most) == (len(doubles.scorer.pairs), False)
+
+
+def test_judged_scores_are_calls_of_the_judge(tmp_path, monkeypatch, doubles, ledger):
+    checked = write_plan(tmp_path, metrics=["ragas.context_precision", "ragas.semantic_similarity"], judge=CHAT)
+    bill = estimate(checked)
+    assert row_of(bill, "ragas.context_precision").calls == 3 * (2 + 1)  # q4 has no reference
+    assert "ragas.semantic_similarity" not in {row.purpose for row in bill.rows}  # it asks no judge
+    assert row_of(bill, "ragas.context_precision").at_most
+    run(checked, ledger, monkeypatch)
+    assert calls_made(ledger)["ragas.context_precision"] == 3 * 2  # both variants show the first passage to the judge
+    after = estimate(checked)
+    assert calls_foreseen(after) == {}
+    assert row_of(after, "ragas.context_precision").remembered == 6
+
+
+def test_rates_make_tokens_and_minutes(tmp_path, doubles):
+    judged = write_plan(tmp_path, metrics=["ragas.context_precision"], judge=CHAT)
+    before = row_of(estimate(judged), "generate")
+    assert (before.tokens_measured, before.minutes) == (False, None)
+    assert before.tokens_out == before.calls * 160
+    keep_rates(home(), [Rate("generate", CHAT, n=2, seconds=60, tokens_in=100, tokens_out=20)])
+    after = row_of(estimate(judged), "generate")
+    assert (after.calls, after.tokens_in, after.tokens_out, after.minutes) == (8, 400, 80, 4.0)
+    assert after.tokens_measured
+    assert estimate(judged).minutes is None  # nobody has measured the judge
+    assert estimate(write_plan(tmp_path)).minutes == 4.0
+
+
+def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOOGLE_API_KEY", "x")
+    monkeypatch.setenv("RAG_LAB_PRICES", str(tmp_path / "prices.toml"))
+    (tmp_path / "prices.toml").write_text('checked = 2026-11-30\n[usd_per_million_tokens]\n"gemini-1" = [1.0, 10.0]\n')
+    install_doubles(monkeypatch)
+
+    def generated_by(model):
+        base = {"models": {"generation": f"gemini:{model}"}, "query": {"rewrite": "none", "hyde": "none"}}
+        return row_of(estimate(write_plan(tmp_path, base=base)), "generate")
+
+    priced = generated_by("gemini-1")
+    assert priced.cost_usd == pytest.approx((priced.tokens_in + 10 * priced.tokens_out) / 1e6)
+    assert generated_by("gemini-2").cost_usd is None
+
+
+BY_WORDS = {"models": {"generation": CHAT, "embedding": EMBEDDER}, "query": {"rewrite": "none", "hyde": "none"}}
+
+
+def test_the_chunks_to_embed_are_foreseen(tmp_path, monkeypatch, doubles, ledger):
+    factors = {"corpus.chunk_size": [800, 60], "corpus.chunk_overlap": [0]}
+    checked = write_plan(tmp_path, base=BY_WORDS | {"corpus": {"chunk_overlap": 0}}, factors=factors, design="grid")
+    row = row_of(estimate(checked), "index")
+    assert (row.unit, row.remembered) == ("chunk", 0)
+    run(checked, ledger, monkeypatch)
+    assert row.n == len(set(doubles.embedder.documents)) == len(doubles.embedder.documents)
+    assert "index" not in {row.purpose for row in estimate(checked).rows}
+    more = write_plan(tmp_path, base=BY_WORDS | {"corpus": {"chunk_overlap": 0, "chunk_size": 50}}, factors={})
+    after = row_of(estimate(more), "index")
+    assert after.n > 0 and after.remembered > 0
+
+
+def test_what_is_searched_by_words_is_not_embedded(tmp_path, monkeypatch, doubles, ledger):
+    checked = write_plan(tmp_path, base=BY_WORDS | {"retrieval": {"mode": "bm25"}}, factors={})
+    assert "index" not in {row.purpose for row in estimate(checked).rows}
+    run(checked, ledger, monkeypatch)
+    assert doubles.embedder.documents == []
+
+
+def test_where_a_model_splits_the_files_their_number_stands_for_the_chunks(tmp_path, doubles):
+    base = BY_WORDS | {"corpus": {"splitter": "semantic"}}
+    bill = estimate(write_plan(tmp_path, base=base, factors={}))
+    row = row_of(bill, "index")
+    assert (row.unit, row.n) == ("file", 4)
+    assert doubles.embedder.documents == []

@@ -1,0 +1,130 @@
+"""Real kernels: each test that executes a notebook takes seconds."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from rag_lab.errors import ConfigError
+from rag_lab.experiment.run.executor import Job, check_parameters, execute
+
+pytestmark = pytest.mark.slow
+
+PARAMETERS = 'OUT: str = ""  # a file\nFAIL: bool = False  # whether to fail\nWAIT_S: float = 0.0  # how long\n'
+BODY = """
+import os, sys, time
+from pathlib import Path
+from rag_lab.errors import ModelError
+Path(OUT).write_text("\\n".join([sys.executable, os.getcwd(), os.environ["RAG_LAB_HOME"], str(os.getpid())]))
+if FAIL:
+    raise ModelError("No weights\\nnamed x.")
+time.sleep(WAIT_S)
+Path(OUT + ".end").touch()
+"""
+
+
+def notebook(folder, body=BODY):
+    book = new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        cells=[new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), new_code_cell(body)],
+    )
+    nbformat.write(book, folder / "book.ipynb")
+    return folder / "book.ipynb"
+
+
+def job(folder, name="one", body=BODY, **parameters):
+    folder.mkdir(parents=True, exist_ok=True)
+    return Job(
+        name,
+        notebook(folder, body),
+        folder / f"{name}.ipynb",
+        {"OUT": str(folder / f"{name}.txt")} | parameters,
+        folder / f"{name}.log",
+    )
+
+
+def wait_for(condition, seconds=60):
+    for _ in range(seconds * 10):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path, monkeypatch):
+    kernels = (
+        tmp_path / "jupyter" / "kernels" / "python3"
+    )  # a kernel of the user's with the same name must not be taken
+    kernels.mkdir(parents=True)
+    (kernels / "kernel.json").write_text('{"argv": ["/bin/false"], "display_name": "other", "language": "python"}')
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    [done] = execute([job(tmp_path / "run")], cwd=here)
+    assert done.reason == ""
+    python, cwd, home, _ = (tmp_path / "run" / "one.txt").read_text().splitlines()
+    assert (python, cwd, home) == (sys.executable, str(here), os.environ["RAG_LAB_HOME"])
+
+
+def test_a_failing_notebook_is_kept_with_its_reason_and_the_others_go_on(tmp_path):
+    jobs = [job(tmp_path, "bad", FAIL=True), job(tmp_path, "good")]
+    done = {one.job.name: one.reason for one in execute(jobs, n_jobs=2)}
+    assert done == {"bad": "No weights named x.", "good": ""}
+    kept = nbformat.read(tmp_path / "bad.ipynb", as_version=4)
+    assert any(output.get("ename") == "ModelError" for cell in kept.cells for output in cell.get("outputs", []))
+    assert (tmp_path / "good.txt.end").exists()
+
+
+def test_a_kernel_that_dies_is_a_reason(tmp_path):
+    [done] = execute([job(tmp_path, body="import os\nos._exit(3)")])
+    assert "kernel died" in done.reason
+
+
+def test_an_unknown_parameter_or_one_that_is_no_scalar_is_refused_before_anything_runs(tmp_path):
+    good = job(tmp_path, "good")
+    bad = job(tmp_path, "bad", FIAL=True, WAIT_S=[1], OUT=Path("x"))
+    with pytest.raises(ConfigError) as error:
+        list(execute([good, bad]))
+    assert "did you mean 'FAIL'?" in str(error.value)
+    assert "WAIT_S must be" in str(error.value)
+    assert "OUT must be" in str(error.value)
+    assert not good.output.exists()
+    check_parameters(good.notebook, good.parameters)
+
+
+def test_ending_early_ends_the_processes(tmp_path):
+    running = execute([job(tmp_path, "quick"), job(tmp_path, "slow", WAIT_S=600)], n_jobs=2)
+    assert next(running).job.name == "quick"
+    wait_for((tmp_path / "slow.txt").exists)
+    kernel = int((tmp_path / "slow.txt").read_text().splitlines()[-1])
+    running.close()
+    wait_for(lambda: not is_running(kernel))
+
+
+def test_a_killed_sweep_leaves_no_process_behind(tmp_path):
+    slow = job(tmp_path, "slow", WAIT_S=600)
+    script = (
+        "from pathlib import Path; from rag_lab.experiment.run.executor import Job, execute;"
+        f"list(execute([Job('slow', Path({str(slow.notebook)!r}), Path({str(slow.output)!r}), "
+        f"{dict(slow.parameters)!r}, Path({str(slow.log)!r}))]))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    wait_for(lambda: (tmp_path / "slow.txt").exists() and (tmp_path / "slow.txt").read_text().count("\n") == 3)
+    kernel = int((tmp_path / "slow.txt").read_text().splitlines()[-1])
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_for(lambda: not is_running(kernel))
+    assert not is_running(kernel)

@@ -1,0 +1,195 @@
+"""Sweeps with real kernels and the packaged embedding model; the chat model is a server on loopback."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+
+import nbformat
+import pytest
+import yaml
+from loopback_chat import loopback_chat
+from small_dataset import write_dataset
+
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.sweep import sweep
+from rag_lab.runs.run_folder import RunFolder
+
+COMMAND = [sys.executable, "-c", "from rag_lab.cli import main; main()"]
+METRICS = ["retrieval.mrr@10", "citations.precision", "cost.tokens"]
+
+
+def write_experiment(folder, chat, **changes):
+    write_dataset(folder)
+    data = {
+        "name": "small",
+        "question": "Does it help?",
+        "dataset": str(folder / "small"),
+        "base": {
+            "models": {"generation": chat.spec(), "understanding": chat.spec(), "hyde": chat.spec()},
+            "query": {"rewrite": "none", "hyde": "none"},
+        },
+        "factors": {"rerank.final_k": [2, 1]},
+        "metrics": METRICS,
+        "limits": {"answers": 2},
+    }
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(data | changes, sort_keys=False))
+    return path
+
+
+def damaged_model(folder):
+    """A reranker that is there, and cannot be loaded."""
+    path = folder / "damaged_model"
+    path.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (path / name).write_text("{}")
+    return path
+
+
+def essence(trace):
+    """A trace without what differs between two runs: time, and whether a result was remembered."""
+    stages = tuple(replace(record, seconds=0.0, remembered=False) for record in trace.stages)
+    return replace(trace, stages=stages)
+
+
+@pytest.fixture(scope="module")
+def chat():
+    with loopback_chat() as chat:
+        yield chat
+
+
+@pytest.mark.slow
+def test_a_sweep_from_file_to_report_and_again(tmp_path, chat):
+    with loopback_chat(broken=True) as broken:
+        factors = {
+            "rerank.final_k": [2, 1],
+            "rerank.name": ["none", "cross_encoder"],
+            "models.cross_encoder": [f"sentence_transformers:{damaged_model(tmp_path)}"],
+            "models.generation": [chat.spec(), broken.spec()],
+        }
+        path = write_experiment(tmp_path, chat, factors=factors)
+        run = sweep(path, tmp_path / "run", jobs=2, progress=False)
+        broken_id = run.variants[-1].variant_id
+
+        assert run == RunFolder.open(tmp_path / "run")
+        check_manifest(run, broken_id)
+        check_traces(run)
+        check_scores(run, broken_id)
+
+        asked = len(chat.prompts)
+        again = sweep(path, tmp_path / "run", progress=False)
+    assert len(chat.prompts) == asked
+    resumed = {name for name, state in again.manifest()["variants"].items() if state["resumed"]}
+    assert resumed == {"baseline", "final_k-1"}  # the broken server may answer by now
+
+
+def check_manifest(run, broken_id):
+    manifest = run.manifest()
+    variants = manifest["variants"]
+    assert {name: state["status"] for name, state in variants.items()} == {
+        "baseline": "ok",
+        "final_k-1": "ok",
+        "rerank-cross_encoder": "failed",
+        broken_id: "ok",
+    }
+    assert "damaged_model" in variants["rerank-cross_encoder"]["reason"]
+    assert variants["baseline"]["failed_stages"] == {}
+    assert variants[broken_id]["failed_stages"] == {"generate": 2}
+    told = "\n".join(failures(run))
+    assert "Variant rerank-cross_encoder failed" in told
+    assert "2 of 4 questions failed at generate" in told
+    assert manifest["dataset"]["digest"]
+    assert manifest["versions"]["python"].startswith("3.")
+    assert len(manifest["models"]["generate"]) == 2
+
+
+def check_traces(run):
+    for variant in ("baseline", "final_k-1"):
+        traces = run.traces(variant)
+        assert [trace.question.question_id for trace in traces] == ["q1", "q2", "q3", "q4"]
+        assert sum(trace.answer is not None for trace in traces) == 2
+        assert traces[0].question.evidence[0].context
+        ran = PipelineConfig.load(run.variant_dir(variant) / "config.yaml")
+        assert ran.identity == run.manifest()["variants"][variant]["config_identity"]
+    assert {len(trace.passages) for trace in run.traces("final_k-1") if trace.answer} == {1}
+    assert run.traces("rerank-cross_encoder") == []
+    kept = nbformat.read(run.variant_dir("rerank-cross_encoder") / "notebook.ipynb", as_version=4)
+    assert any(output.output_type == "error" for cell in kept.cells for output in cell.get("outputs", []))
+
+
+def check_scores(run, broken_id):
+    scores = run.scores()
+    assert set(scores["variant_id"]) == {"baseline", "final_k-1", broken_id}
+    assert len(scores) == 3 * 4 * len(METRICS)
+    counts = {status: int((scores["status"] == status).sum()) for status in ("scored", "failed", "not_applicable")}
+    assert run.manifest()["counts"] == counts
+    assert counts["failed"] > 0
+    report = (run.path / "report.html").read_text()
+    assert "damaged_model" in report
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_with_the_same_results_and_pays_for_nothing_twice(tmp_path, monkeypatch):
+    with loopback_chat(delay_s=0.5) as chat:
+        path = write_experiment(tmp_path, chat, limits={})
+        killed_dir = tmp_path / "killed"
+        command = [*COMMAND, "sweep", str(path), "--out", str(killed_dir)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while len(chat.prompts) < 6 and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not (killed_dir / "manifest.json").exists()
+        chat.delay_s = 0.0
+        killed = sweep(path, killed_dir, progress=False)
+        asked = [json.dumps(prompt) for prompt in chat.prompts]
+        repeated = len(asked) - len(set(asked))
+
+        monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "other_home"))
+        whole = sweep(path, tmp_path / "whole", progress=False)
+
+    assert killed.manifest()["variants"]["baseline"]["resumed"]
+    assert repeated <= 4  # what the killed kernel had asked and not yet saved: one batch at most
+    for variant in ("baseline", "final_k-1"):
+        assert list(map(essence, killed.traces(variant))) == list(map(essence, whole.traces(variant)))
+    columns = ["variant_id", "question_id", "metric", "value", "status"]
+    assert killed.scores()[columns].equals(whole.scores()[columns])
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path, chat):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("precious")
+    with pytest.raises(RagLabError, match="something else"):
+        sweep(write_experiment(tmp_path, chat), tmp_path / "out")
+    with pytest.raises(RagLabError, match="Cannot write"):
+        sweep(write_experiment(tmp_path, chat), tmp_path / "out" / "thesis.txt")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_sweep_and_says_how_to_go_on(tmp_path):
+    with loopback_chat(delay_s=1.0) as chat:
+        path = write_experiment(tmp_path, chat, limits={})
+        command = [*COMMAND, "sweep", str(path), "--out", str(tmp_path / "run")]
+        # A shell that runs the tests in the background hands on that Ctrl-C is ignored.
+        listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen
+        )
+        while not chat.prompts and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Start the same command again" in err
+        assert "Traceback" not in err
+        asked = len(chat.prompts)
+        time.sleep(3)
+        assert len(chat.prompts) <= asked + 1  # the kernel ends with the sweep
+    assert out == ""

@@ -1,0 +1,91 @@
+import json
+import random
+
+import pytest
+
+from rag_lab.errors import ModelError
+from rag_lab.models.local.llamacpp import LlamaCppChat
+from rag_lab.models.protocols import ChatRequest, Message
+
+EXAMPLES = (
+    Message("system", "You rewrite questions about a plant so that a search engine understands them."),
+    Message("user", "what pressure press"),
+    Message("assistant", "At what pressure does the hydraulic press run?"),
+    Message("user", "filter oven when"),
+    Message("assistant", "How often is the filter of the curing oven replaced?"),
+)
+
+
+def ask(*messages, **settings):
+    return ChatRequest(tuple(messages), **{"max_tokens": 16, **settings})
+
+
+@pytest.mark.parametrize("name", ["minilm", "some/model", "nonsense"])
+def test_what_is_no_gguf_file_is_refused(name):
+    with pytest.raises(ModelError):
+        LlamaCppChat(name).identity()
+
+
+def test_a_spoilt_file_is_one_sentence(tmp_path):
+    path = tmp_path / "spoilt.gguf"
+    path.write_bytes(b"GGUF but not really")
+    with pytest.raises(ModelError, match=r"llama.cpp cannot load spoilt\.gguf") as caught:
+        LlamaCppChat(str(path)).generate([ask(Message("user", "hi"))])
+    assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LlamaCppChat("smollm2")
+
+
+@pytest.mark.slow
+def test_earlier_requests_do_not_change_a_reply(model, real_home):
+    topics = ["torque of the ram bolts", "grease for the guides", "alarm A7 burner", "who signs the permit"]
+    requests = [ask(*EXAMPLES[: 1 + 4 * (number % 2)], Message("user", text)) for number, text in enumerate(topics)]
+    requests.append(ask(Message("user", "Say hello.")))
+    together = [reply.text for reply in model.generate(requests)]
+    order = list(range(len(requests)))
+    random.Random(3).shuffle(order)
+    alone = {index: model.generate([requests[index]])[0].text for index in order}
+    assert [alone[index] for index in range(len(requests))] == together
+    assert LlamaCppChat("smollm2").generate([requests[1]])[0].text == together[1]
+
+
+@pytest.mark.slow
+def test_json_is_enforced(model, real_home):
+    schema = {"type": "object", "properties": {"class": {"enum": ["fuzzy", "specific"]}}, "required": ["class"]}
+    (reply,) = model.generate([ask(Message("user", "Which?"), json_schema=schema, temperature=1.0, max_tokens=40)])
+    assert json.loads(reply.text)["class"] in ("fuzzy", "specific")
+
+
+@pytest.mark.slow
+def test_a_bad_request_fails_alone(model, real_home):
+    good = ask(Message("user", "Say hello."))
+    replies = model.generate(
+        [good, ask(Message("user", "x " * 5000)), ask(*good.messages, json_schema={"type": "frob"}), good]
+    )
+    assert replies[0].text == replies[3].text != ""
+    assert "context holds 4096" in replies[1].error
+    assert "unrecognized type frob" in replies[2].error
+    assert not replies[1].transient
+
+
+@pytest.mark.slow
+def test_token_counts_are_those_of_the_prompt(model, real_home):
+    assert model.count_tokens("") == 0
+    assert model.count_tokens("Hello world") == 2
+    text = "Grease NLGI 2 – every 500 hours.\n" * 3
+    short, long = model.generate(
+        [ask(Message("user", "a"), max_tokens=1), ask(Message("user", f"a\n{text}"), max_tokens=1)]
+    )
+    assert long.tokens_in - short.tokens_in == pytest.approx(model.count_tokens(f"\n{text.strip()}"), abs=2)
+
+
+@pytest.mark.slow
+def test_a_ceiling_on_replies_is_part_of_the_identity_and_cuts_them_off(real_home):
+    model = LlamaCppChat("smollm2", max_tokens=16)
+    reply = model.generate([ask(Message("user", "Count from 1 to 100."), max_tokens=500)])[0]
+    assert reply.tokens_out <= 16
+    assert reply.truncated
+    assert model.identity() == {**LlamaCppChat("smollm2").identity(), "max_tokens": 16}

@@ -1,0 +1,137 @@
+import dataclasses
+
+import pytest
+
+from rag_lab.errors import ModelError
+from rag_lab.models.local import causal
+from rag_lab.models.local.causal import CausalLM
+from rag_lab.models.local.generation import sampling_of
+from rag_lab.models.local.transformers import TransformersChat
+from rag_lab.models.protocols import ChatRequest, Message
+
+
+def ask(text, **settings):
+    return ChatRequest((Message("user", text),), **{"max_tokens": 12, **settings})
+
+
+TEXTS = [
+    "what pressure does the press need ?",
+    "grease",
+    "how often is the filter of the oven changed by maintenance " * 3,
+]
+
+
+@pytest.fixture(scope="module")
+def model(tiny_causal):
+    return TransformersChat(str(tiny_causal), device="cpu", batch_size=4)
+
+
+def check_batches(model, requests):
+    together = [dataclasses.replace(reply, seconds=0) for reply in model.generate(requests)]
+    alone = [dataclasses.replace(model.generate([request])[0], seconds=0) for request in requests]
+    assert together == alone
+    assert all(reply.text and not reply.error for reply in together)
+    return together
+
+
+def test_a_request_has_one_reply_in_any_batch(model):
+    replies = check_batches(model, [ask(text) for text in TEXTS])
+    assert len({reply.text for reply in replies}) == 3
+
+
+def test_greedy_text_is_that_of_a_loop_without_padding_or_cache(model):
+    import torch
+
+    lm = model.settings.load()
+    for text, reply in zip(TEXTS, model.generate([ask(text) for text in TEXTS]), strict=True):
+        ids = lm.tokenizer(f"{text} what ", add_special_tokens=False)["input_ids"]
+        start = len(ids)
+        while len(ids) - start < 12:
+            with torch.no_grad():
+                token = lm.model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax().item()
+            if token == lm.tokenizer.eos_token_id:
+                break
+            ids.append(token)
+        assert reply.text == lm.tokenizer.decode(ids[start:], skip_special_tokens=True).strip()
+
+
+def test_a_sampled_reply_follows_its_seed_and_not_its_batch(model):
+    sampled = [ask("grease", temperature=1.5, seed=seed) for seed in (1, 2, 3, 1)]
+    texts = [reply.text for reply in model.generate([ask("who"), *sampled])][1:]
+    assert texts[0] == texts[3]
+    assert len(set(texts)) > 1
+    assert texts[1] == model.generate([sampled[1]])[0].text
+
+
+def test_sampling_leaves_the_callers_random_numbers_alone(model):
+    import torch
+
+    torch.manual_seed(5)
+    expected = torch.rand(3).tolist()
+    torch.manual_seed(5)
+    model.generate([ask("grease", temperature=1.0)])
+    assert torch.rand(3).tolist() == expected
+
+
+def test_the_template_is_told_to_think(model):
+    lm = model.settings.load()
+    thinking, plain = ask("grease", thinking=True), ask("grease", temperature=0.7)
+    assert sampling_of(lm.tokenizer, thinking) == {"do_sample": True, "temperature": 0.6, "top_p": 0.95, "top_k": 20}
+    assert sampling_of(lm.tokenizer, plain) == {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20}
+    assert sampling_of(lm.tokenizer, ask("grease")) == {"do_sample": False}
+    replies = model.generate([thinking, ask("grease", thinking=False)])
+    assert replies[0].text != replies[1].text
+
+
+def test_a_prompt_that_does_not_fit_fails_alone(model):
+    fits, not_fits = model.generate([ask("grease"), ask("grease " * 200)])
+    assert fits.text
+    assert "context holds 96" in not_fits.error
+    (full,) = model.generate([ask("grease " * 90, max_tokens=50)])
+    assert full.tokens_in + full.tokens_out <= 96
+
+
+def test_weights_load_once_for_all_who_ask(model, tiny_causal):
+    again = TransformersChat(str(tiny_causal), device="cpu")
+    assert isinstance(again.settings.load(), CausalLM)
+    assert again.settings.load() is model.settings.load()
+
+
+def test_four_bits_need_a_gpu(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for four in (TransformersChat("smollm2", four_bit=True), TransformersChat("qwen3-8b")):
+        with pytest.raises(ModelError, match="in 4 bits needs an NVIDIA GPU"):
+            four.settings.load()
+
+
+def test_four_bits_need_their_package(monkeypatch):
+    monkeypatch.setattr(causal, "cuda_problem", lambda what: "")
+    pytest.importorskip("torch")
+    try:
+        import bitsandbytes  # noqa: F401
+    except ImportError:
+        with pytest.raises(ModelError, match=r"pip install 'rag_lab\[quantized\]'"):
+            causal.require_four_bit("qwen3-8b")
+
+
+def test_a_hub_name_without_network_is_one_sentence(monkeypatch):
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelError, match="Cannot load 'some/model' from the model hub.*smollm2"):
+        TransformersChat("some/model").generate([ask("x")])
+
+
+@pytest.mark.slow
+def test_the_packaged_model_in_any_batch(real_home):
+    model = TransformersChat("smollm2", device="cpu")
+    texts = [
+        "What is the capital of France?",
+        "Hi.",
+        "Name three colours and say at some length why you like each of them best.",
+    ]
+    check_batches(model, [ask(text, max_tokens=10) for text in texts])
+    assert model.context_tokens == 8192
+    assert model.count_tokens("Hello world") == 2

@@ -1,0 +1,109 @@
+import logging
+
+import pytest
+
+from rag_lab.errors import ModelError
+from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.remote.gemini import GeminiChat
+from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.testing import Scripted, gemini_server
+
+KEY = "AIzaHunter2Secret"
+ASKED = ChatRequest((Message("system", "Be brief."), Message("user", "Capital of France?")), max_tokens=9, seed=4)
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+
+
+def model_of(server, attempts=3, **options):
+    model = GeminiChat("gemini-2.5-flash", base_url=server.url, concurrency=1, **options)
+    model.waits = []
+    model.retry = RetryPolicy(attempts, model.waits.append)
+    return model
+
+
+def test_a_round_trip():
+    with gemini_server(["Paris."]) as server:
+        (reply,) = model_of(server).generate([ASKED])
+    assert (reply.text, reply.tokens_in, reply.tokens_out) == ("Paris.", 7, 3)
+    assert reply.cost_usd == pytest.approx((7 * 0.30 + 3 * 2.50) / 1e6)
+    (body,), (path,) = server.bodies, server.paths
+    assert path.endswith("models/gemini-2.5-flash:generateContent")
+    assert KEY not in path
+    assert body["systemInstruction"]["parts"] == [{"text": "Be brief."}]
+    assert body["contents"] == [{"role": "user", "parts": [{"text": "Capital of France?"}]}]
+    sent = body["generationConfig"]
+    assert (sent["maxOutputTokens"], sent["temperature"], sent["seed"]) == (9, 0, 4)
+    assert sent["thinkingConfig"] == {"thinking_budget": 0}
+
+
+def test_a_schema_goes_out_and_a_reply_that_was_cut_off_is_kept():
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    with gemini_server([Scripted('{"a": "b', finish="length")]) as server:
+        (reply,) = model_of(server).generate([ChatRequest(ASKED.messages, json_schema=schema)])
+    assert (reply.text, reply.truncated, reply.error) == ('{"a": "b', True, "")
+    sent = server.bodies[0]["generationConfig"]
+    assert (sent["responseMimeType"], sent["responseJsonSchema"]) == ("application/json", schema)
+
+
+def test_thinking_is_asked_for_and_kept_apart():
+    with gemini_server([Scripted("four", thinking="2+2")]) as server:
+        (reply,) = model_of(server).generate([ChatRequest(ASKED.messages, thinking=True)])
+    assert (reply.text, reply.thinking) == ("four", "2+2")
+    assert server.bodies[0]["generationConfig"]["thinkingConfig"] == {"include_thoughts": True}
+
+
+def test_a_rate_limit_is_waited_for_as_asked():
+    answers = [Scripted(status=429, details=[RETRY_INFO]), Scripted(status=429, headers={"Retry-After": "3"}), "Paris."]
+    with gemini_server(answers) as server:
+        model = model_of(server)
+        (reply,) = model.generate([ASKED])
+    assert (reply.text, model.waits, len(server.bodies)) == ("Paris.", [17, 3], 3)
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Scripted(status=500), "status 500"),
+        (Scripted(status=429), "status 429"),
+        (Scripted(raw="<html>"), "a web page instead of JSON"),
+        (Scripted("late", delay_s=0.6), "did not answer"),
+    ],
+)
+def test_our_attempts_are_all_the_attempts(failure, said):
+    with gemini_server([failure] * 9) as server:
+        (reply,) = model_of(server, attempts=2, timeout_s=0.2).generate([ASKED])
+    assert said in reply.error
+    assert (reply.text, reply.transient) == ("", True)
+    assert len(server.bodies) == 2
+
+
+def test_a_blocked_reply_is_an_error():
+    with gemini_server([Scripted("", finish="safety")]) as server:
+        (reply,) = model_of(server).generate([ASKED])
+    assert "safety" in reply.error
+    assert not reply.transient
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Scripted(f"{KEY} is wrong", status=401), Scripted("API key not valid. Please pass a valid API key.", status=400)],
+)
+def test_a_rejected_key_is_an_exception_without_the_key(answer, caplog):
+    with (
+        gemini_server([answer] * 9) as server,
+        caplog.at_level(logging.DEBUG, "rag_lab"),
+        pytest.raises(ModelError, match="key was rejected") as caught,
+    ):
+        model_of(server).generate([ASKED] * 4)
+    assert KEY not in f"{caught.value}{caplog.text}"
+
+
+def test_without_a_key_nothing_is_sent(monkeypatch):
+    monkeypatch.delenv("GEMINI_API_KEY")
+    with gemini_server() as server, pytest.raises(ModelError, match="GOOGLE_API_KEY or GEMINI_API_KEY"):
+        model_of(server).generate([ASKED])
+    assert server.bodies == []

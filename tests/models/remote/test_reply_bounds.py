@@ -1,0 +1,81 @@
+"""A server that writes or counts what it likes moves neither memory, nor the bill, nor the limits."""
+
+import json
+import logging
+
+import pytest
+
+from rag_lab.memory.ledger import Ledger
+from rag_lab.models.metered import MeteredChat
+from rag_lab.models.prices import price
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.remote.gemini import GeminiChat
+from rag_lab.models.remote.openai import OpenAIChat
+from rag_lab.models.remote.reply_bounds import bounded, counted
+from rag_lab.models.token_estimate import request_tokens
+from rag_lab.testing import Scripted, gemini_server, openai_server
+
+ASKED = ChatRequest((Message("user", "Capital of France?"),), max_tokens=60)
+COUNTS = [(-5, 3), (7, -5), (10**18, 3), (7, 10**18), (10**40, 10**40), (0, 0)]
+
+
+def completion(text, tokens_in, tokens_out):
+    usage = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    return Scripted(raw=json.dumps(body | ({} if tokens_in is None else {"usage": usage})))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tokens_in", "tokens_out"), COUNTS)
+def test_counts_that_cannot_be_are_estimated_and_said_once(tokens_in, tokens_out, caplog):
+    with (
+        openai_server([completion("Paris it is.", tokens_in, tokens_out)] * 2) as server,
+        caplog.at_level(logging.WARNING),
+    ):
+        replies = OpenAIChat("tiny", base_url=server.url).generate([ASKED] * 2)
+    for reply in replies:
+        assert (reply.text, reply.tokens_in, reply.tokens_out) == ("Paris it is.", request_tokens(ASKED), 5)
+    [said] = [record.getMessage() for record in caplog.records if "estimated" in record.getMessage()]
+    assert f"missing or cannot be ({tokens_in} read, {tokens_out} written)" in said
+
+
+def test_what_gemini_counts_is_held_to_the_same(monkeypatch):
+    monkeypatch.setenv("GOOGLE_API_KEY", "AIzaHunter2Secret")
+    usage = {"promptTokenCount": 10**18, "candidatesTokenCount": -5, "totalTokenCount": 1}
+    body = {
+        "candidates": [{"content": {"parts": [{"text": "Paris."}]}, "finishReason": "STOP"}],
+        "usageMetadata": usage,
+    }
+    with gemini_server([Scripted(raw=json.dumps(body))]) as server:
+        (reply,) = GeminiChat("gemini-2.5-flash", base_url=server.url).generate([ASKED])
+    assert (reply.tokens_in, reply.tokens_out) == (request_tokens(ASKED), 3)
+    assert 0 < reply.cost_usd < 0.001
+
+
+@pytest.mark.parametrize(
+    "reply", [ChatReply("a" * 50, tokens_in=1018, tokens_out=60), ChatReply("ab" * 99, "", 9, 198)]
+)
+def test_what_can_be_is_believed(reply):
+    assert counted(ASKED, reply) == (reply, "")
+
+
+def test_a_reply_far_beyond_what_was_asked_for_is_cut_as_a_server_would_have_cut_it():
+    with openai_server([completion("a" * 1_000_000, 7, 3), completion("a " * 500, 7, 60)]) as server:
+        long, generous = OpenAIChat("tiny", base_url=server.url, concurrency=1).generate([ASKED] * 2)
+    assert (len(long.text), long.truncated, long.error) == (32 * 60 + 1000, True, "")
+    assert (len(generous.text), generous.truncated) == (999, False)
+    thinking = bounded(ASKED, ChatReply("Paris.", "a" * 9_000))
+    assert (thinking.text, len(thinking.thinking), thinking.truncated) == ("Paris.", 2920, True)
+
+
+@pytest.mark.parametrize(("tokens_in", "tokens_out"), COUNTS)
+def test_the_limits_of_a_run_are_not_moved(tokens_in, tokens_out, tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.start(1.0, None, None)
+    monkeypatch.setattr(OpenAIChat, "priced", True)
+    with openai_server([completion("Paris.", tokens_in, tokens_out)] * 4) as server:
+        model = MeteredChat(OpenAIChat("gpt-4o", base_url=server.url), "openai:gpt-4o", ledger, "v")
+        replies = model.generate([ASKED] * 4)
+    assert [reply.error for reply in replies] == [""] * 4
+    assert 0 < ledger.used().cost_usd <= 4 * price("openai", "gpt-4o").cost_usd(request_tokens(ASKED), ASKED.max_tokens)

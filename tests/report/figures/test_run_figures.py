@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.report.figures.figure_style import to_svg
+from rag_lab.report.figures.run_figures import class_figure, latency_figure, quality_figure
+from rag_lab.runs.run_folder import VariantPlan
+
+MAIN = "retrieval.ndcg@10"
+
+
+def _words(svg: str) -> str:
+    return " ".join(ElementTree.fromstring(svg).itertext())
+
+
+def test_quality_figure_draws_the_means_of_the_table(wide: Comparison) -> None:
+    axes = quality_figure(wide, MAIN).axes[0]
+    dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() in ("D", "o", "^", "v")]
+    cells = [wide.cell(plan.variant_id, MAIN) for plan in wide.variants]
+    assert dots == [cell["mean"] for cell in cells if cell]
+    assert axes.get_xlabel() == MAIN
+
+
+def test_reliable_differences_have_a_shape_of_their_own(wide: Comparison) -> None:
+    markers = [line.get_marker() for line in quality_figure(wide, MAIN).axes[0].lines]
+    reliable = sum(wide.reliable(plan.variant_id, MAIN) != 0 for plan in wide.variants)
+    assert reliable > 0
+    assert markers.count("^") + markers.count("v") == reliable
+
+
+def test_latency_axis_is_logarithmic_where_seconds_span_tenfold(wide: Comparison) -> None:
+    assert latency_figure(wide, MAIN).axes[0].get_xscale() == "linear"
+    slow = wide.latency.assign(median_s=[0.05, 9.0, 0.1, 5.0, 0.2])
+    axes = latency_figure(replace(wide, latency=slow), MAIN).axes[0]
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlabel() == "seconds per question (median)"
+
+
+def test_class_figure_tells_how_many_questions_a_class_has(wide: Comparison) -> None:
+    labels = [label.get_text() for label in class_figure(wide, MAIN).axes[0].get_xticklabels()]
+    rows = wide.by_class[(wide.by_class["metric"] == MAIN) & (wide.by_class["variant_id"] == "baseline")]
+    assert labels == [f"{row.query_class}\nn = {row.scored}" for row in rows.itertuples()]
+
+
+@pytest.mark.parametrize("draw", [quality_figure, latency_figure, class_figure])
+def test_svg_is_well_formed_and_names_no_address(wide: Comparison, draw: object) -> None:
+    svg = to_svg(draw(wide, MAIN), "fig")  # type: ignore[operator]
+    words = _words(svg)
+    assert "A" in words
+    assert "http" not in svg
+    assert all(name.startswith("fig-") for name in re.findall(r'\bid="([^"]+)"', svg))
+
+
+def test_drawing_leaves_matplotlib_as_it_was(wide: Comparison) -> None:
+    before = dict(mpl.rcParams)
+    to_svg(quality_figure(wide, MAIN), "fig")
+    assert dict(mpl.rcParams) == before
+
+
+def test_labels_are_no_formulas_and_no_markup(wide: Comparison) -> None:
+    plans = (*wide.run.variants[:-1], VariantPlan(wide.run.variants[-1].variant_id, "<b>$x_1$ & $5", {}))
+    odd = replace(wide, run=replace(wide.run, variants=plans))
+    assert "<b>$x_1$ & $5" in _words(to_svg(quality_figure(odd, MAIN), "fig"))
+
+
+def test_the_text_alternative_is_no_markup(wide: Comparison) -> None:
+    svg = to_svg(quality_figure(wide, 'a "metric" <b>'), "fig")
+    assert 'of a "metric" <b> for each variant' in ElementTree.fromstring(svg).attrib["aria-label"]

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rag_lab._kit import numbers
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.report.page.report_page import overview_html, question_html, to_html, write_report
+from rag_lab.report.shown_comparison import compare
+from rag_lab.runs.run_folder import RunFolder
+
+VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and collects what the tests ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing, line {self.getpos()[0]}"
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html(comparison: Comparison) -> str:
+    return to_html(comparison)
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_tags_nest_and_ids_are_unique(page: Page) -> None:
+    assert len(page.ids) == len(set(page.ids))
+    targets = {attrs["href"][1:] for tag, attrs in page.tags if tag == "a" and (attrs["href"] or "").startswith("#")}
+    assert targets <= set(page.ids)
+
+
+def test_it_loads_nothing_from_anywhere(html: str, page: Page) -> None:
+    loading = {"src", "srcset", "data", "poster", "action", "formaction", "background"}
+    assert not [attrs for _, attrs in page.tags if loading & set(attrs)]
+    assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "object", "embed", "base", "img")]
+    hrefs = [attrs[name] or "" for _, attrs in page.tags for name in ("href", "xlink:href") if name in attrs]
+    assert all(href.startswith(("#", "variants/")) for href in hrefs)
+    assert "@import" not in html and "url(" not in re.sub(r"url\(#", "", html)
+    policy = next(attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None and policy.startswith("default-src 'none'")
+
+
+def test_hostile_text_stays_text(build: ModuleType, html: str, page: Page) -> None:
+    assert "<script>alert" not in html and "onerror=alert(1)>" not in html
+    assert build.HOSTILE in "".join(page.text)
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+
+
+def test_every_question_and_variant_is_there(page: Page, comparison: Comparison) -> None:
+    text = "".join(page.text)
+    assert sum(attrs.get("class") == "q" for _, attrs in page.tags) == len(comparison.questions) == 12
+    for row in comparison.questions.itertuples():
+        assert row.question in text
+    for plan in comparison.variants:
+        assert plan.label in text
+        assert {"href": f"variants/{plan.variant_id}/notebook.ipynb"} in [
+            attrs for tag, attrs in page.tags if tag == "a"
+        ]
+    assert comparison.failed["rerank.name-cross_encoder"] in text
+
+
+def test_numbers_are_those_of_the_tables(page: Page, comparison: Comparison) -> None:
+    text = " ".join("".join(page.text).split())
+    for row in comparison.summary[comparison.summary["metric"].isin(comparison.quality_metrics)].itertuples():
+        counts = f"{row.scored}/{row.asked} scored"
+        between = numbers.interval(row.low, row.high)
+        assert re.search(rf"{re.escape(numbers.plain(row.mean))} {re.escape(between)} {re.escape(counts)}", text)
+    for row in comparison.differences.itertuples():
+        assert f"{numbers.signed(row.difference)}{numbers.signed_interval(row.low, row.high)}{row.n}" in text
+
+
+def test_failed_scores_show_count_bounds_and_reason(page: Page, comparison: Comparison) -> None:
+    text = " ".join("".join(page.text).split())
+    cell = comparison.cell("rerank.name-query_likelihood", "citations.precision")
+    assert cell is not None and cell["failed"] == 1
+    assert "11/12 scored, 1 failed" in text
+    assert f"worst {cell['worst']:.3f}, best {cell['best']:.3f}" in text
+    assert "no answer: the reply is no JSON object (1×)" in text
+
+
+def test_fallbacks_are_counted_with_their_reason(page: Page) -> None:
+    text = " ".join("".join(page.text).split())
+    assert "3/12 fell back" in text
+    assert "the rewrite drifted (cosine 0.31 < 0.60) (9×)" in text
+    assert "refused the rewrite “" in text or "refused the rewrite" in text
+
+
+def test_figures_have_text_alternatives_and_follow_the_page(page: Page, html: str) -> None:
+    figures = [attrs for tag, attrs in page.tags if tag == "svg"]
+    assert len(figures) == 7
+    assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in figures)
+    assert "var(--ink)" in html and "#1f2a33" not in re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+
+
+def test_tables_have_captions_and_scopes(page: Page) -> None:
+    assert all("scope" in attrs for tag, attrs in page.tags if tag == "th")
+    assert {"header", "nav", "main", "footer"} <= {tag for tag, _ in page.tags}
+
+
+def test_secrets_do_not_pass(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "correct-horse-battery")
+    run = build.build_run(tmp_path / "run", 2, 2)
+    manifest = run.path / "manifest.json"
+    leaks = "correct-horse-battery sk-abcdefghijklmnop1234 AIza" + "x" * 35 + " ?key=1234567890&x=1"
+    manifest.write_text(manifest.read_text().replace("run it through OCR", leaks))
+    written = write_report(run.path).read_text() + (run.path / "report.md").read_text()
+    for secret in ("correct-horse", "sk-abc", "AIzax", "1234567890"):
+        assert secret not in written
+    assert "[hidden]" in written
+
+
+def test_an_unfinished_run_says_so(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 3, 2)
+    (run.path / "manifest.json").unlink()
+    text = write_report(run.path).read_text()
+    assert "This run is not finished" in text
+    Page(text)
+
+
+def test_nothing_but_failures_still_makes_a_page(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 3, 1)
+    run.scores().iloc[:0].to_parquet(run.path / "scores.parquet")
+    (run.variant_dir("baseline") / "traces.jsonl").unlink()
+    page = Page(write_report(run.path).read_text())
+    assert "No variant has scores" in " ".join(page.text)
+
+
+def test_repeats_are_told_apart(build: ModuleType, tmp_path: Path) -> None:
+    text = to_html(compare(build.build_run(tmp_path / "run", 3, 2, repeats=2).path))
+    assert "A·1" in text and "A·2" in text and "2 repeats" in text
+
+
+@pytest.mark.slow
+def test_a_large_run_stays_small(build: ModuleType, tmp_path: Path) -> None:
+    run: RunFolder = build.build_run(tmp_path / "run", 12, 12)
+    size = write_report(run.path).stat().st_size
+    assert size * 10 < 10_000_000  # 120 questions under 12 variants
+
+
+def test_notebook_pieces_nest_too(comparison: Comparison) -> None:
+    Page(overview_html(comparison))
+    Page(comparison._repr_html_())
+    for name in comparison.questions["question_id"]:
+        Page(question_html(comparison, name))
+    assert question_html(comparison, "nothing") == ""

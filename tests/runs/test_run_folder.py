@@ -1,0 +1,95 @@
+import json
+
+import pytest
+
+from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.records import Question, Score, Trace
+from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
+from rag_lab.runs.score_file import write_scores
+from rag_lab.runs.trace_file import write_traces
+
+
+@pytest.fixture
+def run(tmp_path):
+    variants = (VariantPlan("baseline", "baseline", {}), VariantPlan("final_k-3", "final_k = 3", {"rerank.final_k": 3}))
+    asked, answered = ("a", "b"), ("a",)
+    run = RunFolder(
+        tmp_path / "run", "n", "q?", "d", "baseline", ("cost.seconds",), 2, variants, asked, answered, "document"
+    )
+    run.write_plan()
+    return run
+
+
+def test_what_is_written_is_opened(run):
+    assert RunFolder.open(run.path) == run
+    assert RunFolder.open(str(run.path)) == run
+
+
+def test_traces_of_a_variant_that_has_not_run_are_none(run):
+    assert run.traces("baseline") == []
+    run.variant_dir("baseline").mkdir(parents=True)
+    traces = [Trace(Question(name, "why?"), repeat) for repeat in (0, 1) for name in "ab"]
+    write_traces(run.variant_dir("baseline") / "traces.jsonl", traces)
+    assert run.traces("baseline") == traces
+
+
+def test_traces_that_are_missing_or_cut_are_said(run):
+    path = run.variant_dir("baseline") / "traces.jsonl"
+    path.parent.mkdir(parents=True)
+    write_traces(path, [Trace(Question("a", "why?"))] * 3)
+    with pytest.raises(DamagedFile, match=r"traces\.jsonl is damaged \(it holds 3 traces where 4 are planned\); start"):
+        run.traces("baseline")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DamagedFile, match="line 3 is no trace"):
+        run.traces("baseline")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]"])
+def test_a_manifest_that_is_none_is_said(run, content):
+    (run.path / "manifest.json").write_text(content)
+    with pytest.raises(DamagedFile, match=r"manifest\.json is damaged \(it holds no JSON object\)"):
+        run.manifest()
+
+
+def test_scores_that_are_none_or_of_another_plan_are_said(run):
+    (run.path / "scores.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedFile, match="it holds no scores"):
+        run.scores()
+    write_scores(run.path / "scores.parquet", {"removed": [Score("a", "cost.seconds", 0, 1.0, "scored")]})
+    with pytest.raises(DamagedFile, match="scores of removed, which is none of the variants planned"):
+        run.scores()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"variants": []}, "none of its 0 variants"),
+        ({"baseline": "gone"}, "'gone', is none of its 2 variants"),
+        ({"left_out": [8]}, "is not a plan"),
+        ({"left_out": "8"}, "is not a plan"),
+        ({"variants": [{"variant_id": "baseline", "label": "", "changes": {}}] * 2}, "only 1 have a name of their own"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_one_sentence(run, change, said):
+    plan = json.loads((run.path / "plan.json").read_text()) | change
+    (run.path / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(RagLabError, match=f"is no run folder: .*{said}"):
+        RunFolder.open(run.path)
+
+
+def test_an_unfinished_run_has_no_manifest_and_may_have_no_scores(run):
+    assert run.manifest() == {}
+    with pytest.raises(RagLabError, match=r"scores\.parquet"):
+        run.scores()
+    write_json(run.path / "manifest.json", {"name": "n"})
+    assert run.manifest() == {"name": "n"}
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", "nonsense", json.dumps({"name": "n", "variants": 3})])
+def test_what_is_no_run_folder_is_one_sentence(tmp_path, content):
+    if content is not None:
+        (tmp_path / "plan.json").write_text(content)
+    with pytest.raises(RagLabError, match="is no run folder"):
+        RunFolder.open(tmp_path)
+    with pytest.raises(RagLabError, match="no such folder"):
+        RunFolder.open(tmp_path / "missing")

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from rag_lab.models.protocols import ChatReply
+from rag_lab.records import Passage, Question, Trace, Turn
+from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.answer.parse import Parse
+from rag_lab.stages.answer.prompts import NOT_FOUND, SCHEMA
+from rag_lab.stages.run_stage import run_stage
+from rag_lab.testing import ScriptedChat
+
+PASSAGE = Passage(1, "a#p7", "manuals/a.pdf", 7, 0, 9, "The press runs at 140 bar.")
+TRACE = Trace(
+    Question("q", "how hard does she push?", history=(Turn("user", "about the press"),)),
+    search_query="pressure of the press",
+    passages=(PASSAGE,),
+)
+
+
+def generate(reply, thinking_tokens=0, trace=TRACE):
+    model = ScriptedChat([reply])
+    (done,) = run_stage(Generate(model, 64, 0.0, thinking_tokens), [trace])
+    return done, model.requests[0]
+
+
+def test_the_prompt_has_the_users_wording_the_passages_and_the_demand_for_citations():
+    _, request = generate("{}")
+    text = "\n".join(message.content for message in request.messages)
+    assert "how hard does she push?" in text
+    assert "pressure of the press" not in text
+    assert "[1] (manuals/a.pdf, page 7)\nThe press runs at 140 bar." in text
+    assert "citations" in text
+    assert NOT_FOUND in text
+    assert [m.content for m in request.messages if m.role == "user"][-2] == "about the press"
+
+
+def test_output_is_constrained_unless_the_model_thinks_first():
+    assert generate("{}")[1].json_schema == SCHEMA
+    _, request = generate("{}", thinking_tokens=512)
+    assert request.json_schema is None
+    assert request.thinking
+
+
+def test_thinking_and_answer_come_apart_again():
+    reply = ChatReply(text=json.dumps({"answer": "140 bar", "citations": [1]}), thinking="bar, not psi")
+    done, _ = generate(reply, thinking_tokens=512)
+    (parsed,) = run_stage(Parse(), [done])
+    assert parsed.answer.thinking == "bar, not psi"
+    assert parsed.answer.text == "140 bar"
+    assert parsed.answer.citations[0].page == 7
+
+
+def test_thinking_has_room_beside_the_replys():
+    assert generate("{}")[1].max_tokens == 64
+    assert generate("{}", thinking_tokens=512)[1].max_tokens == 576
+
+
+@pytest.mark.parametrize(
+    ("reply", "thinking_tokens", "said"),
+    [
+        (ChatReply(thinking="bar or", truncated=True), 512, "raise answer.thinking_tokens"),
+        (ChatReply(truncated=True), 512, "raise answer.thinking_tokens"),
+        (ChatReply(text="Let me see. Bar or", truncated=True), 512, "raise answer.thinking_tokens"),
+        (ChatReply(thinking="bar or", truncated=True), 0, "set answer.thinking"),
+    ],
+    ids=["split_off", "hidden", "unmarked", "not_asked_for"],
+)
+def test_a_reply_cut_off_in_thought_is_named_as_such(reply, thinking_tokens, said):
+    done, _ = generate(reply, thinking_tokens)
+    assert done.failure.stage == "generate"
+    assert "cut off while thinking" in done.failure.reason
+    assert said in done.failure.reason
+    assert reply.thinking in done.raw_text
+
+
+@pytest.mark.parametrize(("text", "thinking"), [('{"answer": "140', "bar"), ('{"answer": "140', "")])
+def test_an_answer_cut_off_after_its_thinking_is_still_read(text, thinking):
+    done, _ = generate(ChatReply(text=text, thinking=thinking, truncated=True), 512)
+    (parsed,) = run_stage(Parse(), [done])
+    assert parsed.answer.text == "140"
+
+
+def test_an_error_ends_the_trace_with_its_reason():
+    done, _ = generate(ChatReply(error="the server answered 500", transient=True))
+    assert done.failure.reason == "the server answered 500"
+    assert done.raw_text is None
+    assert run_stage(Parse(), [done]) == [done]
+
+
+def test_tokens_and_seconds_are_the_models():
+    done, _ = generate(ChatReply(text="{}", tokens_in=70, tokens_out=9, seconds=1.5, cost_usd=0.25))
+    record = done.stages[-1]
+    assert (record.tokens_in, record.tokens_out, record.seconds, record.cost_usd) == (70, 9, 1.5, 0.25)
+
+
+def test_each_repeat_has_its_own_seed():
+    seeds = []
+    for repeat in range(3):
+        model = ScriptedChat(["{}"])
+        Generate(model, 64, 1.0, seed=5).run([Trace(Question("q", "?"), repeat, passages=(PASSAGE,))])
+        seeds.append(model.requests[0].seed)
+    assert seeds == [5, 6, 7]

@@ -1,0 +1,95 @@
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from doubles import TEXTS, Corpus, hits
+
+from rag_lab.memory.results import Memory
+from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.records import Question, Trace
+from rag_lab.stages.rerank.keep_order import KeepOrder
+from rag_lab.stages.rerank.pair_rerank import PairRerank
+
+
+class Fixed:
+    """Scores by a table from the start of the passage; remembers the pairs."""
+
+    def __init__(self, **scores):
+        self.scores, self.pairs = scores, []
+
+    def identity(self):
+        return {"scores": self.scores}
+
+    def score(self, pairs):
+        self.pairs += pairs
+        return [
+            next(score for key, score in self.scores.items() if passage.startswith(TEXTS[NAMES[key]][:9]))
+            for _, passage in pairs
+        ]
+
+
+NAMES = {"press": "press#p1", "oven": "oven#p1", "log": "log#0-50"}
+CANDIDATES = tuple(hits("press#p1", "oven#p1", "log#0-50"))
+
+
+def rerank(scorer, keep=3, weight=0.0, passage="parent"):
+    stage = PairRerank("query_likelihood", scorer, Corpus(), keep, passage, weight)
+    (outcome,) = stage.run([Trace(Question("q", "?"), search_query="trips?", candidates=CANDIDATES)])
+    return outcome.updates["ranked"]
+
+
+def test_the_scorer_orders_and_every_score_is_kept():
+    ranked = rerank(Fixed(press=-3.0, oven=-2.0, log=-1.0))
+    assert [hit.parent_id for hit in ranked] == ["log#0-50", "oven#p1", "press#p1"]
+    assert ranked[0].scores == {"dense": 1 / 3, "query_likelihood": -1.0}
+    assert ranked[0].score == -1.0
+
+
+def test_ties_keep_the_order_of_the_merge():
+    assert [hit.parent_id for hit in rerank(Fixed(press=0.0, oven=0.0, log=0.0))] == [h.parent_id for h in CANDIDATES]
+
+
+def test_the_joint_score_sums_both_scaled_to_the_unit_interval():
+    ranked = rerank(Fixed(press=-3.0, oven=-1.0, log=-2.0), weight=2.0)
+    dense = {"press": 1.0, "oven": (1 / 2 - 1 / 3) / (1 - 1 / 3), "log": 0.0}
+    expected = {"press": 0.0 + 2 * dense["press"], "oven": 1.0 + 2 * dense["oven"], "log": 0.5 + 2 * dense["log"]}
+    assert {re.split("[.#]", hit.source)[0]: hit.score for hit in ranked} == pytest.approx(expected)
+
+
+def test_where_a_candidate_has_no_cosine_the_merged_scores_stand_beside_the_scorer():
+    mixed = (CANDIDATES[0], *hits("oven#p1", "log#0-50", step="bm25"))
+    mixed = tuple(replace(hit, score=score) for hit, score in zip(mixed, (0.2, 0.9, 0.1), strict=True))
+    stage = PairRerank("cross_encoder", Fixed(press=0.0, oven=0.0, log=0.0), Corpus(), 3, "parent", 1.0)
+    (outcome,) = stage.run([Trace(Question("q", "?"), search_query="trips?", candidates=mixed)])
+    assert [hit.parent_id for hit in outcome.updates["ranked"]] == ["oven#p1", "press#p1", "log#0-50"]
+
+
+def test_only_what_is_kept_is_kept():
+    assert len(rerank(Fixed(press=0.0, oven=1.0, log=0.5), keep=2)) == 2
+    (outcome,) = KeepOrder(2).run([Trace(Question("q", "?"), candidates=CANDIDATES)])
+    assert outcome.updates["ranked"] == CANDIDATES[:2]
+
+
+def test_the_search_query_is_read_with_the_child_or_the_parent():
+    for passage in ("child", "parent"):
+        scorer = Fixed(press=0.0, oven=1.0, log=0.5)
+        rerank(scorer, passage=passage)
+        assert {query for query, _ in scorer.pairs} == {"trips?"}
+        assert (TEXTS["press#p1"] in {text for _, text in scorer.pairs}) == (passage == "parent")
+
+
+def test_remembered_pairs_are_scored_once(tmp_path):
+    memory = Memory(tmp_path / "m.sqlite")
+    scorer = Fixed(press=0.25, oven=1.0, log=0.5)
+    remembered = RememberedScorer(scorer, memory)
+    pairs = [("q", TEXTS["press#p1"]), ("q", TEXTS["oven#p1"])]
+    assert remembered.score(pairs) == [0.25, 1.0]
+    assert remembered.score([*reversed(pairs), ("q", TEXTS["log#0-50"])]) == [1.0, 0.25, 0.5]
+    assert len(scorer.pairs) == 3
+    later = RememberedScorer(scorer, memory)
+    later.score(pairs)
+    stored = [json.loads(text)["seconds"] for text in memory.recall(remembered._keys(pairs)).values()]
+    assert later.replayed.seconds == pytest.approx(sum(stored)) and min(stored) > 0
+    other = RememberedScorer(Fixed(press=9.0, oven=9.0, log=9.0), memory)
+    assert other.score(pairs) == [9.0, 9.0]

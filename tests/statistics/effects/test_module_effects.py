@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from one_sample import paired_difference
+from statsmodels.formula.api import ols
+
+from rag_lab.errors import ConfigError
+from rag_lab.statistics.effect_sentences import sentences
+from rag_lab.statistics.effects.factors import factor_values, read_factors
+from rag_lab.statistics.effects.module_effects import design, effects
+
+HYDE, RERANK = "query.hyde", "rerank.name"
+VALUES = {
+    f"{hyde}-{rerank}": {HYDE: hyde, RERANK: rerank}
+    for hyde, rerank in product(["none", "always"], ["none", "cross_encoder"])
+}
+BASE = "none-none"
+
+
+def scores(columns: dict[str, Any]) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame(
+            {
+                **{"variant_id": variant, "question_id": [f"q{i}" for i in range(len(values))], "metric": "m"},
+                **{"value": values, "status": np.where(np.isnan(values), "failed", "scored"), "reason": ""},
+            }
+        )
+        for variant, values in columns.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def simulated(n: int = 120, noise: float = 0.05) -> dict[str, Any]:
+    """HyDE adds 0.08 alone and nothing beside the reranker, which adds 0.1."""
+    random = np.random.default_rng(3)
+    difficulty = random.uniform(0.2, 0.7, n)
+    gains = {"none-none": 0.0, "always-none": 0.08, "none-cross_encoder": 0.1, "always-cross_encoder": 0.1}
+    return {variant: difficulty + gain + random.normal(0, noise, n) for variant, gain in gains.items()}
+
+
+def row(table: pd.DataFrame, kind: str, factor: str, held: str = "") -> dict[str, Any]:
+    rows = table[(table["kind"] == kind) & (table["factor"] == factor)]
+    return (rows[rows["other_level"] == held] if held else rows).iloc[0].to_dict()
+
+
+def test_effects_by_hand() -> None:
+    columns = {"none-none": [0.1, 0.2], "always-none": [0.5, 0.4], "none-cross_encoder": [0.3, 0.6]}
+    columns["always-cross_encoder"] = [0.4, 0.9]
+    table = effects(scores(columns), VALUES, BASE)
+    # Alone +0.4, +0.2; beside the reranker +0.1, +0.3.
+    assert row(table, "main", HYDE)["effect"] == pytest.approx(0.25)
+    assert row(table, "main", RERANK)["effect"] == pytest.approx((0.2 + 0.4 - 0.1 + 0.5) / 4)
+    assert row(table, "conditional", HYDE, "none")["effect"] == pytest.approx(0.3)
+    assert row(table, "conditional", HYDE, "cross_encoder")["effect"] == pytest.approx(0.2)
+    assert row(table, "interaction", HYDE)["effect"] == pytest.approx(-0.1)
+
+
+def test_a_three_factor_grid_agrees_with_least_squares() -> None:
+    random = np.random.default_rng(0)
+    values = {f"v{i}": dict(zip("ABD", cell, strict=True)) for i, cell in enumerate(product("xyz", "pq", "mn"))}
+    columns = {variant: random.random(9) for variant in values}
+    table = effects(scores(columns), values, "v0")
+    long = pd.concat([pd.DataFrame({"y": columns[v], **values[v]}) for v in values])
+    fit = ols("y ~ C(A, Sum) * C(B, Sum) * C(D, Sum)", long).fit()
+    means = {level: fit.predict(long[long["A"] == level]).mean() for level in "xyz"}
+    mains = table[(table["kind"] == "main") & (table["factor"] == "A")]
+    assert list(mains["effect"]) == pytest.approx([means["y"] - means["x"], means["z"] - means["x"]])
+    # With treatment coding of A and B, and D balanced out, the interaction terms are our differences of differences.
+    fit = ols("y ~ C(A) * C(B) + C(D, Sum) + C(A):C(D, Sum) + C(B):C(D, Sum)", long).fit()
+    found = table[(table["kind"] == "interaction") & (table["factor"] == "A") & (table["other"] == "B")]
+    theirs = [fit.params["C(A)[T.y]:C(B)[T.q]"], fit.params["C(A)[T.z]:C(B)[T.q]"]]
+    assert list(found["effect"]) == pytest.approx(theirs)
+    assert set(table["kind"]) == {"main", "interaction", "conditional"}
+    assert len(table[table["kind"] == "interaction"]) == 2 + 2 + 1
+
+
+def test_sentences_say_alone_and_once() -> None:
+    table = effects(scores(simulated()), VALUES, BASE)
+    said = sentences(table)
+    assert len(said) == 3
+    assert said[0].startswith("query.hyde=always adds +0.0") and "averaged over rerank.name" in said[0]
+    interaction = said[2]
+    assert interaction.startswith("In m, query.hyde=always adds +0.0")
+    assert "rerank.name=cross_encoder adds +0.1" in interaction and "once query.hyde=always; the diff" in interaction
+    assert "while rerank.name=none, and does nothing that the data can tell from chance (" in interaction
+    assert "the difference, \N{MINUS SIGN}0.0" in interaction
+    assert interaction.endswith("is reliable (120 questions).")
+
+
+def test_a_difference_between_reliable_and_not_is_not_called_one() -> None:
+    columns = simulated(40, noise=0.1)
+    columns["always-cross_encoder"] = columns["none-cross_encoder"] + (columns["always-none"] - columns[BASE]) * 0.6
+    columns["always-cross_encoder"] += np.random.default_rng(0).normal(0, 0.2, 40)
+    said = sentences(effects(scores(columns), VALUES, BASE))[2]
+    assert "whether these two differ the data cannot tell (" in said
+
+
+def test_only_questions_with_every_score_count() -> None:
+    columns = simulated(30)
+    columns["always-none"][:4] = np.nan
+    columns["none-cross_encoder"][3:6] = np.nan
+    table = effects(scores(columns), VALUES, BASE)
+    assert set(table["n"]) == {24}
+
+
+def test_one_factor_at_a_time_gives_toggles() -> None:
+    columns = {name: column for name, column in simulated(50).items() if name != "always-cross_encoder"}
+    values = {name: VALUES[name] for name in columns}
+    table = effects(scores(columns), values, BASE)
+    assert list(table["kind"]) == ["toggle", "toggle"]
+    theirs = paired_difference(columns["always-none"], columns[BASE])
+    ours = row(table, "toggle", HYDE)
+    assert (ours["effect"], ours["low"], ours["p_value"]) == pytest.approx((theirs.mean, theirs.low, theirs.p_value))
+    assert sentences(table)[0].startswith("query.hyde=always adds +0.0")
+
+
+def test_a_grid_that_lost_a_variant_gives_toggles_and_says_why() -> None:
+    columns = simulated(20)
+    columns["always-cross_encoder"] = np.full(20, np.nan)
+    found = design(scores(columns), VALUES, BASE)
+    assert found.kind == "one_factor"
+    assert set(effects(scores(columns), VALUES, BASE)["kind"]) == {"toggle"}
+    three = {f"{a}{b}": {"A": a, "B": b} for a, b in product("01", "xyz") if (a, b) != ("1", "z")}
+    lacking = read_factors(three, "0x")
+    assert (lacking.kind, lacking.reason) == ("other", "the grid lacks 1 of 6 combinations (such as A=1, B=z)")
+
+
+def test_levels_from_the_changes_of_a_plan() -> None:
+    found = factor_values({"baseline": {}, "b": {"final_k": 3}, "c": {"map": {"y": True, "x": False}}}, {"final_k": 5})
+    assert found["baseline"] == {"final_k": "5", "map": "baseline"}
+    assert found["b"] == {"final_k": "3", "map": "baseline"}
+    assert found["c"]["map"] == '{"x": false, "y": true}'
+
+
+@pytest.mark.parametrize("n", [1, 2, 12])
+@pytest.mark.parametrize("kind", ["tied", "failed", "partly failed"])
+def test_degenerate_scores_give_sentences(n: int, kind: str) -> None:
+    columns = {variant: np.full(n, 0.5 if kind == "tied" else np.nan) for variant in VALUES}
+    if kind == "partly failed":
+        columns[BASE][0] = columns["always-none"][0] = 0.4
+    table = effects(scores(columns), VALUES, BASE)
+    for one in table["effect"]:
+        assert one is None or np.isfinite(one)
+    assert all(text.endswith(").") and "nan" not in text for text in sentences(table))
+
+
+def test_an_unknown_baseline_is_told() -> None:
+    with pytest.raises(ConfigError, match="the baseline 'x' is none of the variants"):
+        effects(scores(simulated(5)), VALUES, "x")
+
+
+def test_pipelines_that_differ_in_many_ways_are_no_grid_and_take_no_time():
+    values = {"a": {f"f{n}": "0" for n in range(60)}, "b": {f"f{n}": "1" for n in range(60)}}
+    factors = read_factors(values, "a")
+    assert factors.kind == "other"
+    assert factors.reason.startswith("the variants differ in several settings at once")

@@ -1,0 +1,190 @@
+"""The contract of a sparse index, run over every implementation, and their formulas worked out another way."""
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerance import FLOAT32
+
+from rag_lab.records import Chunk
+from rag_lab.stores.sparse.analyzer import Analyzer, terms
+from rag_lab.stores.sparse.choose import SPARSE, open_sparse
+from rag_lab.stores.sparse.scored import best
+
+TEXTS = [
+    "The press runs at 140 bar.",
+    "The oven cures at 180 degrees; the oven trips.",
+    "",
+    "The press runs at 140 bar.",
+    "!!!",
+    "Grease the ram guides of the press every 500 hours, oven or not.",
+]
+IDS = [f"t{number}" for number in range(len(TEXTS))]
+LABELS = ["a", "b", "a", "b", "a", "b"]
+
+words = st.lists(st.sampled_from(["press", "oven", "bar", "grease", "ram", "hour"]), max_size=8).map(" ".join)
+corpora = st.lists(words, min_size=1, max_size=12)
+
+
+@pytest.fixture(params=SPARSE)
+def name(request):
+    return request.param
+
+
+def built(name, path, texts=TEXTS, labels=None, analyzer="unicode"):
+    ids = [f"t{number}" for number in range(len(texts))]
+    SPARSE[name].build(path / name, ids, texts, labels or ["a"] * len(texts), analyzer)
+    return SPARSE[name].open(path / name)
+
+
+def bm25(texts, query, analyzer="unicode", k1=1.5, b=0.75):
+    """Robertson's formula with Lucene's idf, written down again."""
+    documents = [Counter(found) for found in terms(texts, analyzer)]
+    mean = sum(document.total() for document in documents) / len(documents)
+    scores = []
+    for document in documents:
+        score = 0.0
+        for term in terms([query], analyzer)[0]:
+            n = sum(term in other for other in documents)
+            idf = math.log(1 + (len(documents) - n + 0.5) / (n + 0.5))
+            tf = document[term]
+            score += idf * tf / (tf + k1 * (1 - b + b * document.total() / mean)) if tf else 0.0
+        scores.append(score)
+    return scores
+
+
+def tfidf(texts, query, analyzer="unicode"):
+    """Cosines of smoothed tf-idf vectors, written down again."""
+    documents = [Counter(found) for found in terms(texts, analyzer)]
+
+    def vector(counts):
+        weights = {}
+        for term, tf in counts.items():
+            n = sum(term in other for other in documents)
+            if n:
+                weights[term] = tf * (math.log((1 + len(documents)) / (1 + n)) + 1)
+        length = math.sqrt(sum(weight**2 for weight in weights.values()))
+        return {term: weight / length for term, weight in weights.items()}
+
+    asked = vector(Counter(terms([query], analyzer)[0]))
+    return [sum(weight * vector(d).get(term, 0) for term, weight in asked.items()) for d in documents]
+
+
+FORMULAS = {"bm25": bm25, "tfidf": tfidf}
+
+
+@given(corpora, words, st.integers(1, 14))
+@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("name", SPARSE)
+def test_scores_are_those_of_the_formula_best_first(name, tmp_path_factory, texts, query, k):
+    index = built(name, tmp_path_factory.mktemp("index"), texts)
+    (ids,), (scores,) = index.search([query], k)
+    wanted = FORMULAS[name](texts, query)
+    matching = [score for score in wanted if score > 0]
+    assert scores == pytest.approx(sorted(matching, reverse=True)[:k], abs=FLOAT32)
+    assert [wanted[int(found[1:])] for found in ids] == pytest.approx(scores, abs=FLOAT32)
+
+
+@pytest.mark.parametrize("analyzer", get_args(Analyzer))
+def test_every_analyzer_searches(name, tmp_path, analyzer):
+    (ids,), (scores,) = built(name, tmp_path, analyzer=analyzer).search(["oven"], 2)
+    assert ids == ["t1", "t5"]
+    assert scores == pytest.approx(sorted(FORMULAS[name](TEXTS, "oven", analyzer), reverse=True)[:2], abs=FLOAT32)
+
+
+def test_only_texts_that_share_a_term_are_found(name, tmp_path):
+    index = built(name, tmp_path)
+    assert index.search(["canteen", "", "?!"], 5) == ([[], [], []], [[], [], []])
+    assert len(index.search(["the"], 50)[0][0]) == 4
+
+
+def test_ties_keep_the_order_of_insertion_even_across_the_cut(name, tmp_path):
+    index = built(name, tmp_path, ["press bar", "oven", *["press oven"] * 50])
+    assert index.search(["oven press"], 3)[0] == [["t2", "t3", "t4"]]
+
+
+def test_a_batch_gives_what_single_queries_give(name, tmp_path):
+    index = built(name, tmp_path)
+    queries = ["press", "oven trips", "nothing of this", "ram guides"] * 80
+    ids, scores = index.search(queries, 3)
+    for query, found, values in list(zip(queries, ids, scores, strict=True))[:4]:
+        assert index.search([query], 3) == ([found], [values])
+    assert ids[:4] == ids[-4:]
+    assert index.search([], 3) == ([], [])
+
+
+def test_the_filter_works_before_the_best_are_taken(name, tmp_path):
+    index = built(name, tmp_path, labels=LABELS)
+    assert index.search(["press bar"], 1, frozenset("a"))[0] == [["t0"]]
+    assert index.search(["press bar"], 1, frozenset("b"))[0] == [["t3"]]
+    assert index.search(["press bar"], 9, frozenset("b"))[0] == [["t3", "t5"]]
+    assert index.search(["press bar"], 9, frozenset("ab")) == index.search(["press bar"], 9)
+    assert index.search(["press bar"], 9, frozenset("c"))[0] == [[]]
+    assert index.search(["press bar"], 9, frozenset())[0] == [[]]
+
+
+@pytest.mark.parametrize("texts", [[""], ["", "..."], ["", "oven"]])
+def test_texts_without_terms_are_no_error(name, tmp_path, texts):
+    found = built(name, tmp_path, texts).search(["oven", ""], 3)[0]
+    assert found == [["t1"] if "oven" in texts else [], []]
+
+
+def test_no_file_holds_a_pickle(name, tmp_path):
+    built(name, tmp_path)
+    files = [file for file in (tmp_path / name).rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} <= {".json", ".npy", ".npz"}
+    for file in files:
+        if file.suffix == ".npy":
+            assert np.load(file, allow_pickle=False) is not None
+
+
+READ = """
+import json, sys
+from pathlib import Path
+from rag_lab.stores.sparse.choose import SPARSE
+print(json.dumps(SPARSE[sys.argv[1]].open(Path(sys.argv[2])).search(["oven press", "ram"], 4)))
+"""
+
+
+def test_another_process_reads_the_same_after_the_folder_was_moved(name, tmp_path):
+    here = built(name, tmp_path).search(["oven press", "ram"], 4)
+    (tmp_path / name).rename(tmp_path / "moved")
+    command = [sys.executable, "-c", READ, name, str(tmp_path / "moved")]
+    there = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert tuple(there) == here
+
+
+def test_it_is_built_once_beside_the_vectors_and_then_opened(name, tmp_path):
+    asked = []
+
+    def children():
+        asked.append(name)
+        return [Chunk(i, "p", "f", None, 0, 1, text) for i, text in zip(IDS, TEXTS, strict=True)]
+
+    first = open_sparse(tmp_path, name, "unicode", children)
+    again = open_sparse(tmp_path, name, "unicode", children)
+    assert first.search(["oven"], 2) == again.search(["oven"], 2)
+    assert asked == [name]
+    open_sparse(tmp_path, name, "english", children)
+    assert asked == [name, name]
+
+
+def test_a_build_that_fails_leaves_nothing_behind(name, tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        open_sparse(tmp_path, name, "unicode", lambda: 1 / 0)
+    assert open_sparse(tmp_path, name, "unicode", lambda: [Chunk("c", "p", "f", None, 0, 1, "oven")]).search(
+        ["oven"], 1
+    )[0] == [["c"]]
+
+
+@given(st.lists(st.floats(0, 1, width=32) | st.sampled_from([0.25, 0.5]), max_size=20), st.integers(1, 25))
+def test_the_best_are_those_of_a_full_sort(scores, k):
+    positions = sorted((p for p, score in enumerate(scores) if score > 0), key=lambda p: (-scores[p], p))
+    assert best(np.array(scores, np.float32), k).tolist() == positions[:k]
