@@ -1,4 +1,8 @@
-"""rag_lab: find out which parts of a RAG pipeline earn their keep."""
+"""rag_lab: find out which parts of a RAG pipeline earn their keep.
+
+The public names, each loaded on first use. On the ground beside them stands what every room speaks of; a room imports
+only those that stand above it, in the order of CONTRIBUTING.md.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Room."""
+"""What any program needs: sections of configuration, YAML, digests, SQLite, whole files, wording, modules by name.
+
+Nothing here knows what retrieval is. Imports only `errors`, `redaction` and `visible`.
+"""

@@ -1,4 +1,7 @@
-"""The command line, `rag-lab`. Heavy libraries are imported inside the commands, so that `--help` is quick."""
+"""The command line, `rag-lab`, a file a group of commands. Heavy libraries are imported inside them: `--help` is quick.
+
+The last room: it may import all others, and none imports it.
+"""
 
 from __future__ import annotations
 

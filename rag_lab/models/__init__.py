@@ -1,4 +1,7 @@
-"""Chat models, embeddings and pair scorers: one small file a provider, a lazy registry."""
+"""Models by `provider:name`: their contracts, providers, prices, and what is remembered of embeddings and pair scores.
+
+Imports `memory` and what stands above it. Libraries of models are imported when a model is loaded, never before.
+"""
 
 import os
 

@@ -1,1 +1,4 @@
-"""The comparison report."""
+"""Shows a comparison and computes nothing: `text`, `page`, `figures`, and `tables`, from which the others are made.
+
+Imports `comparison` and what stands above it.
+"""

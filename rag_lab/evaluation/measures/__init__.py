@@ -1,1 +1,4 @@
-"""Room."""
+"""Metrics that need no model: retrieval, citations, answers against references, costs.
+
+Imports the ground of `evaluation`, and `records`.
+"""

@@ -1,1 +1,4 @@
-"""Room."""
+"""Does routing pay: rules by class, learned on some questions and tried on others, and the best there could be.
+
+Imports the ground of `statistics`, and `config` for the rules that a configuration can hold.
+"""
