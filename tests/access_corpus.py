@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-import rag_lab.pipeline
 from rag_lab.records import Evidence, Question
 from rag_lab.testing import OverlapScorer, ScriptedChat
 
@@ -60,10 +59,9 @@ def parrot(request):
 
 @pytest.fixture
 def models(monkeypatch):
-    monkeypatch.setattr(
-        rag_lab.pipeline.registry, "chat_model", lambda spec: ScriptedChat(parrot, context_tokens=10**6)
-    )
-    monkeypatch.setattr(rag_lab.pipeline.registry, "cross_encoder", lambda spec: OverlapScorer())
+    chat = ScriptedChat(parrot, context_tokens=10**6)
+    monkeypatch.setattr("rag_lab.models.shared.chat_model", lambda spec, purpose="": chat)
+    monkeypatch.setattr("rag_lab.models.shared.cross_encoder", lambda spec: OverlapScorer())
 
 
 def ask(may_see=None, namespace=None):

@@ -81,8 +81,8 @@ def test_claims_are_renewed_while_one_batch_lasts_and_void_soon_after_a_kill(tmp
     monkeypatch.setattr(Process, "runs", lambda self: None)  # as if it ran on another host
     memory = Memory(tmp_path / "m.sqlite")
     script = (
-        "import sys; from pathlib import Path; from rag_lab import memory; memory._RENEW_S = 0.2;"
-        "m = memory.Memory(Path(sys.argv[1])); keys = m.claim(['a'], 1); kept = m.keeping(keys); kept.__enter__();"
+        "import sys; from pathlib import Path; from rag_lab.memory import results; results._RENEW_S = 0.2;"
+        "m = results.Memory(Path(sys.argv[1])); keys = m.claim(['a'], 1); kept = m.keeping(keys); kept.__enter__();"
         "print('claimed', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(memory.path)]

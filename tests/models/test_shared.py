@@ -36,10 +36,10 @@ def test_constructing_every_model_imports_no_model_library():
     heavy = ["torch", "transformers", "sentence_transformers", "langchain_core", "xllamacpp", "unsloth"]
     code = f"""
 import sys
-from rag_lab.models import registry
+from rag_lab.models import shared
 from rag_lab.models.providers import PROVIDERS
-makers = {{"chat": registry.chat_model, "embedding": registry.embedder,
-          "cross_encoder": registry.cross_encoder, "query_likelihood": registry.query_likelihood}}
+makers = {{"chat": shared.chat_model, "embedding": shared.embedder,
+          "cross_encoder": shared.cross_encoder, "query_likelihood": shared.query_likelihood}}
 for provider in PROVIDERS:
     makers[provider.kind](provider.example)
 sys.exit(",".join(name for name in {heavy} if name in sys.modules) or 0)

@@ -6,7 +6,8 @@ from whole_plan import CHAT, install_doubles, run_in_process, write_plan
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.foreseen_work import Tally
+from rag_lab.experiment.forecast.foresight import foresee_traces
 from rag_lab.memory.ledger import Ledger
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Evidence, Question
@@ -107,12 +108,13 @@ def test_retrieval_alone_builds_no_context_and_asks_no_model_to_count(run, monke
     assert "generation" not in describe(checked)
 
 
-def test_the_dry_run_walks_the_stages_that_run(run, tmp_path, doubles):
+def test_the_dry_run_walks_the_stages_that_run(tmp_path, doubles):
     for metrics, has_context in ([["retrieval.mrr@10"], False], [[CONTEXT], True]):
-        purposes = {
-            row.purpose for row in estimate(write_plan(tmp_path, factors={}, base=SILENT, metrics=metrics)).rows
-        }
-        assert ("context" in purposes) == has_context
+        plan = write_plan(tmp_path, factors={}, base=SILENT, metrics=metrics)
+        pipeline = Pipeline.planned(plan.variants[0].config, plan.dataset)
+        foreseen = foresee_traces(pipeline, plan.dataset.questions, 0, set(), reads_of(metrics, ()), Tally())
+        walked = {record.stage for each in foreseen for record in each.trace.stages}
+        assert ("context" in walked) == has_context
 
 
 def test_a_metric_that_reads_the_context_gets_it_for_the_questions_that_it_applies_to(run):

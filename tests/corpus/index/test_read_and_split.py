@@ -152,8 +152,8 @@ import sys, os
 from pathlib import Path
 sys.path[:0] = [{root!r}, {tests!r}]
 import conftest_words
-from rag_lab.config import CorpusConfig
-from rag_lab.corpus import build, child_vectors
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.index import build, child_vectors
 from rag_lab.corpus.index.corpus_index import open_index
 
 def die(*args):
@@ -167,13 +167,13 @@ open_index(Path({corpus!r}), CorpusConfig(chunk_size=60, chunk_overlap=20, paren
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [("build", "process"), ("build", "write_chunks"), ("child_vectors.registry", "build"), ("build.Path", "replace")],
+    [("build", "process"), ("build", "write_chunks"), ("child_vectors.registry", "build"), ("build.Path", "rename")],
 )
 def test_a_killed_run_leaves_the_old_index_or_the_new_one(room: Room, where: str, name: str, tmp_path: Path) -> None:
     old = room.open()
     before = sorted(path.name for path in (room.home / "indexes").iterdir())
     (room.corpus / "canteen.txt").write_text("The canteen is closed.")
-    words = Path(__file__).with_name("conftest.py").read_text()
+    words = (Path(__file__).parents[1] / "conftest.py").read_text()
     (tmp_path / "conftest_words.py").write_text(words)
     code = KILLED.format(
         root=str(ROOT), tests=str(tmp_path), where=where, name=name, corpus=str(room.corpus), home=str(room.home)
