@@ -18,7 +18,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel
 
-_VERSION = 5  # raised when a loader or the normalization changes its results
+_VERSION = 6  # raised when a loader or the normalization changes its results
 _LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-calamine")
 
 _PDF: Mapping[str, Loader] = {"tables": load_pdf_tables, "pdfium": load_pdfium}

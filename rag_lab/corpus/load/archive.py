@@ -15,7 +15,7 @@ _MAX_PARTS = 20_000
 _MAX_BYTES = 2**30  # of all parts, pictures included, unpacked
 _MAX_PART_BYTES = 100 * 2**20  # of a part, unpacked
 _MAX_LIST_BYTES = 10 * 2**20  # of one that lists other parts: each entry of it becomes an object
-_MAX_TAGS = 3_000_000  # of all parts that are parsed: a thousand pages of text have fewer
+_MAX_TAGS = 3_000_000  # and attributes, of all parts that are parsed: a thousand pages of text have fewer
 _LISTS = (".rels", "[Content_Types].xml")
 _MEDIA_SHRINK = 5  # pictures and films are packed already and shrink less than this; text shrinks more
 _STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40}(?:/\w{1,40})?)\1")
@@ -25,9 +25,10 @@ _ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
 
 
 class Archive(zipfile.ZipFile):
-    """An Office file, and how many XML tags of it may still be parsed: a small file can hold millions of empty ones."""
+    """An Office file, and how many XML tags and attributes may be parsed: a small file can hold millions of them."""
 
-    tags_left = _MAX_TAGS
+    max_tags = _MAX_TAGS
+    n_tags = 0  # so far
 
 
 @contextmanager
@@ -85,16 +86,18 @@ def parsed_part(archive: Archive, name: str, kind: str) -> Any:
     other names for the same.
 
     Raises:
-        LoadError: if the part is damaged, or the parts so far have more tags than are read.
+        LoadError: if the part is damaged, or the parts so far have more tags and attributes than are read.
     """
     from lxml import etree
 
     if name not in archive.namelist():
         return None
     content = archive.read(name)
-    archive.tags_left -= content.count(b"<")
-    if archive.tags_left < 0:
-        raise LoadError(f"the {kind} has more than {_MAX_TAGS:,} XML tags; it was not read, split it.")
+    archive.n_tags += sum(map(content.count, (b"<", b'="', b"='")))
+    if archive.n_tags > archive.max_tags:
+        raise LoadError(
+            f"the {kind} has more than {archive.max_tags:,} XML tags and attributes; it was not read, split it."
+        )
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     with parsing(kind):
         return etree.fromstring(_STRICT.sub(_USUAL, content), parser)

@@ -38,11 +38,12 @@ def test_a_picture_may_be_larger_than_a_part_that_is_parsed(tmp_path: Path, monk
         assert opened.namelist() == ["word/media/film.mp4"]
 
 
-def test_millions_of_empty_tags_are_refused_before_they_are_parsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("tag", "n"), [(b"<p/>", 40), (b"<p a='1' b=\"2\"/>", 14)])
+def test_millions_of_tags_and_attributes_are_refused_before_they_are_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tag: bytes, n: int
 ) -> None:
-    monkeypatch.setattr(archive.Archive, "tags_left", 50)
-    with opened_archive(packed(tmp_path / "a.docx", "a.xml", b"<a>" + b"<p/>" * 40 + b"</a>"), "document") as opened:
-        assert len(archive.parsed_part(opened, "a.xml", "document")) == 40
-        with pytest.raises(LoadError, match="more than .* XML tags"):
+    monkeypatch.setattr(archive.Archive, "max_tags", 50)
+    with opened_archive(packed(tmp_path / "a.docx", "a.xml", b"<a>" + tag * n + b"</a>"), "document") as opened:
+        assert len(archive.parsed_part(opened, "a.xml", "document")) == n
+        with pytest.raises(LoadError, match="more than 50 XML tags and attributes"):
             archive.parsed_part(opened, "a.xml", "document")
