@@ -22,7 +22,7 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.stages.answer.config import AnswerConfig
 from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
-from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig
+from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searches_vectors
 from rag_lab.stores.config import StoreConfig
 
 
@@ -42,7 +42,7 @@ class PipelineConfig(Section):
     @property
     def searches_vectors(self) -> bool:
         """Whether a search compares embeddings: by question, or by hypothetical document."""
-        return "dense" in self.retrieval.weights or self.query.hyde != "none"
+        return searches_vectors(self.retrieval, self.query)
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:

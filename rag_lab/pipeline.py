@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from rag_lab._kit import home as home_folder
+from rag_lab._kit.digest import digest
+from rag_lab._kit.home import home as home_folder
+from rag_lab._kit.home import usable_home
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.data.dataset import Dataset
-from rag_lab.errors import ConfigError
+from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
+from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
-from rag_lab.models.remembered_scores import RememberedScorer
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.stages.answer.context import Assemble
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.answer.parse import Parse
+from rag_lab.stages.choose import stage_of
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.query.hyde import Hyde
 from rag_lab.stages.query.rephrase import Rephrase
 from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
 from rag_lab.stages.query.route import RouteHyde
 from rag_lab.stages.query.understand import LlmUnderstanding
 from rag_lab.stages.readers import with_readers
-from rag_lab.stages.rerank.keep_order import KeepOrder
-from rag_lab.stages.rerank.pair_rerank import PairRerank
+from rag_lab.stages.rerank.keep_order import n_kept
+from rag_lab.stages.rerank.own_reranker import RerankPlace
+from rag_lab.stages.rerank.rerankers import RERANKERS
 from rag_lab.stages.retrieval.merge import Merge
 from rag_lab.stages.retrieval.retrieval_stages import hyde_search, prepare, searches, selection
 from rag_lab.stages.run_stage import Progress, run_stage
@@ -37,92 +43,118 @@ from rag_lab.stages.switched_off import Off
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
+SLOTS = ("rerank",)  # where an object can stand in place of what the configuration names
+
 
 class Pipeline:
-    """One variant of the pipeline on one corpus.
+    """One variant of the pipeline on one corpus, as a value: `set` and `replace` return another.
+
+    Nothing is read, built or loaded before it is needed.
 
     Args:
-        config: which stages, with which parameters and models.
-        index: the corpus, split and embedded as `config` says.
-        memory: where stage results are remembered; None computes everything anew.
-        language: of the corpus, by which `retrieval.analyzer: auto` is decided.
+        documents: a data set's name, its folder, a folder of files, a `Dataset`, or LangChain's documents.
+        config: which stages, with which parameters and models; the defaults where None.
+        questions: what is asked where `run` names nothing else; those of the data set where None.
+        home: where indexes and results are remembered; the workbench's folder where None.
+        progress: show a bar while documents are embedded.
     """
 
     def __init__(
         self,
-        config: PipelineConfig,
-        index: CorpusIndex,
-        embedder: Any,
-        memory: Memory | None = None,
-        language: str = "",
+        documents: Any,
+        config: PipelineConfig | None = None,
+        *,
+        questions: Any = None,
+        home: Path | str | None = None,
+        progress: bool = True,
     ) -> None:
-        self.config = config.model_copy(update={"retrieval": config.retrieval.in_language(language)})
-        self.index = index
-        self.memory = memory
-        self._embedder = embedder
-        self._replayed = embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed()
+        self.config = config or PipelineConfig()
+        self.given: Mapping[str, Any] = {}
+        self._documents, self._asked, self._home, self._progress = documents, questions, home, progress
+        self._builds = True
+        self._open: dict[str, tuple[CorpusIndex, Embedder]] = {}  # by what reads, splits and embeds
 
     @classmethod
-    def build(
-        cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None, progress: bool = False
-    ) -> Pipeline:
-        """Connect the stages on the index of `dataset`, of which the parts that they search are built where missing.
-
-        Models load when they are first needed.
-        """
-        folder = Path(home) if home else home_folder.usable_home()
-        pipeline = cls._on(config, dataset, folder, progress=progress)
-        prepare(pipeline.config, pipeline.index)
+    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None) -> Self:
+        """Return a pipeline to plan with: files are read and split if no model is asked, no more."""
+        pipeline = cls(dataset, config, home=home or home_folder(), progress=False)
+        pipeline._builds = config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
         return pipeline
 
     @classmethod
-    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None) -> Pipeline:
-        """Connect the stages as `build` does, to plan with: files are read and split if no model is asked, no more."""
-        asks_none = config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
-        return cls._on(config, dataset, Path(home or home_folder.home()), build=asks_none)
+    def on(cls, index: CorpusIndex, embedder: Embedder, config: PipelineConfig, memory: Memory | None = None) -> Self:
+        """Return a pipeline on an index that is open already; without a memory everything is computed anew."""
+        pipeline = cls(index.corpus_dir, config)
+        pipeline.parts = pipeline._parts(index, embedder, memory, "")
+        return pipeline
 
-    @classmethod
-    def _on(cls, config: PipelineConfig, dataset: Dataset, home: Path, **opening: bool) -> Pipeline:
-        embedder = RememberedEmbedder(registry.embedder(config.models.embedding), home / "vectors.sqlite")
-        vision = registry.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
-        index = open_index(
-            dataset.corpus_dir, config.corpus, embedder, home=home, store=config.store, vision=vision, **opening
-        )
-        return cls(config, index, embedder, Memory(home / "stages.sqlite"), dataset.language)
+    def set(self, key: str | Mapping[str, Any], value: Any = None) -> Self:
+        """Return this pipeline with a dotted key of its configuration changed, or several: `{"rerank.name": "none"}`.
+
+        Raises:
+            ConfigError: naming every unknown key and impossible value.
+        """
+        return self._with(config=self.config.override({key: value} if isinstance(key, str) else key))
+
+    def replace(self, **modules: Any) -> Self:
+        """Return this pipeline with objects in place of what its configuration names: `replace(rerank=Shortest(4))`.
+
+        Raises:
+            ConfigError: if there is no such place.
+        """
+        problems = [unknown_name("place of a pipeline", name, SLOTS) for name in modules if name not in SLOTS]
+        if problems:
+            raise ConfigError(" ".join(problems))
+        return self._with(given={**self.given, **modules})
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The documents with their questions, if they have any."""
+        documents = self._documents
+        return documents if isinstance(documents, Dataset) else Dataset.load(documents, labelled=False)
 
     @property
-    def retrieval_stages(self) -> tuple[Stage, ...]:
-        """From the question to the context."""
-        config = self.config
-        return (
-            self._understand(),
-            self._rewrite(),
-            self._rephrase(),
-            self._route(),
-            self._hyde(),
-            *searches(config, self.index, self._embedder),
-            hyde_search(config, self.index, self._embedder),
-            Merge(config.rerank.input_limit),
-            self._rerank(),
-            selection(config, self.index, self._embedder),
-            self._assemble(),
-        )
+    def index(self) -> CorpusIndex:
+        """The corpus, split as the configuration says; read and split on first use."""
+        return self.parts.index
 
     @property
-    def answer_stages(self) -> tuple[Stage, ...]:
-        """From the context to the parsed answer; none where answers are switched off."""
-        answer = self.config.answer
-        if not answer.is_on:
-            return ()
-        model = registry.chat_model(self.config.models.generation, Generate.name)
-        thinking_tokens = answer.thinking_tokens if answer.thinking else 0
-        generate = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, self.config.seed)
-        return (generate, Parse())
+    def memory(self) -> Memory | None:
+        """Where results of stages are remembered."""
+        return self.parts.memory
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What the stages are made of."""
+        config, home = self.config, Path(self._home) if self._home else usable_home()
+        key = digest([config.corpus.model_dump(), config.store.model_dump(), config.models.embedding, config.models.vision])
+        if key not in self._open:
+            self._open[key] = self._open_index(home)
+        index, embedder = self._open[key]
+        return self._parts(index, embedder, Memory(home / "stages.sqlite"), self.dataset.language)
+
+    def prepare(self) -> None:
+        """Build what the searches read, where it is missing, so that no question is charged with it."""
+        prepare(self.parts)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All stages, in their order."""
-        return (*self.retrieval_stages, *self.answer_stages)
+        parts = self.parts
+        return (
+            _understand(parts),
+            _rewrite(parts),
+            _rephrase(parts),
+            _route(parts),
+            _hyde(parts),
+            *searches(parts),
+            hyde_search(parts),
+            Merge(parts.rerank.input_limit),
+            _rerank(parts),
+            selection(parts),
+            _assemble(parts),
+            *_answer(parts),
+        )
 
     def steps(
         self, questions: Sequence[Question], answer: Collection[str] | None = None, read: Read | None = None
@@ -142,7 +174,7 @@ class Pipeline:
 
     def run(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[Question] | None = None,
         *,
         repeat: int = 0,
         answer: Collection[str] | None = None,
@@ -152,17 +184,19 @@ class Pipeline:
         """Return one trace for each question, in order; its evidence is located in this index, as metrics need it.
 
         Args:
-            questions: what is asked.
+            questions: what is asked; all of the data set where None.
             repeat: number of this repetition; results of different repeats are never shared.
             answer: ids of the questions that are answered, all where None; the others end with their context.
             read: the trace fields that are read beside ranking and answer; a stage that sets nothing that is read, be
                 it by a later stage, is not run. Where None, the context is read, too.
             progress: called after each batch with stage, traces done and traces to do.
         """
-        located = self.locate(questions)[0]
+        self.prepare()
+        located = self.locate(self.dataset.questions if questions is None else questions)[0]
         traces = [Trace(question, repeat) for question in located]
         for stage, places in self.steps(located, answer, read):
-            done = run_stage(stage, [traces[place] for place in places], self.memory, progress, self._replayed)
+            some = [traces[place] for place in places]
+            done = run_stage(stage, some, self.memory, progress, self.parts.replayed)
             for place, trace in zip(places, done, strict=True):
                 traces[place] = trace
         return traces
@@ -186,55 +220,97 @@ class Pipeline:
         on = (stage for stage in self.stages if stage.name in of and not isinstance(stage, Off))
         return {stage.name: dict(stage.identity()) for stage in on}
 
-    def _understand(self) -> Stage:
-        query = self.config.query
-        if query.rewrite == "none" and query.hyde != "classified":
-            return Off("understand")
-        return LlmUnderstanding(
-            registry.chat_model(self.config.models.understanding, LlmUnderstanding.name), self.config.seed
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with these attributes; indexes that are open are shared."""
+        other = copy(self)
+        vars(other).pop("parts", None)
+        vars(other).update(changes)
+        return other
+
+    def _open_index(self, home: Path) -> tuple[CorpusIndex, Embedder]:
+        config = self.config
+        embedder = RememberedEmbedder(shared.embedder(config.models.embedding), home / "vectors.sqlite")
+        vision = shared.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
+        index = open_index(
+            self.dataset.corpus_dir,
+            config.corpus,
+            embedder,
+            home=home,
+            store=config.store,
+            vision=vision,
+            progress=self._progress,
+            build=self._builds,
+        )
+        return index, embedder
+
+    def _parts(self, index: CorpusIndex, embedder: Embedder, memory: Memory | None, language: str) -> Parts:
+        config = self.config
+        return Parts(
+            models=config.models,
+            query=config.query,
+            retrieval=config.retrieval.in_language(language),
+            rerank=config.rerank,
+            select=config.select,
+            answer=config.answer,
+            seed=config.seed,
+            index=index,
+            embedder=embedder,
+            memory=memory,
+            replayed=embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed(),
+            given=self.given,
         )
 
-    def _rewrite(self) -> Stage:
-        if self.config.query.rewrite == "none":
-            return OwnWords()
-        return GuardedRewrite(self._embedder, self.config.query.min_similarity)
 
-    def _rephrase(self) -> Stage:
-        n = self.config.query.phrasings
-        if n == 0:
-            return Off("rephrase")
-        return Rephrase(registry.chat_model(self.config.models.understanding, Rephrase.name), n, self.config.seed)
+def _understand(parts: Parts) -> Stage:
+    if parts.query.rewrite == "none" and parts.query.hyde != "classified":
+        return Off("understand")
+    return LlmUnderstanding(parts.chat("understanding", LlmUnderstanding.name), parts.seed)
 
-    def _route(self) -> Stage:
-        query = self.config.query
-        if query.hyde == "none":
-            return Off("route")
-        return RouteHyde(query.class_to_hyde if query.hyde == "classified" else None)
 
-    def _hyde(self) -> Stage:
-        query = self.config.query
-        if query.hyde == "none":
-            return Off("hyde")
-        return Hyde(registry.chat_model(self.config.models.hyde, Hyde.name), query.hyde_max_tokens, self.config.seed)
+def _rewrite(parts: Parts) -> Stage:
+    if parts.query.rewrite == "none":
+        return OwnWords()
+    return GuardedRewrite(parts.embedder, parts.query.min_similarity)
 
-    def _rerank(self) -> Stage:
-        rerank, models = self.config.rerank, self.config.models
-        keep = rerank.input_limit if self.config.select.is_on else 2 * rerank.final_k
-        if rerank.name == "none":
-            return KeepOrder(keep)
-        if rerank.name == "cross_encoder":
-            scorer = self._remembered(registry.cross_encoder(models.cross_encoder))
-            return PairRerank("cross_encoder", scorer, self.index, keep, rerank.passage)
-        scorer = self._remembered(registry.query_likelihood(models.likelihood))
-        return PairRerank("query_likelihood", scorer, self.index, keep, rerank.passage, rerank.retrieval_weight)
 
-    def _assemble(self) -> Stage:
-        answer = self.config.answer
-        counter = registry.chat_model(self.config.models.generation)
-        return Assemble(self.index, counter, self.config.rerank.final_k, answer.context_tokens, answer.context_bytes)
+def _rephrase(parts: Parts) -> Stage:
+    n = parts.query.phrasings
+    return Rephrase(parts.chat("understanding", Rephrase.name), n, parts.seed) if n else Off("rephrase")
 
-    def _remembered(self, scorer: Any) -> Any:
-        return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self._replayed)
+
+def _route(parts: Parts) -> Stage:
+    query = parts.query
+    if query.hyde == "none":
+        return Off("route")
+    return RouteHyde(query.class_to_hyde if query.hyde == "classified" else None)
+
+
+def _hyde(parts: Parts) -> Stage:
+    if parts.query.hyde == "none":
+        return Off("hyde")
+    return Hyde(parts.chat("hyde", Hyde.name), parts.query.hyde_max_tokens, parts.seed)
+
+
+def _rerank(parts: Parts) -> Stage:
+    rerank = parts.rerank
+    return stage_of(
+        RERANKERS, "rerank", rerank.name, parts, lambda: RerankPlace(parts.index, n_kept(parts), rerank.passage)
+    )
+
+
+def _assemble(parts: Parts) -> Stage:
+    answer = parts.answer
+    counter = parts.chat("generation")
+    return Assemble(parts.index, counter, parts.rerank.final_k, answer.context_tokens, answer.context_bytes)
+
+
+def _answer(parts: Parts) -> tuple[Stage, ...]:
+    """Return the stages from the context to the parsed answer; none where answers are switched off."""
+    answer = parts.answer
+    if not answer.is_on:
+        return ()
+    model, thinking_tokens = parts.chat("generation", Generate.name), answer.thinking_tokens if answer.thinking else 0
+    return (Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed), Parse())
 
 
 def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:

@@ -42,7 +42,7 @@ configs = st.fixed_dictionaries(
 def run(folder, owned, config, question):
     home = folder / "home"
     index = open_index(write_corpus(folder, owned), config.corpus, HashEmbedder(), home=home, store=config.store)
-    pipeline = Pipeline(config, index, HashEmbedder(), Memory(home / "stages.sqlite"))
+    pipeline = Pipeline.on(index, HashEmbedder(), config, Memory(home / "stages.sqlite"))
     return pipeline.run([question])[0]
 
 
@@ -74,7 +74,7 @@ def test_rights_are_part_of_what_is_remembered(models, tmp_path):
     config = PipelineConfig().override(BASE)
     corpus = write_corpus(tmp_path, [("", ("staff",)), *[("", ())] * (N_FILES - 1)])
     index = open_index(corpus, config.corpus, HashEmbedder(), home=tmp_path / "home", store=config.store)
-    pipeline = Pipeline(config, index, HashEmbedder(), Memory(tmp_path / "home" / "stages.sqlite"))
+    pipeline = Pipeline.on(index, HashEmbedder(), config, Memory(tmp_path / "home" / "stages.sqlite"))
     found = [{hit.source for hit in pipeline.run([ask(held)])[0].base_hits} for held in (None, (), ("staff",))]
     assert name_of(0) in found[0] and name_of(0) not in found[1] and found[2] == found[0]
 
@@ -83,7 +83,7 @@ def test_one_question_can_be_asked_with_rights(models, tmp_path):
     config = PipelineConfig().override(BASE)
     corpus = write_corpus(tmp_path, [("north", ()), ("north", ("staff",)), *[("", ())] * (N_FILES - 2)])
     index = open_index(corpus, config.corpus, HashEmbedder(), home=tmp_path / "home", store=config.store)
-    pipeline = Pipeline(config, index, HashEmbedder())
+    pipeline = Pipeline.on(index, HashEmbedder(), config)
     text = "At how many bar does the press run?"
     assert {hit.source for hit in pipeline.ask(text, (), "north").base_hits} == {name_of(0)}
     assert {hit.source for hit in pipeline.ask(text, ("staff",), "north").base_hits} == {name_of(0), name_of(1)}

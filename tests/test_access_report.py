@@ -45,7 +45,7 @@ def write_run(path, corpus, asked, home):
     for plan in plans:
         config = PipelineConfig().override(BASE | plan.changes | {"answer.context_tokens": 100_000})
         index = open_index(corpus, config.corpus, HashEmbedder(), home=home, store=config.store)
-        pipeline = Pipeline(config, index, HashEmbedder())
+        pipeline = Pipeline.on(index, HashEmbedder(), config)
         traces = pipeline.run(asked)
         run.variant_dir(plan.variant_id).mkdir(parents=True)
         write_traces(run.variant_dir(plan.variant_id) / "traces.jsonl", traces)

@@ -44,7 +44,7 @@ def test_the_public_names_are_these_and_all_resolve():
 @pytest.mark.parametrize(
     "function",
     [
-        rag_lab.Dataset.load, rag_lab.Pipeline.build, rag_lab.PipelineConfig.load, rag_lab.compare, rag_lab.evaluate,
+        rag_lab.Dataset.load, rag_lab.Pipeline, rag_lab.PipelineConfig.load, rag_lab.compare, rag_lab.evaluate,
         rag_lab.sweep, ExperimentConfig.load, Memory, RunFolder.open, check_judge, export_dataset, export_run,
         import_dataset, judge_banner, load_check, plan, read_mapping, save_check, show_question, write_report,
     ],

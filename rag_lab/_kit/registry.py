@@ -14,10 +14,11 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any
 
 from rag_lab._kit.module_files import load_own, own_folder
-from rag_lab._kit.parameters import construct, parse_parameters
+from rag_lab._kit.parameters import check_class, construct, parse_parameters
 from rag_lab._kit.source_digest import source_digest
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 
@@ -115,6 +116,22 @@ class Kind:
                 f"More than one package claims the {self.name} {name!r}: {claims}; uninstall all but one."
             )
         return entries[0].load()
+
+
+def own(given: Any, kind: Kind) -> Module:
+    """Return an object in memory as a module: a function, an instance, or a class, which is constructed.
+
+    Raises:
+        ConfigError: if it is text, which names a module in a configuration, or a class whose instances cannot be told
+            apart.
+    """
+    if isinstance(given, str):
+        raise ConfigError(f"A {kind.name} is given as an object here, got {given!r}; name one by a key, with `set`.")
+    if not isinstance(given, type) and not isinstance(given, FunctionType):
+        if not hasattr(given, "identity"):
+            check_class(type(given), f"{kind.name} {given!r}")
+        return Module(repr(given), given, source_digest(type(given)))
+    return Module(given.__name__, construct(given, {}, f"{kind.name} {given.__name__!r}"), source_digest(given))
 
 
 @cache

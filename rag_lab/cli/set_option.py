@@ -64,4 +64,4 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     config = PipelineConfig().override(parse_settings(settings or []))
     if problems := [found for role, text in models_used(config).items() if (found := model_problem(role, text))]:
         raise ExperimentError("models", problems)
-    return Pipeline.build(config, Dataset.load(dataset, labelled=False), progress=True)
+    return Pipeline(Dataset.load(dataset, labelled=False), config)

@@ -116,7 +116,7 @@ class VariantRun:
     @cached_property
     def pipeline(self) -> Pipeline:
         """The pipeline; the index is built on first use."""
-        return Pipeline.build(self.config, self.dataset, progress=self.out is None)
+        return Pipeline(self.dataset, self.config, progress=self.out is None)
 
     def run(self) -> list[Trace]:
         """Ask the questions and return one trace for each repeat and question, in this order."""
@@ -128,6 +128,7 @@ class VariantRun:
         read = reads_of(self.metrics, answered)
         with NotebookProgress(self._live) as progress:
             progress.enter("index")
+            self.pipeline.prepare()
             self.problems = (*self.pipeline.index.problems, *self.pipeline.locate(asked)[1])
             self.traces = [
                 trace

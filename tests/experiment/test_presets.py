@@ -36,7 +36,7 @@ def run(monkeypatch, tmp_path):
         dataset = Dataset.load(write_dataset(tmp_path))
         home = tmp_path / "home"
         index = open_index(dataset.corpus_dir, config.corpus, HashEmbedder(), home=home, store=config.store)
-        pipeline = Pipeline(config, index, HashEmbedder(), Memory(home / "stages.sqlite"))
+        pipeline = Pipeline.on(index, HashEmbedder(), config, Memory(home / "stages.sqlite"))
         return pipeline.run(questions or dataset.questions)
 
     return run

@@ -144,7 +144,7 @@ def test_a_metric_added_later_says_why_it_has_no_value(run):
 
 def test_a_pipeline_that_is_used_directly_builds_the_context(tmp_path, doubles):
     checked = write_plan(tmp_path, factors={}, base=SILENT)
-    pipeline = Pipeline.build(checked.variants[0].config, checked.dataset)
+    pipeline = Pipeline(checked.dataset, checked.variants[0].config)
     (trace,) = pipeline.run([QUESTION])
     assert trace.passages
     (trace,) = pipeline.run([QUESTION], read=lambda question: ())

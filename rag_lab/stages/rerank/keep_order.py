@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_lab.records import Trace
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
 
 
@@ -29,3 +30,13 @@ class KeepOrder:
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Cut each list."""
         return [Outcome({"ranked": trace.candidates[: self.keep]}, seconds=0.0) for trace in traces]
+
+
+def keep_order(parts: Parts) -> KeepOrder:
+    """Return the stage for a pipeline."""
+    return KeepOrder(n_kept(parts))
+
+
+def n_kept(parts: Parts) -> int:
+    """Return how many hits a reranker hands on: all where a selection follows, else twice what the reader gets."""
+    return parts.rerank.input_limit if parts.select.is_on else 2 * parts.rerank.final_k

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.models import shared
 from rag_lab.models.protocols import PairScorer
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.parts import Parts
+from rag_lab.stages.rerank.keep_order import n_kept
 from rag_lab.stages.retrieval.normalization import min_max
 from rag_lab.stages.stage import Outcome
 
@@ -72,6 +75,19 @@ class PairRerank:
             return list(scores)
         pairs = zip(min_max(scores, equal=0.0), min_max(_retrieval_scores(hits), equal=0.0), strict=True)
         return [score + self.retrieval_weight * other for score, other in pairs]
+
+
+def by_cross_encoder(parts: Parts) -> PairRerank:
+    """Return the stage of the cross-encoder that `models.cross_encoder` names."""
+    scorer = parts.remembered(shared.cross_encoder(parts.models.cross_encoder))
+    return PairRerank("cross_encoder", scorer, parts.index, n_kept(parts), parts.rerank.passage)
+
+
+def by_query_likelihood(parts: Parts) -> PairRerank:
+    """Return the stage of the language model that `models.likelihood` names."""
+    scorer = parts.remembered(shared.query_likelihood(parts.models.likelihood))
+    rerank = parts.rerank
+    return PairRerank("query_likelihood", scorer, parts.index, n_kept(parts), rerank.passage, rerank.retrieval_weight)
 
 
 def _retrieval_scores(hits: Sequence[Hit]) -> list[float]:

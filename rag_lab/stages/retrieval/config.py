@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from rag_lab._kit.config_section import Section
 from rag_lab.records import Level
+from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.retrieval.choices import RRF_CONSTANT, SEARCHES, Cut, Diversity, Mode, Normalization
 from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
 
@@ -61,3 +62,8 @@ class SelectConfig(Section):
     def is_on(self) -> bool:
         """Whether anything is done to the list."""
         return self.cut != "none" or self.diversity != "none"
+
+
+def searches_vectors(retrieval: RetrievalConfig, query: QueryConfig) -> bool:
+    """Tell whether a search compares embeddings: by question, or by hypothetical document."""
+    return "dense" in retrieval.weights or query.hyde != "none"

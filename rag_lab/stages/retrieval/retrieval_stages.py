@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models.protocols import Embedder
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.combine import Combine
+from rag_lab.stages.retrieval.config import searches_vectors
 from rag_lab.stages.retrieval.search import HYDE, Search
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stages.retrieval.select import Select
@@ -19,52 +18,48 @@ from rag_lab.stores.sparse.language import analyzer_for
 _SEARCHES: tuple[Literal["dense"] | SparseName, ...] = ("dense", *SPARSE)
 
 
-def searches(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> tuple[Stage, ...]:
+def searches(parts: Parts) -> tuple[Stage, ...]:
     """Return the searches by question, those that the mode does not make switched off, and what combines them."""
-    retrieval = config.retrieval
+    retrieval = parts.retrieval
     normalization = "reciprocal_rank" if retrieval.mode == "rrf" else retrieval.normalization
     combine = Combine(retrieval.weights, normalization, retrieval.rrf_constant, retrieval.base_k)
-    return (*(_search(name, config, index, embedder) for name in _SEARCHES), combine)
+    return (*(_search(name, parts) for name in _SEARCHES), combine)
 
 
-def hyde_search(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
+def hyde_search(parts: Parts) -> Stage:
     """Return the search by hypothetical document."""
-    if config.query.hyde == "none":
+    if parts.query.hyde == "none":
         return Off("retrieve_hyde")
-    return Search(_dense(config, index, embedder, "hypothetical"), index, config.retrieval.hyde_k, HYDE)
+    return Search(_dense(parts, "hypothetical"), parts.index, parts.retrieval.hyde_k, HYDE)
 
 
-def prepare(config: PipelineConfig, index: CorpusIndex) -> None:
-    """Build what the searches of `config` read, where it is missing: no question is charged with it."""
-    if config.searches_vectors:
-        index.ensure_vectors()
-    retrieval = config.retrieval
+def prepare(parts: Parts) -> None:
+    """Build what the searches read, where it is missing: no question is charged with it."""
+    if searches_vectors(parts.retrieval, parts.query):
+        parts.index.ensure_vectors()
     for name in SPARSE:
-        if name in retrieval.weights:
-            index.sparse(name, analyzer_for(retrieval.analyzer, ""))
+        if name in parts.retrieval.weights:
+            parts.index.sparse(name, analyzer_for(parts.retrieval.analyzer, ""))
 
 
-def selection(config: PipelineConfig, index: CorpusIndex, embedder: Embedder) -> Stage:
+def selection(parts: Parts) -> Stage:
     """Return what cuts and diversifies the ranked hits."""
-    select = config.select
+    select = parts.select
     if not select.is_on:
         return Off("select")
-    return Select(index, embedder, select.cut, select.diversity, select.mmr_trade_off, keep=2 * config.rerank.final_k)
+    keep = 2 * parts.rerank.final_k
+    return Select(parts.index, parts.embedder, select.cut, select.diversity, select.mmr_trade_off, keep)
 
 
-def _search(
-    name: Literal["dense"] | SparseName, config: PipelineConfig, index: CorpusIndex, embedder: Embedder
-) -> Stage:
-    retrieval = config.retrieval
+def _search(name: Literal["dense"] | SparseName, parts: Parts) -> Stage:
+    retrieval = parts.retrieval
     if name not in retrieval.weights:
         return Off(f"search_{name}")
     if name == "dense":
-        return Search(_dense(config, index, embedder, "question"), index, retrieval.base_k, name)
-    analyzer = analyzer_for(retrieval.analyzer, "")
-    return Search(SparseSearcher(index, name, analyzer, retrieval.level), index, retrieval.base_k, name)
+        return Search(_dense(parts, "question"), parts.index, retrieval.base_k, name)
+    searcher = SparseSearcher(parts.index, name, analyzer_for(retrieval.analyzer, ""), retrieval.level)
+    return Search(searcher, parts.index, retrieval.base_k, name)
 
 
-def _dense(
-    config: PipelineConfig, index: CorpusIndex, embedder: Embedder, by: Literal["question", "hypothetical"]
-) -> DenseSearcher:
-    return DenseSearcher(index, embedder, config.retrieval.level, config.retrieval.min_similarity, by)
+def _dense(parts: Parts, by: Literal["question", "hypothetical"]) -> DenseSearcher:
+    return DenseSearcher(parts.index, parts.embedder, parts.retrieval.level, parts.retrieval.min_similarity, by)

@@ -2,7 +2,7 @@
 
     given = GivenVectors(index.vector_store)
     mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(given), by_label)
-    pipeline = Pipeline(config, index.searched_in(mine, "my store"), embedder)
+    pipeline = Pipeline.on(index.searched_in(mine, "my store"), embedder, config)
 
 The workbench embeds; the store is handed the vectors by way of its own `Embeddings`. So nothing is asked of it but
 the two methods that every LangChain store has, `add_texts` and `similarity_search`.

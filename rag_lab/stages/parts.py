@@ -1,0 +1,48 @@
+"""What stages are made of: the sections of a configuration, an index, a memory, and modules given as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.models import shared
+from rag_lab.models.config import ModelsConfig
+from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
+from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.stages.answer.config import AnswerConfig
+from rag_lab.stages.query.config import QueryConfig
+from rag_lab.stages.rerank.config import RerankConfig
+from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the stages of one pipeline share.
+
+    `given` holds objects that stand in place of what the sections name, by slot: `rerank`, `search`, `hyde_model`.
+    `retrieval` names an analyzer, the dataset's where the configuration leaves it to that.
+    """
+
+    models: ModelsConfig
+    query: QueryConfig
+    retrieval: RetrievalConfig
+    rerank: RerankConfig
+    select: SelectConfig
+    answer: AnswerConfig
+    seed: int
+    index: CorpusIndex
+    embedder: Embedder
+    memory: Memory | None = None
+    replayed: Replayed = field(default_factory=Replayed)
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def chat(self, role: str, purpose: str = "") -> ChatModel:
+        """Return the chat model of a role of `models`; its calls are booked under `purpose`."""
+        return shared.chat_model(getattr(self.models, role), purpose)
+
+    def remembered(self, scorer: PairScorer) -> PairScorer:
+        """Return `scorer` with its scores remembered, where there is a memory."""
+        return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self.replayed)
