@@ -127,7 +127,9 @@ class Pipeline:
     def parts(self) -> Parts:
         """What the stages are made of."""
         config, home = self.config, Path(self._home) if self._home else usable_home()
-        key = digest([config.corpus.model_dump(), config.store.model_dump(), config.models.embedding, config.models.vision])
+        key = digest(
+            [config.corpus.model_dump(), config.store.model_dump(), config.models.embedding, config.models.vision]
+        )
         if key not in self._open:
             self._open[key] = self._open_index(home)
         index, embedder = self._open[key]
