@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -77,7 +78,9 @@ class Kind:
         """
         name, _, written = text.partition("?")
         if not _OWN.fullmatch(name) and name not in self.names():
-            raise ValueError(f"{unknown_name(self.name, name, self.names())} One of your own is named module:Class.")
+            near = get_close_matches(name, self.names(), n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(f"must be {', '.join(self.names())} or one of your own as module:Class{hint}")
         if name in self.built_in and written:
             raise ValueError(f"{name} takes its parameters from the configuration, not from its name")
         parse_parameters(text)
