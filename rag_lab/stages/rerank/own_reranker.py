@@ -35,7 +35,7 @@ class RerankPlace:
 
     def updates(self, trace: Trace, returned: Any) -> Mapping[str, Any]:
         """Return the candidates by falling score; ties keep the order of the merge."""
-        if not isinstance(returned, Sequence) and not hasattr(returned, "__array__"):
+        if isinstance(returned, str) or (not isinstance(returned, Sequence) and not hasattr(returned, "__array__")):
             raise OwnCodeError(f"the reranker returned {type(returned).__name__} where a score for each passage is due")
         given = list(returned)
         if len(given) != len(trace.candidates):

@@ -1,0 +1,183 @@
+"""The pipeline as a value, on a real corpus: what `set` and `replace` change, and what somebody's code may cost."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from small_dataset import write_dataset
+
+from rag_lab import Pipeline
+from rag_lab._kit.module_files import modules_beside
+from rag_lab.errors import ConfigError
+from rag_lab.stages.stage import Outcome
+
+LEXICAL = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
+
+
+@pytest.fixture
+def base(tmp_path):
+    return Pipeline(write_dataset(tmp_path / "data"), home=tmp_path / "home").set(LEXICAL)
+
+
+@dataclass(frozen=True)
+class Shortest:
+    """Prefer short passages."""
+
+    keep: int = 4
+    version: ClassVar[int] = 1
+
+    def __call__(self, question, passages):
+        best = sorted(range(len(passages)), key=lambda place: len(passages[place]))[: self.keep]
+        return [-len(text) if place in best else None for place, text in enumerate(passages)]
+
+
+def ranked(pipeline):
+    return [[hit.chunk_id for hit in trace.ranked] for trace in pipeline.run()]
+
+
+def test_a_pipeline_is_a_value(base):
+    other = base.set("rerank.final_k", 1)
+    assert (base.config.rerank.final_k, other.config.rerank.final_k) == (5, 1)
+    assert other.index is base.index  # what is read and split alike is open once
+    assert base.set("corpus.chunk_size", 200).index is not base.index
+    with pytest.raises(ConfigError, match=r"Unknown parameter 'rerank.nmae'.*did you mean 'rerank.name'"):
+        base.set("rerank.nmae", "none")
+    with pytest.raises(ConfigError, match=r"Unknown place of a pipeline 'reranker'.*did you mean 'rerank'"):
+        base.replace(reranker=Shortest())
+    with pytest.raises(ConfigError, match="given as an object here, got 'none'"):
+        base.replace(rerank="none").run()
+
+
+def test_a_function_and_a_class_rerank(base):
+    lengths = {hit.chunk_id: hit.end - hit.start for trace in base.run() for hit in trace.candidates}
+    for mine in (Shortest(keep=2), lambda question, passages: [-len(text) for text in passages]):
+        for trace in base.replace(rerank=mine).run():
+            found = [lengths[hit.chunk_id] for hit in trace.ranked]
+            assert found == sorted(found)
+            assert len(found) <= (2 if isinstance(mine, Shortest) else len(trace.candidates))
+            assert all(hit.scores["own"] == hit.score for hit in trace.ranked)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda question, passages: 1 / 0, "raised ZeroDivisionError: division by zero"),
+        (lambda question, passages: [1.0], "returned 1 scores for"),
+        (lambda question, passages: [math.nan for _ in passages], "returned nan, which is no number"),
+        (lambda question, passages: "high", "returned str where a score for each passage is due"),
+        (lambda question, passages: 7, "returned int where a score for each passage is due"),
+        (lambda question, passages: ["a" for _ in passages], "numbers are due"),
+    ],
+)
+def test_a_reranker_that_is_wrong_costs_the_questions_that_it_was_asked(base, wrong, said):
+    asked = base.dataset.questions[0].text
+
+    def sometimes(question, passages):
+        return wrong(question, passages) if question == asked else [0.0 for _ in passages]
+
+    first, *others = base.replace(rerank=sometimes).run()
+    assert said in first.failure.reason
+    assert first.curable
+    assert others and all(trace.failure is None and trace.ranked for trace in others)
+
+
+def test_a_reranker_that_hangs_is_given_up(base):
+    def slow(question, passages):
+        if question == base.dataset.questions[0].text:
+            time.sleep(5)
+        return [0.0 for _ in passages]
+
+    slow.timeout_s = 0.2
+    first, *others = base.replace(rerank=slow).run()
+    assert "did not return within 0.2 s" in first.failure.reason
+    assert all(trace.failure is None for trace in others)
+
+
+def test_a_second_run_that_differs_is_told_before_the_others(base):
+    calls = []
+
+    def dice(question, passages):
+        calls.append(question)
+        return [len(calls) for _ in passages]
+
+    with pytest.raises(ConfigError, match="says that it is deterministic, and its second run differs"):
+        base.replace(rerank=dice).run()
+    assert len(calls) == 2
+    dice.deterministic = False
+    assert all(trace.ranked for trace in base.replace(rerank=dice).run())
+
+
+def test_files_that_a_module_does_not_name_are_told(base, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weights.txt").write_text("1")
+
+    def heavy(question, passages):
+        from pathlib import Path
+
+        return [float(Path("weights.txt").read_text()) for _ in passages]
+
+    with pytest.raises(
+        ConfigError, match=r"reads .*weights\.txt, which it does not name.*add `files = \('weights.txt',\)`"
+    ):
+        base.replace(rerank=heavy).run()
+
+
+def test_results_are_remembered_until_the_source_changes(base, tmp_path):
+    source = "def mine(question, passages):\n    return [SIGN * len(text) for text in passages]\n"
+    results = []
+    for sign in ("1", "-1", "1"):
+        (tmp_path / "mine.py").write_text(source.replace("SIGN", sign))
+        with modules_beside(tmp_path):
+            pipeline = base.set("rerank.name", "mine:mine")
+            results.append(ranked(pipeline))
+            assert ranked(pipeline) == results[-1]
+            (record,) = [record for record in pipeline.run()[0].stages if record.stage == "rerank"]
+            assert record.remembered
+    assert results[0] == results[2] != results[1]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole stage, wrong in one respect."""
+
+    fault: str = ""
+
+    name: ClassVar[str] = "rerank"
+    reads: ClassVar[tuple[str, ...]] = ("candidates",)
+    writes: ClassVar[tuple[str, ...]] = ("ranked",)
+    batch_size: ClassVar[int] = 100
+    costly: ClassVar[bool] = False
+
+    def identity(self):
+        return {"version": 1, "fault": self.fault}
+
+    def run(self, traces):
+        if self.fault == "short":
+            return [Outcome({"ranked": ()}) for _ in traces[1:]]
+        if self.fault == "type":
+            return [{"ranked": ()} for _ in traces]
+        if self.fault == "undeclared":
+            return [Outcome({"answer": None}) for _ in traces]
+        if self.fault == "value":
+            return [Outcome({"ranked": ("first",)}) for _ in traces]
+        return [Outcome({"ranked": trace.candidates[::-1]}) for trace in traces]
+
+
+def test_a_whole_stage_stands_in_its_place(base):
+    for trace in base.replace(rerank=Whole()).run():
+        assert trace.ranked == trace.candidates[::-1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("short", "returned 0 outcomes for 1 questions"), ("type", "returned dict where an Outcome"),
+                        ("value", "set ranked to what it cannot be")]
+)  # fmt: skip
+def test_a_whole_stage_is_held_to_its_contract(base, fault, said):
+    assert all(said in trace.failure.reason for trace in base.replace(rerank=Whole(fault)).run())
+
+
+def test_a_field_that_a_stage_does_not_declare_is_a_mistake_of_its_author(base):
+    with pytest.raises(ConfigError, match="writes answer, which its `writes` do not name"):
+        base.replace(rerank=Whole("undeclared")).run()
