@@ -110,7 +110,7 @@ def test_every_problem_is_named_at_once():
     [
         (
             {"rerank.name": "magic"},
-            "rerank.name: must be none, cross_encoder, query_likelihood or one of your own as module:Class, got 'magic'",
+            "must be none, cross_encoder, query_likelihood or one of your own as module:Class, got 'magic'",
         ),
         ({"corpus.chunk_overlap": 800}, "chunk_overlap must be smaller than chunk_size (800)"),
         ({"corpus.overlap_words": 100}, "overlap_words must be smaller than chunk_words (100)"),
