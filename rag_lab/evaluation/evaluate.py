@@ -1,4 +1,4 @@
-"""`evaluate`: traces and metric names in, scores out."""
+"""`evaluate`: traces and metrics in, scores out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.metric import Tools
-from rag_lab.evaluation.registry import build_metric, problems
+from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
 from rag_lab.evaluation.remembered import score_metric
 from rag_lab.memory.results import Memory
 from rag_lab.models.metered import booked
@@ -22,7 +22,7 @@ from rag_lab.records import Score, Trace
 
 def evaluate(
     traces: Sequence[Trace],
-    metrics: Sequence[str],
+    metrics: Sequence[AnyMetric],
     *,
     judge: ChatModel | None = None,
     embedder: Embedder | None = None,
@@ -34,7 +34,8 @@ def evaluate(
 
     Args:
         traces: what the pipeline did; nothing else is read.
-        metrics: names as in `metric_names()`, e.g. `retrieval.ndcg@10`.
+        metrics: names as in `metric_names()`, e.g. `retrieval.ndcg@10`; or your own: functions `(trace) -> float`,
+            instances of a class with such a `__call__`, `module:function`.
         judge: the chat model that judged metrics ask.
         embedder: the model behind metrics that compare meanings.
         memory: a file (`home() / "scores.sqlite"`) that keeps what models were asked for; None keeps nothing.
@@ -54,8 +55,8 @@ def evaluate(
     n_scores = len(metrics) * len(traces)
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
     with store.held_open() if store else nullcontext(), bar:
-        for name in metrics:
-            own = replace(tools, judge=booked(judge, name)) if judge is not None else tools
-            scores += score_metric(build_metric(name, own), traces, store, bar.update)
+        for metric in metrics:
+            payer = booked(judge, parse_name(metric).name) if judge is not None else None
+            scores += score_metric(build_metric(metric, replace(tools, judge=payer)), traces, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from rag_lab.evaluation.metric import FIELDS, NOT_ASKED, Gap, Needs, question_gap
-from rag_lab.evaluation.registry import parse_name
+from rag_lab.evaluation.metric import NOT_ASKED, Gap, Needs, question_gap
+from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.records import Question
 
 
@@ -25,12 +25,12 @@ class Foreseen:
 
 
 def foreseen_gaps(
-    metrics: Iterable[str], questions: Sequence[Question], answered: Collection[str] | None = None
+    metrics: Iterable[AnyMetric], questions: Sequence[Question], answered: Collection[str] | None = None
 ) -> list[Foreseen]:
     """Return what will be `not_applicable` by the questions alone: in the order of `metrics`, commonest reason first.
 
     Args:
-        metrics: names, as `evaluate` takes them.
+        metrics: as `evaluate` takes them.
         questions: what will be asked.
         answered: ids of those for which answers are generated; all where None.
 
@@ -38,25 +38,25 @@ def foreseen_gaps(
         ConfigError: if no metric has one of the names.
     """
     found = []
-    for name in metrics:
-        needs = parse_name(name).info.needs
+    for parsed in map(parse_name, metrics):
+        needs = parsed.info.needs
         reasons = Counter(gap.reason for question in questions if (gap := _gap(question, needs, answered)))
-        found += [Foreseen(name, n, len(questions), reason) for reason, n in reasons.most_common()]
+        found += [Foreseen(parsed.name, n, len(questions), reason) for reason, n in reasons.most_common()]
     return found
 
 
-def reads_of(metrics: Iterable[str], answered: Collection[str]) -> Callable[[Question], frozenset[str]]:
+def reads_of(metrics: Iterable[AnyMetric], answered: Collection[str]) -> Callable[[Question], frozenset[str]]:
     """Return a function that tells which fields of a question's trace `metrics` read; none where none applies to it.
 
     Args:
-        metrics: names, as `evaluate` takes them.
+        metrics: as `evaluate` takes them.
         answered: ids of the questions for which answers are generated.
     """
-    needs = [parse_name(name).info.needs for name in metrics]
+    infos = [parse_name(metric).info for metric in metrics]
 
     def reads(question: Question) -> frozenset[str]:
-        applying = [each for each in needs if _gap(question, each, answered) is None]
-        return frozenset(field for each in applying for need, field in FIELDS.items() if need in each)
+        applying = [info.reads for info in infos if _gap(question, info.needs, answered) is None]
+        return frozenset[str]().union(*applying)
 
     return reads
 

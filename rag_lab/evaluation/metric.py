@@ -31,17 +31,25 @@ _AFTER_RANKING = _AFTER_CONTEXTS | {_ASSEMBLY}
 class MetricInfo:
     """What a metric is, for the documentation and the command line.
 
-    `name` may hold a placeholder: `@k` (a cut-off) or `<stage>`. `high` is None where there is no upper bound.
+    `name` may hold a placeholder: `@k` (a cut-off) or `<stage>`. `low` and `high` are None where there is no bound;
+    both are where nobody has said what the values can be.
     """
 
     name: str
     sentence: str
     needs: Needs
-    low: float = 0.0
+    low: float | None = 0.0
     high: float | None = 1.0
     higher_is_better: bool = True
     translatable: bool = True  # False where a judge's prompts are in English, whatever language is asked for
     is_cost: bool = False  # what an answer takes, not how good it is
+    fields: frozenset[str] | None = None  # of the trace, that it reads; None: those that `needs` stand for
+    calls: int | None = None  # of the judge, for one score, where a metric of one's own says so
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The fields of a trace that the metric reads, beside its question and the records of its stages."""
+        return frozenset(FIELDS[need] for need in self.needs if need in FIELDS) if self.fields is None else self.fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,14 @@ class CostlyMetric(Metric, Protocol):
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
         """Return what the value depends on, as JSON values; None where no model will be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Metrics that ship with the workbench and are made alike: `build(name, info, argument, tools)` makes one."""
+
+    infos: Sequence[MetricInfo]
+    build: Callable[[str, MetricInfo, str, Tools], Metric]
 
 
 @dataclass(frozen=True)

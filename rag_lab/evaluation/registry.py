@@ -1,43 +1,54 @@
-"""Metric names to metrics: `room.measure`, with a cut-off where the measure takes one (`retrieval.ndcg@10`)."""
+"""Metrics by name: `room.measure`, with a cut-off where it takes one (`retrieval.ndcg@10`), or one of your own."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
+from typing import Any
 
+from rag_lab._kit.registry import BuiltIn, Kind, Module, installed, own
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.ir_names import MAX_K, ir_cutoff, ir_measure
-from rag_lab.evaluation.metric import Metric, MetricInfo, Tools
+from rag_lab.evaluation.metric import Family, Metric, MetricInfo, Tools
+from rag_lab.evaluation.own_info import own_info
+from rag_lab.evaluation.own_metric import own_metric
 
-# Each room is a module with INFOS (its metrics) and build(name, info, argument, tools).
-_ROOMS = {
-    "retrieval": "rag_lab.evaluation.measures.retrieval",
-    "ragas": "rag_lab.evaluation.ragas.metrics",
-    "citations": "rag_lab.evaluation.measures.citations",
-    "answer": "rag_lab.evaluation.measures.answers",
-    "cost": "rag_lab.evaluation.measures.costs",
-}
+AnyMetric = str | Callable[..., Any] | Metric  # a name, or an object: a function, an instance, a whole `Metric`
+
+# What is built in are families, each a `Family`; their metrics are named `family.measure`.
+METRICS = Kind(
+    "metric",
+    "rag_lab.metrics",
+    {
+        "retrieval": BuiltIn("rag_lab.evaluation.measures.retrieval:FAMILY", "what the ranking holds of the evidence"),
+        "ragas": BuiltIn("rag_lab.evaluation.ragas.metrics:FAMILY", "RAGAs' measures of answers and contexts"),
+        "citations": BuiltIn("rag_lab.evaluation.measures.citations:FAMILY", "what the answer cites"),
+        "answer": BuiltIn("rag_lab.evaluation.measures.answers:FAMILY", "the answer against references"),
+        "cost": BuiltIn("rag_lab.evaluation.measures.costs:FAMILY", "seconds, tokens and dollars"),
+    },
+)
 # Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
 _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """A metric name taken apart; `argument` is the cut-off, the stage or ir_measures' name, or empty."""
+    """A metric: its name in tables, and the family whose it is or the module that somebody brought.
+
+    `argument` is the cut-off, the stage or ir_measures' name, or empty.
+    """
 
     name: str
-    room: str
     info: MetricInfo
+    source: Family | Module
     argument: str = ""
 
 
 def describe() -> list[MetricInfo]:
-    """Return every metric, by room; users fill in `@k`, `<stage>` and `<measure>`."""
-    return [info for room in _ROOMS for info in _module(room).INFOS]
+    """Return every metric that is built in, by family; users fill in `@k`, `<stage>` and `<measure>`."""
+    return [info for family in _families() for info in family.infos]
 
 
 def metric_names() -> list[str]:
@@ -55,25 +66,27 @@ def split_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip())
 
 
-def parse_name(name: str) -> ParsedName:
-    """Take a metric name apart.
+def parse_name(metric: AnyMetric) -> ParsedName:
+    """Return what a metric is; one of your own is imported for it.
 
     Raises:
-        ConfigError: if no metric has this name, or its cut-off is missing, superfluous or out of range.
+        ConfigError: if no metric has this name, its cut-off is missing, superfluous or out of range, or it says of
+            itself what cannot be.
     """
-    for info in describe():
-        match = re.fullmatch(_pattern(info), name)
-        if match:
-            argument = (match.groups() or ("",))[0]
-            _check_argument(name, info, argument)
-            return ParsedName(name, info.name.split(".")[0], info, argument)
-    raise ConfigError(_unknown(name))
+    if isinstance(metric, str) and not _is_own(metric):
+        return _parse_built_in(metric)
+    module = METRICS.find(metric) if isinstance(metric, str) else own(metric, METRICS)
+    info = own_info(module)
+    return ParsedName(info.name, info, module)
 
 
 def find_info(name: str) -> MetricInfo | None:
-    """Return what the metric called `name` is; None for one of an older or newer version, as a run folder may hold."""
+    """Return what the built-in metric called `name` is; None for any other, as a run folder may hold.
+
+    No code of others is imported.
+    """
     try:
-        return parse_name(name).info
+        return _parse_built_in(name).info
     except ConfigError:
         return None
 
@@ -81,7 +94,7 @@ def find_info(name: str) -> MetricInfo | None:
 def cutoff(name: str) -> int | None:
     """Return how many ranks the metric called `name` looks at; None where it has no cut-off, or nobody knows it."""
     try:
-        parsed = parse_name(name)
+        parsed = _parse_built_in(name)
     except ConfigError:
         return None
     if parsed.info.name.endswith("@k"):
@@ -89,42 +102,68 @@ def cutoff(name: str) -> int | None:
     return ir_cutoff(parsed.argument) if parsed.info.name.endswith("<measure>") else None
 
 
-def build_metric(name: str, tools: Tools) -> Metric:
-    """Return the metric called `name`; no model is loaded yet.
+def build_metric(metric: AnyMetric, tools: Tools) -> Metric:
+    """Return a metric; no model is loaded yet.
 
     Raises:
         ConfigError: as `parse_name`.
     """
-    parsed = parse_name(name)
-    metric: Metric = _module(parsed.room).build(name, parsed.info, parsed.argument, tools)
-    return metric
+    parsed = parse_name(metric)
+    if isinstance(parsed.source, Family):
+        return parsed.source.build(parsed.name, parsed.info, parsed.argument, tools)
+    return own_metric(parsed.info, parsed.source, tools)
 
 
-def problems(names: Iterable[str], has_judge: bool, has_embedder: bool = True, language: str = "") -> list[str]:
-    """Return everything that is wrong with a list of metric names, one sentence each; empty where all is well."""
-    names = list(names)
-    found = [f"Metric {name!r} is named {n} times; name it once." for name, n in Counter(names).items() if n > 1]
-    for name in dict.fromkeys(names):
+def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool = True, language: str = "") -> list[str]:
+    """Return everything that is wrong with a list of metrics, one sentence each; empty where all is well."""
+    found: list[str] = []
+    names: Counter[str] = Counter()
+    for metric in metrics:
         try:
-            info = parse_name(name).info
+            parsed = parse_name(metric)
         except ConfigError as error:
-            found.append(str(error))
+            names[str(metric)] += 1
+            found += [str(error)] if names[str(metric)] == 1 else []
             continue
-        if language and not info.translatable:
-            found.append(
-                f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language."
-            )
-        if "judge" in info.needs and not has_judge:
-            found.append(
-                f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out."
-            )
-        if "embeddings" in info.needs and not has_embedder:
-            found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
+        names[parsed.name] += 1
+        if names[parsed.name] == 1:
+            found += _lacking(parsed, has_judge, has_embedder, language)
+    return [f"Metric {name!r} is named {n} times; name it once." for name, n in names.items() if n > 1] + found
+
+
+def _lacking(parsed: ParsedName, has_judge: bool, has_embedder: bool, language: str) -> list[str]:
+    info, name = parsed.info, parsed.name
+    found = []
+    if isinstance(parsed.source, Module) and find_info(name) is not None:
+        found.append(f"A metric of your own is called {name!r}, as a built-in one is: give it another `name`.")
+    if language and not info.translatable:
+        found.append(f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language.")
+    if "judge" in info.needs and not has_judge:
+        found.append(f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out.")
+    if "embeddings" in info.needs and not has_embedder:
+        found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
     return found
 
 
-def _module(room: str) -> ModuleType:
-    return import_module(_ROOMS[room])
+def _families() -> list[Family]:
+    return [METRICS.find(name).made for name in METRICS.built_in]
+
+
+def _is_own(name: str) -> bool:
+    """Tell whether a name can only be that of a module which somebody brought."""
+    head = name.partition("?")[0]
+    return ":" in head.partition("(")[0] or head in installed(METRICS.group)
+
+
+def _parse_built_in(name: str) -> ParsedName:
+    for family in _families():
+        for info in family.infos:
+            match = re.fullmatch(_pattern(info), name)
+            if match:
+                argument = (match.groups() or ("",))[0]
+                _check_argument(name, info, argument)
+                return ParsedName(name, info, family, argument)
+    raise ConfigError(_unknown(name))
 
 
 def _pattern(info: MetricInfo) -> str:
@@ -147,4 +186,4 @@ def _unknown(name: str) -> str:
         return f"Metric {name!r} needs a cut-off from 1 to {MAX_K} and {given}: write {stem}@10, for instance."
     if at and stem in names:
         return f"Metric {name!r} takes no cut-off: write {stem}."
-    return unknown_name("metric", name, names)
+    return f"{unknown_name('metric', name, [*names, *installed(METRICS.group)])} One of your own is module:function."

@@ -19,6 +19,8 @@ from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 
 Generate = Callable[[Sequence[ChatRequest]], list[ChatReply]]
 
+SEEDS_PER_REPEAT = 1000  # a request of repeat n has a seed from n times this on
+
 _ROOM = "judge"
 _REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
 

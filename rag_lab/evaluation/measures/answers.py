@@ -7,7 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Callable
 
-from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import Answer, Trace
 
 _NEEDS: Needs = frozenset({"answer", "reference"})
@@ -87,3 +87,6 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "answer.abstention": _abstention,
     "answer.words": _words,
 }
+
+
+FAMILY = Family(INFOS, build)

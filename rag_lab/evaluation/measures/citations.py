@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rag_lab.evaluation.measures.retrieval import covers
-from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import Answer, Passage, Trace
 
 _NO_CITATION = Gap("not_applicable", "the answer cites nothing")
@@ -85,3 +85,6 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "citations.validity": _validity,
     "citations.quotes_verified": _quotes_verified,
 }
+
+
+FAMILY = Family(INFOS, build)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import StageRecord, Trace
 
 _NEEDS: Needs = frozenset()
@@ -49,3 +49,6 @@ _COMPUTE: dict[str, Callable[[StageRecord], float]] = {
     "cost.tokens": lambda record: record.tokens_in + record.tokens_out,
     "cost.usd": lambda record: record.cost_usd,
 }
+
+
+FAMILY = Family(INFOS, build)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
+from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
 from rag_lab.records import Evidence, Hit, Score, Trace
 
 _NEEDS: Needs = frozenset({"ranking", "evidence"})
@@ -158,3 +158,6 @@ def _judgements(items: _Items, n_hits: int) -> dict[str, int]:
         unit = f"missing-{number}" if rank is None else str(rank)
         judgements[unit] = max(grade, judgements.get(unit, 0))
     return judgements
+
+
+FAMILY = Family(INFOS, build)

@@ -16,13 +16,13 @@ from ragas.llms.base import InstructorBaseRagasLLM
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge.queue import JudgeQueue
+from rag_lab.evaluation.judge.replies import SEEDS_PER_REPEAT
 from rag_lab.evaluation.judge.reply import JudgeError, Reply, UnusableReply, read_reply, strict_schema
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
 MIN_REPLY_TOKENS = 64  # below this no judgement fits
 RESAMPLING_TEMPERATURE = 0.7
-_SEEDS_PER_REPEAT = 1000
 
 
 class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has no stubs
@@ -39,7 +39,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         self._attempts = attempts
         self._max_tokens = max_tokens
         self._queue = queue
-        self._first_seed = _SEEDS_PER_REPEAT * repeat
+        self._first_seed = SEEDS_PER_REPEAT * repeat
         self._asked: Counter[str] = Counter()
         self._open: dict[str, JudgeError] = {}  # by prompt: what no later reply has cured
 

@@ -11,14 +11,12 @@ from importlib.metadata import version
 from typing import Any
 
 from rag_lab.evaluation.judge.queue import JudgeQueue
-from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
+from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.ragas.call import RagasCall
 from rag_lab.evaluation.ragas.library import ragas_module, run_to_end
 from rag_lab.evaluation.ragas.spec import RagasSpec, fill_arguments
 from rag_lab.evaluation.ragas.table import INFOS, SPECS
 from rag_lab.records import Score, Trace
-
-__all__ = ["INFOS", "RagasMetric", "build", "make_metric"]
 
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
 _ROUNDS = 16  # scores for each call that a remote judge answers at a time: its places stay taken until near the end
@@ -163,3 +161,6 @@ def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     """Return a metric of any RAGAs class, also one that the table does not name."""
     queue = JudgeQueue(tools.judge, tools.replies) if "judge" in spec.needs and tools.judge is not None else None
     return RagasMetric(name, spec, tools, queue)
+
+
+FAMILY = Family(INFOS, build)
