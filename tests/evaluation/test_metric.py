@@ -1,10 +1,11 @@
-import math
-
 import pytest
 from factories import make_answer, make_failed_trace, make_hit, make_passage, make_question, make_trace
 
 from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.metric import Tools
+from rag_lab.evaluation.registry import build_metric
 from rag_lab.records import StageRecord
+from rag_lab.testing import MetricContract
 
 MODEL_FREE = [
     "retrieval.ndcg@10",
@@ -26,21 +27,10 @@ def one(metric, trace):
     return score
 
 
-@pytest.mark.parametrize("metric", MODEL_FREE)
-def test_a_score_has_a_value_exactly_where_it_is_scored(metric):
-    traces = [
-        make_trace(),
-        make_failed_trace("retrieve"),
-        make_trace(make_question("q2", answerable=False, answers=(), evidence=())),
-        make_trace(answer=None),
-        make_trace(passages=(), answer=None),
-    ]
-    scores = evaluate(traces, [metric])
-    assert [score.question_id for score in scores] == ["q1", "q1", "q2", "q1", "q1"]
-    for score in scores:
-        assert (score.value is not None) == (score.status == "scored")
-        assert score.value is None or math.isfinite(score.value)
-        assert bool(score.reason) == (score.status != "scored")
+class TestMetrics(MetricContract):
+    @pytest.fixture(autouse=True, params=MODEL_FREE)
+    def _each(self, request):
+        self.make = lambda: build_metric(request.param, Tools())
 
 
 def test_an_unanswerable_question_has_no_retrieval_score():

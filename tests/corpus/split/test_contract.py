@@ -1,4 +1,4 @@
-"""What every splitter keeps to, under every kind of parent."""
+"""Every splitter keeps to the contract of splitters, and to more under every kind of parent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import row_spans
+from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import Chunks, cut_identity, split
+from rag_lab.corpus.split.splitter import Splitter
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Vectors
 from rag_lab.records import Document
+from rag_lab.testing import SplitterContract
 
 SPLITTERS = ["recursive", "sentences", "markdown", "semantic"]
 PARENTS = ["page", "section", "fixed", "neighbours", "none"]
@@ -72,6 +75,15 @@ def covered(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     for start, end in spans:
         seen[start:end] = True
     return all(seen[position] or letter.isspace() for position, letter in enumerate(text))
+
+
+class TestSplitters(SplitterContract):
+    @pytest.fixture(autouse=True, params=SPLITTERS)
+    def _each(self, request: pytest.FixtureRequest) -> None:
+        self.name = request.param
+
+    def make(self) -> Splitter:
+        return splitter_of(config_of(self.name, "page"), ByHash())
 
 
 @pytest.mark.parametrize("parents", PARENTS)

@@ -1,4 +1,4 @@
-"""The contract of a sparse index, run over every implementation, and their formulas worked out another way."""
+"""Every sparse index keeps to the contract of sparse indexes; their formulas are worked out another way."""
 
 import json
 import math
@@ -17,17 +17,10 @@ from rag_lab.records import Chunk
 from rag_lab.stores.sparse.analyzer import Analyzer, terms
 from rag_lab.stores.sparse.choose import SPARSE, open_sparse
 from rag_lab.stores.sparse.scored import best
+from rag_lab.testing import SparseIndexContract
+from rag_lab.testing.contracts.sparse_index import TEXTS
 
-TEXTS = [
-    "The press runs at 140 bar.",
-    "The oven cures at 180 degrees; the oven trips.",
-    "",
-    "The press runs at 140 bar.",
-    "!!!",
-    "Grease the ram guides of the press every 500 hours, oven or not.",
-]
 IDS = [f"t{number}" for number in range(len(TEXTS))]
-LABELS = ["a", "b", "a", "b", "a", "b"]
 
 words = st.lists(st.sampled_from(["press", "oven", "bar", "grease", "ram", "hour"]), max_size=8).map(" ".join)
 corpora = st.lists(words, min_size=1, max_size=12)
@@ -99,41 +92,13 @@ def test_every_analyzer_searches(name, tmp_path, analyzer):
     assert scores == pytest.approx(sorted(FORMULAS[name](TEXTS, "oven", analyzer), reverse=True)[:2], abs=FLOAT32)
 
 
-def test_only_texts_that_share_a_term_are_found(name, tmp_path):
-    index = built(name, tmp_path)
-    assert index.search(["canteen", "", "?!"], 5) == ([[], [], []], [[], [], []])
-    assert len(index.search(["the"], 50)[0][0]) == 4
+class TestIndexes(SparseIndexContract):
+    @pytest.fixture(autouse=True)
+    def _each(self, name):
+        self.name = name
 
-
-def test_ties_keep_the_order_of_insertion_even_across_the_cut(name, tmp_path):
-    index = built(name, tmp_path, ["press bar", "oven", *["press oven"] * 50])
-    assert index.search(["oven press"], 3)[0] == [["t2", "t3", "t4"]]
-
-
-def test_a_batch_gives_what_single_queries_give(name, tmp_path):
-    index = built(name, tmp_path)
-    queries = ["press", "oven trips", "nothing of this", "ram guides"] * 80
-    ids, scores = index.search(queries, 3)
-    for query, found, values in list(zip(queries, ids, scores, strict=True))[:4]:
-        assert index.search([query], 3) == ([found], [values])
-    assert ids[:4] == ids[-4:]
-    assert index.search([], 3) == ([], [])
-
-
-def test_the_filter_works_before_the_best_are_taken(name, tmp_path):
-    index = built(name, tmp_path, labels=LABELS)
-    assert index.search(["press bar"], 1, frozenset("a"))[0] == [["t0"]]
-    assert index.search(["press bar"], 1, frozenset("b"))[0] == [["t3"]]
-    assert index.search(["press bar"], 9, frozenset("b"))[0] == [["t3", "t5"]]
-    assert index.search(["press bar"], 9, frozenset("ab")) == index.search(["press bar"], 9)
-    assert index.search(["press bar"], 9, frozenset("c"))[0] == [[]]
-    assert index.search(["press bar"], 9, frozenset())[0] == [[]]
-
-
-@pytest.mark.parametrize("texts", [[""], ["", "..."], ["", "oven"]])
-def test_texts_without_terms_are_no_error(name, tmp_path, texts):
-    found = built(name, tmp_path, texts).search(["oven", ""], 3)[0]
-    assert found == [["t1"] if "oven" in texts else [], []]
+    def make(self):
+        return SPARSE[self.name]
 
 
 def test_no_file_holds_a_pickle(name, tmp_path):

@@ -1,4 +1,4 @@
-"""The contract of a vector store, run over every implementation; exact search by NumPy is the reference."""
+"""Every vector store keeps to the contract of vector stores, and to what random data asks of it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tolerance import FLOAT32
 
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.vector.choose import store_class
 from rag_lab.stores.vector.names import STORE_NAMES, STORES
-
-DIM = 32
-
-
-def unit(vectors: Any) -> Vectors:
-    rows = np.asarray(vectors, np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def random_units(n: int, seed: int) -> Vectors:
-    return unit(np.random.default_rng(seed).normal(size=(n, DIM)))
+from rag_lab.stores.vector.vector_store import VectorStore
+from rag_lab.testing import VectorStoreContract
+from rag_lab.testing.contracts.vector_store import exact, random_units
 
 
 def some_of(n: int, size: int) -> st.SearchStrategy[list[int]]:
@@ -48,67 +39,13 @@ def build(name: Any, path: Path, ids: list[str], vectors: Vectors, labels: list[
     return store.open(path)
 
 
-def reference(
-    ids: list[str], vectors: Vectors, queries: Vectors, k: int, rows: list[int] | None = None
-) -> tuple[list[list[str]], list[list[float]]]:
-    """Every allowed row, by double precision rounded to seven digits, ties by row."""
-    rows = list(range(len(ids))) if rows is None else rows
-    found, cosines = [], []
-    for query in queries:
-        near = (vectors.astype(float) @ query.astype(float)).round(7).tolist()
-        best = sorted(rows, key=lambda row: (-near[row], row))[:k]
-        found.append([ids[row] for row in best])
-        cosines.append([near[row] for row in best])
-    return found, cosines
+class TestStores(VectorStoreContract):
+    @pytest.fixture(autouse=True)
+    def _each(self, name: Any) -> None:
+        self.name = name
 
-
-def test_cosines_are_exact_and_sorted(name: Any, tmp_path: Path) -> None:
-    index = build(name, tmp_path / "store", ["east", "north", "north-east"], unit([[1, 0], [0, 1], [1, 1]]))
-    ids, cosines = index.search(unit([[1, 0], [0, -1]]), 3)
-    assert ids == [["east", "north-east", "north"], ["east", "north-east", "north"]]
-    np.testing.assert_allclose(cosines, [[1, 0.5**0.5, 0], [0, -(0.5**0.5), -1]], atol=FLOAT32)
-    assert all(type(cosine) is float for cosine in cosines[0])
-
-
-def test_k_beyond_the_size_gives_everything(name: Any, tmp_path: Path) -> None:
-    index = build(name, tmp_path / "store", list("abc"), random_units(3, 0))
-    assert [sorted(row) for row in index.search(random_units(2, 1), 50)[0]] == [list("abc")] * 2
-
-
-def test_no_queries_give_nothing(name: Any, tmp_path: Path) -> None:
-    index = build(name, tmp_path / "store", ["a"], random_units(1, 0))
-    assert index.search(np.zeros((0, DIM), np.float32), 3) == ([], [])
-
-
-@pytest.mark.parametrize("k", [1, 3, 40])
-def test_ties_keep_the_order_of_insertion_even_across_the_cut(name: Any, tmp_path: Path, k: int) -> None:
-    vectors = np.repeat(random_units(2, 3), 60, axis=0)
-    ids = [f"{name}" for name in np.random.default_rng(0).permutation(120)]
-    index = build(name, tmp_path / "store", ids, vectors)
-    assert index.search(vectors[:1], k)[0] == [ids[:k]]
-
-
-def test_every_store_gives_the_lists_of_exact_search(name: Any, tmp_path: Path) -> None:
-    """At this size the approximate stores find the true neighbours too; `benchmarks/growth.py` measures larger ones."""
-    vectors, queries = random_units(1500, 5), random_units(20, 6)
-    vectors[700:720] = vectors[40:60]  # ties
-    queries[:10] = vectors[40:50]
-    ids = [f"dir/file.pdf#p{number}/0" for number in range(len(vectors))]
-    index = build(name, tmp_path / "store", ids, vectors)
-    for k in (1, 10, 100):
-        assert index.search(queries, k) == reference(ids, vectors, queries, k)
-
-
-def test_a_filter_is_applied_before_the_cut(name: Any, tmp_path: Path) -> None:
-    """The one allowed row is the farthest of all: a filter after the cut would return nothing."""
-    vectors = np.vstack([np.repeat(unit([[1] + [0] * (DIM - 1)]), 400, axis=0), unit([[-1] + [0] * (DIM - 1)])])
-    ids = [f"c{number}" for number in range(401)]
-    index = build(name, tmp_path / "store", ids, vectors, ["secret"] * 400 + ["public"])
-    assert index.search(vectors[:2], 5, frozenset({"public"}))[0] == [["c400"], ["c400"]]
-    assert index.search(vectors[:2], 5, frozenset({"unheard-of"})) == ([[], []], [[], []])
-    assert index.search(vectors[:1], 5, frozenset())[0] == [[]]
-    assert index.search(vectors[:1], 5, frozenset({"public", "secret", "other"}))[0] == [ids[:5]]
-    assert index.labels == {"public", "secret"}
+    def make(self) -> type[VectorStore]:
+        return store_class(self.name)
 
 
 @pytest.mark.slow
@@ -122,18 +59,7 @@ def test_a_filtered_search_is_the_search_of_a_store_of_the_allowed(name: Any, tm
     ids = [f"c{number}" for number in range(1200)]
     index = build(name, tmp_path / "store", ids, vectors, labels)
     allowed = frozenset({"group 0", "group 1", "group 2"})
-    assert index.search(queries, 10, allowed) == reference(ids, vectors, queries, 10, rows)
-
-
-def test_copies_of_one_text_hide_nothing(name: Any, tmp_path: Path) -> None:
-    """In a graph of near neighbours copies fill each other's lists, and what lies beyond them is lost."""
-    random = np.random.default_rng(2)
-    order = random.permutation(2500)
-    vectors = np.vstack([np.repeat(random_units(3, 12), 700, axis=0), random_units(400, 13)])[order]
-    queries = vectors[np.flatnonzero(order >= 2100)[:40]]
-    ids = [f"c{number}" for number in range(len(vectors))]
-    index = build(name, tmp_path / "store", ids, vectors)
-    assert index.search(queries, 10) == reference(ids, vectors, queries, 10)
+    assert index.search(queries, 10, allowed) == exact(ids, vectors, queries, 10, rows)
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -146,7 +72,7 @@ def test_nothing_is_found_that_is_not_allowed(name: Any, tmp_path_factory: Any, 
     ids = [str(number) for number in range(len(labels))]
     index = build(name, tmp_path_factory.mktemp("stores") / "store", ids, vectors, labels)
     rows = [row for row, label in enumerate(labels) if label in allowed]
-    assert index.search(vectors[:3], k, allowed) == reference(ids, vectors, vectors[:3], k, rows)
+    assert index.search(vectors[:3], k, allowed) == exact(ids, vectors, vectors[:3], k, rows)
 
 
 def test_a_graph_of_faiss_does_not_depend_on_a_race(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""The contract of a metric: see `rag_lab.evaluation.metric`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from rag_lab.evaluation.metric import Metric
+from rag_lab.records import StageRecord, Trace
+from rag_lab.testing.contracts.module import ModuleContract
+from rag_lab.testing.sample_traces import QUESTIONS, sample_question, sample_trace
+
+
+def _traces() -> list[Trace]:
+    """Return one that went well, and one of each way in which a trace can lack something."""
+    failed = (StageRecord("search_dense", "failed", "the index is gone"),)
+    unanswerable = sample_question("Who?", answerable=False, answers=(), evidence=())
+    return [
+        sample_trace(QUESTIONS[2]),
+        sample_trace(hits={}, candidates=(), ranked=(), passages=(), answer=None, stages=failed),
+        replace(sample_trace(QUESTIONS[1]), question=unanswerable),
+        sample_trace(answer=None, repeat=1),
+        sample_trace(passages=(), answer=None),
+        Trace(sample_question("Never asked?")),
+    ]
+
+
+class MetricContract(ModuleContract):
+    """Something that is measured on a trace."""
+
+    def metric(self) -> Metric:
+        """Return it as `evaluate` asks it."""
+        metric: Metric = self.make()
+        return metric
+
+    def test_one_score_a_trace_in_order_and_the_same_again(self) -> None:
+        metric, traces = self.metric(), _traces()
+        scores = metric.score(traces)
+        assert [(s.question_id, s.repeat) for s in scores] == [(t.question.question_id, t.repeat) for t in traces]
+        assert {score.metric for score in scores} == {metric.name}
+        alone = [self.metric().score([trace])[0] for trace in _traces()]
+        assert [(s.value, s.status) for s in scores] == [(s.value, s.status) for s in alone]
+
+    def test_a_score_has_a_number_exactly_where_it_is_scored_and_a_reason_where_it_is_not(self) -> None:
+        for score in self.metric().score(_traces()):
+            assert (score.value is not None) == (score.status == "scored")
+            assert score.value is None or math.isfinite(score.value)
+            assert score.status == "scored" or score.reason
+
+    def test_what_the_question_lacks_is_not_applicable(self) -> None:
+        score = self.metric().score(_traces())[2]
+        assert not self.metric().needs & {"evidence", "reference"} or score.status == "not_applicable"
+
+    def test_it_does_not_change_the_traces(self) -> None:
+        traces = _traces()
+        self.metric().score(traces)
+        assert traces == _traces()

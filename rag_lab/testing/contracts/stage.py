@@ -1,0 +1,104 @@
+"""The contract of a stage: see `rag_lab.stages.stage`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from rag_lab.memory.results import Memory
+from rag_lab.records import Hit, Passage, Question, StageRecord, Trace
+from rag_lab.stages.chat_stage import ChatStage
+from rag_lab.stages.run_stage import run_stage, stage_key
+from rag_lab.stages.stage import Outcome, Stage
+from rag_lab.testing.contracts.module import ModuleContract
+from rag_lab.testing.models import ScriptedChat
+from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_trace
+
+_LABELS = ("answers", "answerable", "query_class", "evidence", "tags", "not_relevant")  # only the dataset knows them
+
+
+class StageContract(ModuleContract):
+    """Whatever stands in a pipeline: `make` returns a stage."""
+
+    def stage(self) -> Stage:
+        """Return it as the pipeline runs it."""
+        stage: Stage = self.make()
+        return stage
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the stage's."""
+        return self.stage().identity()
+
+    def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self) -> None:
+        stage = self.stage()
+        known = {field.name for field in fields(Trace)} - {"stages", "question"}
+        asked = {f"question.{field.name}" for field in fields(Question)} - {f"question.{name}" for name in _LABELS}
+        assert {path if path in asked else _field(path) for path in stage.reads} <= known | asked
+        assert {_field(path) for path in stage.writes} <= known
+        assert stage.batch_size >= 1
+
+    def test_one_outcome_a_trace_in_order_and_the_same_again(self) -> None:
+        together = self._run(*map(sample_trace, QUESTIONS))
+        alone = [self._run(sample_trace(text))[0] for text in reversed(QUESTIONS)]
+        assert len(together) == len(QUESTIONS)
+        assert [outcome.status for outcome in together].count("failed") == 0, [each.reason for each in together]
+        assert [outcome.updates for outcome in together] == [outcome.updates for outcome in alone[::-1]]
+
+    def test_it_writes_what_it_declares_and_scores_are_numbers(self) -> None:
+        stage = self.stage()
+        for outcome in stage.run([sample_trace(text) for text in QUESTIONS]):
+            assert set(outcome.updates) <= set(stage.writes)
+            assert all(math.isfinite(item.score) for item in _items(outcome) if isinstance(item, Hit))
+
+    def test_what_it_writes_can_be_remembered(self, tmp_path: Path) -> None:
+        traces, memory = [sample_trace(text) for text in QUESTIONS], Memory(tmp_path / "stages.sqlite")
+        first, again = (run_stage(self.stage(), traces, memory) for _ in range(2))
+        assert [replace(trace, stages=()) for trace in first] == [replace(trace, stages=()) for trace in again]
+
+    def test_what_it_does_not_read_does_not_matter(self) -> None:
+        trace = sample_trace()
+        asked = replace(trace.question, answers=("x",), evidence=(), query_class="creative", tags=("t",))
+        other = replace(trace, question=asked, stages=(StageRecord("before"),))
+        assert stage_key(self.stage(), "i", trace) == stage_key(self.stage(), "i", other)
+        assert self._run(trace)[0].updates == self._run(other)[0].updates
+
+    def test_nobody_is_shown_what_they_may_not_see(self) -> None:
+        (outcome,) = self._run(sample_trace(QUESTIONS[0], may_see=()))
+        shown = [item.source for item in _items(outcome) if isinstance(item, Hit | Passage)]
+        assert WITHHELD not in shown
+
+    def test_it_tells_what_it_would_ask_a_chat_model(self) -> None:
+        stage = self.stage()
+        models = [model for model in getattr(stage, "__dict__", {}).values() if isinstance(model, ScriptedChat)]
+        traces = [sample_trace(), sample_trace(QUESTIONS[1], hyde_route=None)]
+        foretold = stage.requests(traces) if isinstance(stage, ChatStage) else []
+        assert all(model.requests == [] for model in models)
+        stage.run(traces)
+        assert [request for model in models for request in model.requests] == list(foretold)
+
+    def test_it_does_not_change_the_trace_it_is_given(self) -> None:
+        trace = sample_trace()
+        self._run(trace)
+        assert trace == sample_trace()
+
+    def test_an_empty_trace_is_no_exception(self) -> None:
+        (outcome,) = self._run(Trace(Question("q", QUESTIONS[0])))
+        assert outcome.status == "ok" or outcome.reason
+
+    def test_no_traces_are_no_work(self) -> None:
+        assert run_stage(self.stage(), []) == []
+
+    def _run(self, *traces: Trace) -> list[Outcome]:
+        return self.stage().run(traces)
+
+
+def _field(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _items(outcome: Outcome) -> Iterator[Any]:
+    for value in outcome.updates.values():
+        yield from value if isinstance(value, tuple) else ()
