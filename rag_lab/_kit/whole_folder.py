@@ -36,7 +36,7 @@ def whole_folder(target: Path, apart: str = "") -> Iterator[Path | None]:
             yield None
             return
         if target.exists():
-            _LOGGER.warning("The index %s was damaged (%s); it is built again.", target, damage(target, apart))
+            _LOGGER.warning("The folder %s was damaged (%s); it is built again.", target, damage(target, apart))
         for leftover in target.parent.glob(f"{target.name}.partial-*"):  # of a process that was killed
             shutil.rmtree(leftover)
         partial = target.parent / f"{target.name}.partial-{uuid.uuid4().hex}"

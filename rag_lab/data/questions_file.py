@@ -65,7 +65,7 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
     lines: dict[str, int] = {}
     problems = []
     for number, text in _lines(path):
-        question, reasons = _question(text, sources, page_base)
+        question, reasons = read_question(text, sources, page_base, page_base)
         if question and question.question_id in questions:
             first = lines[question.question_id]
             reasons = [f"the id {question.question_id!r} is line {first}'s; the line was left out, give it its own id."]
@@ -98,7 +98,17 @@ _ACCESS_KEYS = ("may_see", "namespace")
 _NEAR_ACCESS = (*_ACCESS_KEYS, "permissions")  # what attributes.yaml calls it
 
 
-def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Question | None, list[str]]:
+def read_question(
+    text: bytes, sources: Collection[str], page_base: int, first_page: int
+) -> tuple[Question | None, list[str]]:
+    """Return the question of one line, None where it is none, and what is wrong with it; see `read_questions`.
+
+    Args:
+        text: the line.
+        sources: what evidence may name.
+        page_base: the number that evidence gives to a first page; the question counts pages from 1.
+        first_page: the lowest number that evidence may name.
+    """
     try:
         line = _QuestionLine.model_validate_json(text)
         json.loads(text, object_pairs_hook=_each_once)
@@ -117,11 +127,11 @@ def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Qu
         reasons.append(unknown_name("class", str(line.query_class), QUERY_CLASSES) + " The question has none now.")
     evidence = []
     for item in line.evidence:
-        fault = _evidence_fault(item, sources, page_base)
+        fault = _evidence_fault(item, sources, first_page)
         if fault:
             reasons.append(f"{fault}; this evidence was left out.")
         else:
-            evidence.append(_evidence(item, page_base))
+            evidence.append(_evidence(item, sources, page_base))
     question = Question(
         question_id=line.id,
         text=line.question.strip(),
@@ -138,25 +148,26 @@ def _question(text: bytes, sources: Collection[str], page_base: int) -> tuple[Qu
     return question, reasons
 
 
-def _evidence(item: _EvidenceLine, page_base: int) -> Evidence:
+def _evidence(item: _EvidenceLine, sources: Collection[str], page_base: int) -> Evidence:
     page = None if item.page is None else item.page - page_base + 1
-    return Evidence(_normal(item.source), page, item.quote or None, grade=item.grade)
+    return Evidence(_normal(item.source, sources), page, item.quote or None, grade=item.grade)
 
 
-def _evidence_fault(item: _EvidenceLine, sources: Collection[str], page_base: int) -> str:
+def _evidence_fault(item: _EvidenceLine, sources: Collection[str], first_page: int) -> str:
     """Return what is wrong with an item, "" where nothing is."""
     path = PurePosixPath(item.source)
-    if path.is_absolute() or ".." in path.parts:
-        return f"the evidence {item.source!r} leaves the corpus folder, give the path below it"
-    if _normal(item.source) not in sources:
+    if _normal(item.source, sources) not in sources:
+        if path.is_absolute() or ".." in path.parts:
+            return f"the evidence {item.source!r} leaves the corpus folder, give the path below it"
         return f"the evidence names {item.source!r}, which is no readable file below corpus/"
-    if item.page is not None and item.page < page_base:
-        return f"the evidence names page {item.page} of {item.source!r}, but pages count from {page_base}"
+    if item.page is not None and item.page < first_page:
+        return f"the evidence names page {item.page} of {item.source!r}, but pages count from {first_page}"
     return ""
 
 
-def _normal(source: str) -> str:
-    return PurePosixPath(source).as_posix()
+def _normal(source: str, sources: Collection[str]) -> str:
+    """Return the path as the corpus spells it; documents that were given in Python may be named by a URL."""
+    return source if source in sources else PurePosixPath(source).as_posix()
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:

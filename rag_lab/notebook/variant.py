@@ -23,7 +23,7 @@ from rag_lab.experiment.config import MAX_REPEATS
 from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
 from rag_lab.memory.checked_rows import Dropped
 from rag_lab.models import shared as registry
-from rag_lab.notebook.given import given
+from rag_lab.notebook.given_parameters import given
 from rag_lab.notebook.peak_memory import peak_memory_mb
 from rag_lab.notebook.progress import NotebookProgress
 from rag_lab.notebook.summary import summary_table

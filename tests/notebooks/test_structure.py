@@ -12,7 +12,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
-from rag_lab.notebook.given import given
+from rag_lab.notebook.given_parameters import given
 from rag_lab.notebook.variant import PARAMETERS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

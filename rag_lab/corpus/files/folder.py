@@ -9,10 +9,11 @@ from pathlib import Path, PurePosixPath
 
 from rag_lab.corpus.files.attributes import Attributes, read_attributes
 from rag_lab.corpus.files.file_digests import file_digests
-from rag_lab.corpus.files.loaders import LOADERS, load
+from rag_lab.corpus.files.loaders import ALLOWED, LOADERS, load
 from rag_lab.corpus.files.removed import REMOVED, read_removed, stale_lines
 from rag_lab.corpus.files.strictest import of_copies, of_link, stricter_reason
 from rag_lab.corpus.files.walk import NO_DOCUMENTS, printable, refusal, rules_folder, sources_below
+from rag_lab.corpus.load.given import SUFFIX, given_source
 from rag_lab.corpus.load.loader import LoadError
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem
@@ -59,25 +60,32 @@ def list_files(folder: Path) -> Listing:
         DatasetError: if the folder is missing, holds no readable file, or its `attributes.yaml` is faulty.
     """
     if not folder.is_dir():
-        raise DatasetError(f"There is no corpus folder {folder}; create it and put {_allowed()} files into it.")
+        raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
     (sources, problems), removed = sources_below(folder), read_removed(folder)
     if rules_folder(folder) == folder:
         sources = [source for source in sources if source not in NO_DOCUMENTS]
     problems += stale_lines(folder, removed, sources)
-    files, unsupported = {}, defaultdict(list)
+    files: dict[str, Path] = {}
+    unsupported: dict[str, list[Path]] = defaultdict(list)
     for source in sources:
         path = folder / source
         if reason := REMOVED if source in removed else refusal(path, folder):
             problems.append(Problem(printable(path), reason))
         elif path.suffix.lower() in LOADERS:
-            files[source] = path
+            files[_source(path, source, files)] = path
         else:
             unsupported[path.suffix.lower()].append(path)
     problems += [_unsupported(suffix, paths) for suffix, paths in unsupported.items()]
     if not files:
         found = f"; found: {'; '.join(str(problem) for problem in problems[:3])}" if problems else ""
-        raise DatasetError(f"The corpus folder {folder} holds no {_allowed()} file: put some into it{found}")
+        raise DatasetError(f"The corpus folder {folder} holds no {ALLOWED} file: put some into it{found}")
     return _linked(Listing(files, tuple(problems), {}), folder, sources)
+
+
+def _source(path: Path, source: str, taken: Collection[str]) -> str:
+    """Return the source of a file: its path below the folder, or what documents given in Python were named."""
+    given = given_source(path) if path.suffix == SUFFIX else ""
+    return given if given and given not in taken else source
 
 
 def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing:
@@ -131,8 +139,4 @@ def named(document: Document) -> Document:
 def _unsupported(suffix: str, paths: list[Path]) -> Problem:
     others = f" (and {len(paths) - 1} more like it)" if len(paths) > 1 else ""
     kind = f"files ending in {suffix}" if suffix else "files without a suffix"
-    return Problem(str(paths[0]), f"{kind} are not read{others}; allowed are {_allowed()}.")
-
-
-def _allowed() -> str:
-    return ", ".join(LOADERS)
+    return Problem(str(paths[0]), f"{kind} are not read{others}; allowed are {ALLOWED}.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rag_lab.corpus.load.delimited import load_delimited
 from rag_lab.corpus.load.docx import load_docx
+from rag_lab.corpus.load.given import SUFFIX, load_given
 from rag_lab.corpus.load.html import load_html
 from rag_lab.corpus.load.loader import MAX_FILE_BYTES, MAX_FILE_CHARS, Loaded, Loader, LoadError, parsing
 from rag_lab.corpus.load.pdf.pdfium import load_pdfium
@@ -42,7 +43,9 @@ LOADERS: dict[str, Loader] = {
     ".tsv": load_delimited,
     ".html": load_html,
     ".htm": load_html,
+    SUFFIX: load_given,
 }
+ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != SUFFIX)  # what people put into a folder
 
 
 def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Loaded:

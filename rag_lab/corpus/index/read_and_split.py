@@ -53,7 +53,7 @@ def process(
         DatasetError: if no file can be used, or one changed while it was read.
         ModelError: if a model that reads or embeds cannot be used.
     """
-    keys = {source: _load_key(source, digests, reading) for source in listing.files}
+    keys = {source: _load_key(path, digests[source], reading) for source, path in listing.files.items()}
     loaded = _load_all(listing, digests, keys, reading, memory)
     problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
     usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
@@ -72,8 +72,8 @@ def process(
     return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable)
 
 
-def _load_key(source: str, digests: Mapping[str, str], reading: Reading) -> str:
-    return digest(["load", digests[source], dict(reading.identity_of(Path(source).suffix.lower()))])
+def _load_key(path: Path, sha256: str, reading: Reading) -> str:
+    return digest(["load", sha256, dict(reading.identity_of(path.suffix.lower()))])
 
 
 def _load_all(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_lab.corpus.files.folder import list_files, load_folder
-from rag_lab.corpus.files.loaders import LOADERS
+from rag_lab.corpus.files.loaders import ALLOWED
 from rag_lab.errors import DatasetError
 
 
@@ -33,7 +33,7 @@ def test_an_unsupported_suffix_is_reported_once(corpus: Path) -> None:
     for name in ("a.pptx", "b.pptx", "c.png", "README"):
         (corpus / name).write_bytes(b"x")
     problems = [str(problem) for problem in list_files(corpus).problems]
-    allowed = f"allowed are {', '.join(LOADERS)}."
+    allowed = f"allowed are {ALLOWED}."
     assert problems == [
         f"{corpus}/README: files without a suffix are not read; {allowed}",
         f"{corpus}/a.pptx: files ending in .pptx are not read (and 1 more like it); {allowed}",

@@ -7,7 +7,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from rag_lab.errors import ConfigError
-from rag_lab.notebook.given import given
+from rag_lab.notebook.given_parameters import given
 
 DECLARED = {"QUESTION": str, "FINAL_K": int, "THINKING": bool}
 SET = {"QUESTION": "Why?", "FINAL_K": 5, "THINKING": False}

@@ -1,0 +1,138 @@
+"""What is given in Python in place of a dataset's name: a folder, documents in memory, questions of one's own.
+
+Documents of LangChain's are written below the home folder, under the digest of what they hold; so the same documents
+are the same corpus, and share its index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.whole_folder import whole_folder
+from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.walk import CORPUS_FOLDER
+from rag_lab.corpus.load.given import SUFFIX, write_given
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.questions_file import read_question
+from rag_lab.errors import DatasetError
+from rag_lab.records import Document, Problem, Question
+
+_WHAT = "a dataset's name, its folder, a folder of documents, a Dataset, or a list of LangChain's documents"
+
+
+def dataset_of(documents: Any, questions: Any, home: Path) -> Dataset:
+    """Return the dataset that `documents` stand for, with `questions` in place of its own where they are given.
+
+    Args:
+        documents: a dataset's name or folder, a folder of documents, a `Dataset`, or a list of LangChain's `Document`s.
+            Of these, `metadata` may say `source`, `page` and `title`; one without a source is `document 1` by its
+            place. Each is a whole page or file, which the splitter cuts.
+        questions: texts, mappings with the keys of questions.jsonl, `Question`s, or a data frame with these columns;
+            one without an id is `q1` by its place. None takes the dataset's own, which may be none.
+        home: the folder below which documents in memory are written.
+
+    Raises:
+        DatasetError: if there is no such dataset, two documents have one source and page, or something else was given.
+    """
+    dataset = documents if isinstance(documents, Dataset) else _dataset(documents, home)
+    return dataset if questions is None else _with(dataset, _items(questions))
+
+
+def _dataset(documents: Any, home: Path) -> Dataset:
+    if isinstance(documents, str | Path):
+        return Dataset.load(documents, labelled=False)
+    if not isinstance(documents, Sequence) or not documents or isinstance(documents, bytes):
+        raise DatasetError(f"Give {_WHAT}, not {_shown(documents)}.")
+    by_source: dict[str, list[Document]] = {}
+    for document in _unique([_document(given, n) for n, given in enumerate(documents, start=1)]):
+        by_source.setdefault(document.source, []).append(document)
+    corpus = [sorted(by_source[source], key=lambda item: item.page or 0) for source in sorted(by_source)]
+    target = home / "given" / digest([[asdict(document) for document in one] for one in corpus])
+    with whole_folder(target) as partial:
+        if partial:
+            (partial / CORPUS_FOLDER).mkdir(parents=True)
+            for n, one in enumerate(corpus, start=1):
+                write_given(partial / CORPUS_FOLDER / f"{n:06}{SUFFIX}", one)
+    return replace(Dataset.load(target, labelled=False), name=f"{len(documents)} documents")
+
+
+def _document(given: Any, n: int) -> Document:
+    text, metadata = getattr(given, "page_content", None), getattr(given, "metadata", None)
+    if not isinstance(text, str) or not isinstance(metadata, Mapping):
+        raise DatasetError(f"Document {n} is {_shown(given)}; give {_WHAT}.")
+    source, page, title = (metadata.get(key) for key in ("source", "page", "title"))
+    if page is not None and (not isinstance(page, int) or isinstance(page, bool) or page < 0):
+        raise DatasetError(f"Document {n} has the page {page!r}; give a whole number, or leave it out.")
+    document = Document(str(source or f"document {n}"), page, text, title if isinstance(title, str) else "")
+    try:
+        "".join((document.source, document.text, document.title)).encode()
+    except UnicodeEncodeError:
+        raise DatasetError(f"Document {n} holds half a character, which is no text; mend how it was read.") from None
+    return document
+
+
+def _unique(documents: Sequence[Document]) -> Sequence[Document]:
+    places: dict[tuple[str, int | None], int] = {}
+    for n, document in enumerate(documents, start=1):
+        first = places.setdefault((document.source, document.page), n)
+        if first != n:
+            page = "" if document.page is None else f", page {document.page}"
+            raise DatasetError(
+                f"Documents {first} and {n} are both {document.source!r}{page}; give whole pages or files, which the "
+                "splitter cuts, or a page or source of its own to each."
+            )
+    return documents
+
+
+def _items(questions: Any) -> list[Any]:
+    """Return the questions one by one; the rows of a data frame without their empty cells."""
+    if hasattr(questions, "to_json"):
+        rows = json.loads(questions.to_json(orient="records", date_format="iso"))
+        return [{str(key): value for key, value in row.items() if value is not None} for row in rows]
+    if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
+        raise DatasetError(f"Give a list of questions, not {_shown(questions)}.")
+    return list(questions)
+
+
+def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
+    files = list_files(dataset.corpus_dir).files
+    first_page = 0 if any(path.suffix == SUFFIX for path in files.values()) else dataset.page_base
+    questions: list[Question] = []
+    problems: list[Problem] = []
+    for n, item in enumerate(items, start=1):
+        if isinstance(item, Question):
+            questions.append(item)
+            continue
+        question, reasons = read_question(_line(item, n), files.keys(), dataset.page_base, first_page)
+        questions += [question] if question else []
+        problems += [Problem(f"question {n}", reason) for reason in reasons]
+    if not questions:
+        first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
+        raise DatasetError(f"Of the {len(items)} questions given, none can be asked{first}")
+    counts = Counter(question.question_id for question in questions)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise DatasetError(f"{counts[twice[0]]} questions have the id {twice[0]!r}; give each its own.")
+    asked = digest([dataset.digest, [asdict(question) for question in questions]])
+    return replace(dataset, questions=tuple(questions), problems=tuple(problems), digest=asked)
+
+
+def _line(item: Any, n: int) -> bytes:
+    """Return a question as a line of questions.jsonl."""
+    if not isinstance(item, str | Mapping):
+        raise DatasetError(f"Question {n} is {_shown(item)}; give a text, a mapping or a Question.")
+    keys = {"question": item} if isinstance(item, str) else dict(item)
+    name = keys.get("id", f"q{n}")
+    try:
+        return json.dumps(keys | {"id": str(name) if isinstance(name, int) else name}).encode()
+    except (TypeError, ValueError) as error:
+        raise DatasetError(f"Question {n} cannot be written as a line of questions.jsonl: {error}.") from None
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {value!r:.60}"
