@@ -20,7 +20,7 @@ def source_digest(target: Any) -> str:
     """
     module = sys.modules.get(getattr(target, "__module__", ""))
     path = _file(module)
-    if module is not None and path is not None:
+    if module is not None and path is not None and module.__name__ != "__main__":
         return digest({other.name: sha256(other.read_bytes()).hexdigest() for other in sorted(_files(module, path))})
     return digest(list(_cells(target, set())))
 
