@@ -32,7 +32,7 @@ class RunTables:
         against, effect_size, for the quality metrics: each variant minus the baseline (`against`), or every pair where
         `pairs` is `all`, on the questions that both have; p-values corrected by `correction` over the whole table.
     questions: question_id, query_class, question, one column a variant (main metric, mean over repeats), spread.
-    stages, stage_problems: see `report.stages`.
+    stages, stage_problems: see `stage_tables`.
     gaps: variant_id, metric, status, reason, count of the scores that are not there.
     latency: variant_id, n, median_s.
     noise: for each quality metric how its variance splits; empty where no question was repeated.

@@ -63,7 +63,7 @@ class RunFolder:
     questions: tuple[str, ...] = ()  # ids asked
     answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
     clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
-    left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `experiment.asked`
+    left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `runs.asked`
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:

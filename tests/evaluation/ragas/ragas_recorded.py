@@ -1,6 +1,6 @@
-"""RAGAs' own values, with a real judge's replies: recorded once, and replayed by test_ragas_recorded.py.
+"""RAGAs' own values, with a real judge's replies: recorded once, and replayed by test_recorded.py.
 
-To record anew, after a change of RAGAs: `python tests/evaluation/ragas_recorded.py`. It asks the packaged model, for
+To record anew, after a change of RAGAs: `python tests/evaluation/ragas/ragas_recorded.py`. It asks the packaged model, for
 about ten minutes, what the file does not hold yet. The model is small: where it gives no usable reply, `scripted.py`
 does, and the reply's key stands under `made_up`.
 """
