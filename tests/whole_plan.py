@@ -8,7 +8,7 @@ from small_dataset import write_dataset
 
 from rag_lab.experiment.plan import plan
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
@@ -48,7 +48,7 @@ def install_doubles(monkeypatch, reply=None):
         ("embedding", EMBEDDER): doubles.embedder,
         ("query_likelihood", SCORER): doubles.scorer,
     }.items():
-        monkeypatch.setitem(registry._MODELS, key, model)
+        monkeypatch.setitem(shared._MODELS, key, model)
     return doubles
 
 

@@ -37,7 +37,7 @@ def price_of(spec: str) -> Price | Literal["free"] | None:
         ModelError: if there is no such model.
         ConfigError: if the user's price table cannot be read.
     """
-    from rag_lab.models import shared as registry
+    from rag_lab.models import shared
 
-    model: Any = registry.chat_model(spec)
+    model: Any = shared.chat_model(spec)
     return price(model.provider, model.name) if getattr(model, "priced", False) else "free"

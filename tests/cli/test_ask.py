@@ -6,7 +6,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab import cli
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.testing import HashEmbedder
 
 RETRIEVAL_ALONE = ("--set", "answer.name=none", "--set", "query.rewrite=none", "--set", "query.hyde=none")
@@ -14,7 +14,7 @@ RETRIEVAL_ALONE = ("--set", "answer.name=none", "--set", "query.rewrite=none", "
 
 @pytest.fixture
 def ask(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(registry, "embedder", lambda spec: HashEmbedder())
+    monkeypatch.setattr(shared, "embedder", lambda spec: HashEmbedder())
     dataset = write_dataset(tmp_path)
     (dataset / "attributes.yaml").write_text("- {files: 'notes/*', namespace: plant, permissions: [staff]}\n")
 

@@ -7,7 +7,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab import cli
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 
 
 class Lengths:
@@ -23,7 +23,7 @@ class Lengths:
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    monkeypatch.setattr(registry, "embedder", lambda spec: Lengths())
+    monkeypatch.setattr(shared, "embedder", lambda spec: Lengths())
 
     def index(*arguments):
         monkeypatch.setattr(sys, "argv", ["rag-lab", "index", *map(str, arguments)])

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from small_dataset import write_dataset
 
-import rag_lab.pipeline
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.data.dataset import Dataset
@@ -30,7 +29,7 @@ def reply(request):
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     chat = ScriptedChat(reply, context_tokens=10**6)
-    monkeypatch.setattr(rag_lab.pipeline.registry, "chat_model", lambda spec: chat)
+    monkeypatch.setattr("rag_lab.models.shared.chat_model", lambda spec, purpose="": chat)
 
     def run(config, questions=None):
         dataset = Dataset.load(write_dataset(tmp_path))

@@ -2,7 +2,7 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import Ledger
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.models.metered import MeteredChat, booked, most_usd
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.testing import ScriptedChat, openai_server
@@ -72,10 +72,10 @@ def test_the_registry_meters_where_the_environment_names_a_ledger(tmp_path, monk
     ledger = Ledger(tmp_path / "ledger.sqlite")
     with openai_server(["Paris."]) as server:
         spec = f"openai:tiny?base_url={server.url}"
-        plain = registry.chat_model(spec)
+        plain = shared.chat_model(spec)
         monkeypatch.setenv("RAG_LAB_LEDGER", str(ledger.path))
         monkeypatch.setenv("RAG_LAB_PAYER", "baseline")
-        model = registry.chat_model(spec, "hyde")
+        model = shared.chat_model(spec, "hyde")
         assert model.generate([request()])[0].text == "Paris."
     assert isinstance(model, MeteredChat)
     assert model.identity() == plain.identity()

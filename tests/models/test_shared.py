@@ -4,14 +4,14 @@ import sys
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.models.providers import PROVIDERS
 
 MAKERS = {
-    "chat": registry.chat_model,
-    "embedding": registry.embedder,
-    "cross_encoder": registry.cross_encoder,
-    "query_likelihood": registry.query_likelihood,
+    "chat": shared.chat_model,
+    "embedding": shared.embedder,
+    "cross_encoder": shared.cross_encoder,
+    "query_likelihood": shared.query_likelihood,
 }
 
 
@@ -22,14 +22,14 @@ def test_construction_needs_neither_weights_nor_keys(provider):
 
 
 def test_an_option_makes_another_model():
-    large = registry.chat_model("llamacpp:smollm2?context=8192")
+    large = shared.chat_model("llamacpp:smollm2?context=8192")
     assert large.context_tokens == 8192
-    assert large is not registry.chat_model("llamacpp:smollm2")
+    assert large is not shared.chat_model("llamacpp:smollm2")
 
 
 def test_a_kind_knows_its_own_providers_alone():
     with pytest.raises(ModelError, match="Unknown cross_encoder provider 'llamacpp'.*sentence_transformers"):
-        registry.cross_encoder("llamacpp:smollm2")
+        shared.cross_encoder("llamacpp:smollm2")
 
 
 def test_constructing_every_model_imports_no_model_library():
@@ -49,9 +49,9 @@ sys.exit(",".join(name for name in {heavy} if name in sys.modules) or 0)
 
 
 def test_doctor_is_told_what_is_missing(monkeypatch):
-    found = {info.title: info.check() for info in registry.providers()}
+    found = {info.title: info.check() for info in shared.providers()}
     assert len(found) == len(PROVIDERS)
     assert "GOOGLE_API_KEY" in found["gemini (chat)"]
     assert "OPENAI_API_KEY" in found["openai (chat)"]
     monkeypatch.setenv("GEMINI_API_KEY", "x")
-    assert all(not info.check() for info in registry.providers() if info.provider.name == "gemini")
+    assert all(not info.check() for info in shared.providers() if info.provider.name == "gemini")

@@ -5,8 +5,7 @@ import pytest
 from doubles import Shout
 
 from rag_lab._kit.digest import digest
-from rag_lab.memory import results as memory_module
-from rag_lab.memory import sharing
+from rag_lab.memory import results, sharing
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.records import Hit, Question, Trace
 from rag_lab.stages.run_stage import run_stage, stage_key
@@ -178,7 +177,7 @@ def test_progress_counts_up_to_the_number_of_traces(memory):
 
 
 def test_a_wait_says_once_for_whom_and_ends_when_nobody_renews_the_claims(memory, monkeypatch, caplog):
-    monkeypatch.setattr(memory_module, "_VOID_S", 1.5)
+    monkeypatch.setattr(results, "_VOID_S", 1.5)
     monkeypatch.setattr(sharing, "_TELL_AFTER_S", 0.5)
     asked, calls = traces("a", "b"), []
     memory.claim([stage_key(Shout(), digest(Shout().identity()), trace) for trace in asked], 2)

@@ -14,7 +14,7 @@ from rag_lab.experiment.forecast.foreseen_work import Tally, Work
 from rag_lab.experiment.forecast.foresight import Foreseen, foresee_traces
 from rag_lab.experiment.forecast.foresight_scores import ScoreForesight
 from rag_lab.memory.results import Memory
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 
@@ -72,6 +72,6 @@ def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Fores
 
 def _metrics(plan: Plan, embedding: str, home: Path) -> list[Metric]:
     judge = plan.experiment.judge
-    embedder = RememberedEmbedder(registry.embedder(embedding), home / "vectors.sqlite")
-    tools = Tools(registry.chat_model(judge) if judge else None, embedder, language=plan.experiment.judge_language)
+    embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
+    tools = Tools(shared.chat_model(judge) if judge else None, embedder, language=plan.experiment.judge_language)
     return [build_metric(name, tools) for name in plan.experiment.metrics]

@@ -14,8 +14,7 @@ from tolerance import FLOAT32
 from rag_lab.access import access_label
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.index import build
-from rag_lab.corpus.index import corpus_index as index_room
+from rag_lab.corpus.index import build, corpus_index
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.corpus.split.chunks import split
@@ -163,7 +162,7 @@ def test_what_a_killed_build_left_is_swept_away(corpus: Path, home: Path, embedd
 def test_a_file_that_changes_while_it_is_read_is_an_error(
     corpus: Path, home: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_room, "file_digests", lambda files, cache: dict.fromkeys(files, "old"))
+    monkeypatch.setattr(corpus_index, "file_digests", lambda files, cache: dict.fromkeys(files, "old"))
     with pytest.raises(DatasetError, match="changed while they were read"):
         open_index(corpus, CONFIG, embedder, home=home)
 

@@ -14,7 +14,7 @@ import pytest
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.loaders import load
 from rag_lab.corpus.files.tracking import Changes
-from rag_lab.corpus.index import read_and_split as process_room
+from rag_lab.corpus.index import read_and_split
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.load.loader import Loaded, LoadError
 
@@ -42,7 +42,7 @@ class Room:
 @pytest.fixture
 def room(corpus: Path, tmp_path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     room = Room(corpus, tmp_path / "home", embedder)
-    cut = process_room.cut
+    cut = read_and_split.cut
 
     def reading(path: Path, source: str, loaders: Any) -> Loaded:
         room.read.append(source)
@@ -52,8 +52,8 @@ def room(corpus: Path, tmp_path: Path, embedder: Any, monkeypatch: pytest.Monkey
         room.cut += [document.source for document in documents]
         return cut(documents, config, embedder)
 
-    monkeypatch.setattr(process_room, "load", reading)
-    monkeypatch.setattr(process_room, "cut", cutting)
+    monkeypatch.setattr(read_and_split, "load", reading)
+    monkeypatch.setattr(read_and_split, "cut", cutting)
     return room
 
 
@@ -140,7 +140,7 @@ def test_what_another_attempt_may_mend_is_not_remembered(room: Room, monkeypatch
         return load(path, source, loaders)
 
     with monkeypatch.context() as patch:
-        patch.setattr(process_room, "load", failing)
+        patch.setattr(read_and_split, "load", failing)
         assert room.open().n_documents == 2
     (room.corpus / "new.txt").write_text("A new file.")
     room.open()

@@ -1,8 +1,8 @@
 """RAGAs' own values, with a real judge's replies: recorded once, and replayed by test_recorded.py.
 
-To record anew, after a change of RAGAs: `python tests/evaluation/ragas/ragas_recorded.py`. It asks the packaged model, for
-about ten minutes, what the file does not hold yet. The model is small: where it gives no usable reply, `scripted.py`
-does, and the reply's key stands under `made_up`.
+To record anew, after a change of RAGAs: `python tests/evaluation/ragas/ragas_recorded.py`. It asks the packaged model,
+for about ten minutes, what the file does not hold yet. The model is small: where it gives no usable reply,
+`scripted.py` does, and the reply's key stands under `made_up`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.data.formats.importers import import_dataset
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Trace
 from rag_lab.stages.retrieval.merge import Merge
@@ -46,7 +46,7 @@ def reciprocal_rank(mode, dataset, embedder, home, analyzer="unicode", every=1):
 @pytest.mark.slow
 def test_reciprocal_rank_fusion_beats_bm25_and_minilm(tmp_path):
     dataset = imported("en", tmp_path)
-    embedder = RememberedEmbedder(registry.embedder("sentence_transformers:minilm"), tmp_path / "vectors.sqlite")
+    embedder = RememberedEmbedder(shared.embedder("sentence_transformers:minilm"), tmp_path / "vectors.sqlite")
     found = {mode: reciprocal_rank(mode, dataset, embedder, tmp_path, every=2) for mode in ("dense", "bm25", "rrf")}
     assert found["rrf"] > max(found["dense"], found["bm25"]), found
 

@@ -2,7 +2,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab import Dataset, PipelineConfig
-from rag_lab.models import shared as registry
+from rag_lab.models import shared
 from rag_lab.pipeline import Pipeline
 from rag_lab.stores.sparse.language import analyzer_for
 from rag_lab.testing import HashEmbedder
@@ -22,7 +22,7 @@ def test_a_language_by_any_of_its_names_has_its_analyzer_and_others_the_plain_on
 
 
 def test_auto_follows_the_dataset_and_shares_results_with_the_analyzer_by_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "embedder", lambda spec: HashEmbedder())
+    monkeypatch.setattr(shared, "embedder", lambda spec: HashEmbedder())
     dataset = Dataset.load(write_dataset(tmp_path))
     assert dataset.language == "en"
 
