@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from rag_lab.cli import ask, compare, datasets, doctor, index, judge, runs
+from rag_lab.cli import ask, compare, datasets, doctor, index, judge, new, runs
 from rag_lab.cli.stream import guarded
 from rag_lab.errors import RagLabError
 
@@ -26,6 +26,7 @@ for _group in (runs, compare, index, ask, doctor):
         app.command()(_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(judge.app, name="judge")
+app.add_typer(new.app, name="new")
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from rag_lab.testing.contracts.chat_model import ChatModelContract
 from rag_lab.testing.contracts.embedder import EmbedderContract
 from rag_lab.testing.contracts.metric import MetricContract
 from rag_lab.testing.contracts.pair_scorer import PairScorerContract
+from rag_lab.testing.contracts.rerank import RerankerContract
 from rag_lab.testing.contracts.sparse_index import SparseIndexContract
 from rag_lab.testing.contracts.splitter import SplitterContract
 from rag_lab.testing.contracts.stage import StageContract
@@ -33,6 +34,7 @@ __all__ = [
     "ModelServer",
     "OverlapScorer",
     "PairScorerContract",
+    "RerankerContract",
     "Scripted",
     "ScriptedChat",
     "SparseIndexContract",

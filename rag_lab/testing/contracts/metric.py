@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from rag_lab.evaluation.metric import Metric
+from rag_lab.evaluation.metric import Metric, Tools
+from rag_lab.evaluation.registry import build_metric
 from rag_lab.records import StageRecord, Trace
 from rag_lab.testing.contracts.module import ModuleContract
-from rag_lab.testing.sample_traces import QUESTIONS, sample_question, sample_trace
+from rag_lab.testing.models import HashEmbedder
+from rag_lab.testing.sample_traces import QUESTIONS, sample_chat, sample_question, sample_trace
 
 
 def _traces() -> list[Trace]:
@@ -26,18 +30,22 @@ def _traces() -> list[Trace]:
 
 
 class MetricContract(ModuleContract):
-    """Something that is measured on a trace."""
+    """A metric: `(trace) -> float` or `(float, reason)`, or a whole `Metric`."""
 
     def metric(self) -> Metric:
-        """Return it as `evaluate` asks it."""
-        metric: Metric = self.make()
-        return metric
+        """Return it as `evaluate` asks it, with a judge and an embedder where it wants them."""
+        return build_metric(self.make(), Tools(sample_chat(), HashEmbedder()))
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return under what its scores are remembered."""
+        return self.metric().identity()
 
     def test_one_score_a_trace_in_order_and_the_same_again(self) -> None:
         metric, traces = self.metric(), _traces()
         scores = metric.score(traces)
         assert [(s.question_id, s.repeat) for s in scores] == [(t.question.question_id, t.repeat) for t in traces]
         assert {score.metric for score in scores} == {metric.name}
+        assert scores[0].status != "failed", scores[0].reason
         alone = [self.metric().score([trace])[0] for trace in _traces()]
         assert [(s.value, s.status) for s in scores] == [(s.value, s.status) for s in alone]
 

@@ -1,0 +1,153 @@
+"""`rag-lab new module`: a module of your own to begin with, its contract test, and an experiment that compares it."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from keyword import iskeyword
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rag_lab.errors import ConfigError, unknown_name
+
+app = typer.Typer(help="Begin something of your own.", no_args_is_help=True, rich_markup_mode=None)
+
+_MODULE = '''"""{says}"""
+
+{imports}
+
+@dataclass(frozen=True)
+class {class_name}:
+    """Its fields are its parameters: with `keep: int = 4` it can be named {name}:{class_name}?keep=5."""
+
+    version: ClassVar[int] = 1
+
+{code}'''
+_TEST = '''"""{class_name} keeps to the rules of its kind: pytest test_{name}.py"""
+
+from rag_lab.testing import {contract}
+
+from {name} import {class_name}
+
+
+class Test{class_name}({contract}):
+    def make(self):
+        return {class_name}()
+'''
+_IMPORTS = {
+    "Any": "typing",
+    "Callable": "collections.abc",
+    "ClassVar": "typing",
+    "Iterable": "collections.abc",
+    "Mapping": "collections.abc",
+    "Path": "pathlib",
+    "Self": "typing",
+    "Sequence": "collections.abc",
+    "Trace": "rag_lab.records",
+    "dataclass": "dataclasses",
+}
+
+
+@app.callback()
+def _group() -> None:
+    """Make `module` a command of its own, though it is the only one."""
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    return [kind for kind in _kinds() if kind.startswith(incomplete)]
+
+
+@app.command("module")
+def new_module(
+    kind: Annotated[str, typer.Argument(help="As reranker, metric, search.", autocompletion=_complete_kind)],
+    name: Annotated[str, typer.Argument(help="Of the file: small letters, digits and _.", metavar="NAME")],
+    out: Annotated[Path, typer.Option(help="The folder; it is made where it is missing.")] = Path(),
+) -> None:
+    """Write a module, its contract test, and an experiment that compares it on the demo data.
+
+    The module works as it stands; what it does is yours to change.
+
+    \b
+    Example:
+      rag-lab new module reranker my_reranker
+    """
+    for path in write_module(kind, name, out):
+        typer.echo(path)
+    inside = f"cd {out}; " if out != Path() else ""
+    typer.echo(
+        f"\nNow:\n  {inside}python -m pytest test_{name}.py\n  {inside}rag-lab sweep {name}.yaml --dry-run\n"
+        f"  {inside}rag-lab sweep {name}.yaml"
+    )
+
+
+def write_module(kind: str, name: str, out: Path) -> list[Path]:
+    """Write the three files of a new module into `out` and return their paths.
+
+    Raises:
+        ConfigError: if there is no such kind, the name cannot be one, or a file is there already.
+    """
+    kinds = _kinds()
+    if kind not in kinds:
+        raise ConfigError(unknown_name("kind of module", kind, kinds))
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or iskeyword(name) or _is_taken(name, out):
+        raise ConfigError(
+            f"A module cannot be called {name!r}: small letters, digits and _ are allowed, and no name of Python's or "
+            "of an installed package."
+        )
+    texts = _texts(kinds[kind], name)
+    paths = {out / file: text for file, text in texts.items()}
+    if there := [path for path in paths if path.exists()]:
+        raise ConfigError(f"{there[0]} is there already and is not written over; choose another name, or --out.")
+    out.mkdir(parents=True, exist_ok=True)
+    for path, text in paths.items():
+        path.write_text(text, encoding="utf-8")
+    return list(paths)
+
+
+def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
+    import yaml
+
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    code = "".join(f"    {line}" if line.strip() else line for line in kind["code"].splitlines(keepends=True))
+    given = {**kind, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
+    experiment = {
+        "name": name,
+        "question": f"What does {name} add?",
+        "dataset": "plant_docs",
+        "base": {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}},
+        "metrics": ["retrieval.ndcg@10"],
+        "limits": {"questions": 40},
+        **kind["experiment"],
+    }
+    written = yaml.safe_dump(experiment, sort_keys=False, default_flow_style=None, width=120)
+    return {
+        f"{name}.py": _MODULE.format(**given),
+        f"test_{name}.py": _TEST.format(**given),
+        f"{name}.yaml": written.replace("MODULE", f"{name}:{class_name}"),
+    }
+
+
+def _imports(code: str) -> str:
+    """Return the lines that import what `code` names, and what every module needs."""
+    found: dict[str, list[str]] = {}
+    for name, module in sorted(_IMPORTS.items(), key=lambda item: (item[1].startswith("rag_lab"), item[1], item[0])):
+        if name in ("ClassVar", "dataclass") or re.search(rf"\b{name}\b", code):
+            found.setdefault(module, []).append(name)
+    lines = [f"from {module} import {', '.join(names)}\n" for module, names in found.items()]
+    return "".join(f"\n{line}" if line.startswith("from rag_lab") else line for line in lines)
+
+
+def _is_taken(name: str, out: Path) -> bool:
+    """Tell whether Python would import something else by this name; a file in `out` is refused by itself."""
+    spec = find_spec(name)
+    return spec is not None and Path(spec.origin or "").resolve().parent != out.resolve()
+
+
+def _kinds() -> dict[str, dict[str, Any]]:
+    import yaml
+
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    kinds: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return kinds
