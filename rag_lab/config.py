@@ -5,7 +5,7 @@ Two configurations that produce the same output have the same `identity`; key or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.config_section import MAX_SEED, Section
 from rag_lab._kit.digest import digest
+from rag_lab._kit.registry import Kind
 from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.errors import ConfigError, unknown_name
@@ -22,6 +23,7 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.stages.answer.config import AnswerConfig
 from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
+from rag_lab.stages.rerank.rerankers import RERANKERS
 from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searches_vectors
 from rag_lab.stores.config import StoreConfig
 
@@ -87,6 +89,16 @@ class PipelineConfig(Section):
     def identity(self) -> str:
         """Return a digest of the whole configuration, the same for any key order."""
         return digest(self.model_dump())
+
+
+# The keys that name a module: what they name is imported where it is used, never where a configuration is read.
+KINDS: Mapping[str, Kind] = {"rerank.name": RERANKERS}
+
+
+def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:
+    """Return why modules of one's own that these configurations name cannot be used, a sentence each; imports them."""
+    named = {(key, str(config.flat()[key])) for config in configs for key in KINDS}
+    return [problem for key, text in sorted(named) if (problem := KINDS[key].problem(text))]
 
 
 def dotted_keys() -> list[str]:

@@ -15,6 +15,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.given import dataset_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
@@ -108,10 +109,14 @@ class Pipeline:
         return self._with(given={**self.given, **modules})
 
     @cached_property
+    def home(self) -> Path:
+        """The folder below which indexes and results are kept."""
+        return Path(self._home) if self._home else usable_home()
+
+    @cached_property
     def dataset(self) -> Dataset:
         """The documents with their questions, if they have any."""
-        documents = self._documents
-        return documents if isinstance(documents, Dataset) else Dataset.load(documents, labelled=False)
+        return dataset_of(self._documents, self._asked, self.home)
 
     @property
     def index(self) -> CorpusIndex:
@@ -126,7 +131,7 @@ class Pipeline:
     @cached_property
     def parts(self) -> Parts:
         """What the stages are made of."""
-        config, home = self.config, Path(self._home) if self._home else usable_home()
+        config, home = self.config, self.home
         key = digest(
             [config.corpus.model_dump(), config.store.model_dump(), config.models.embedding, config.models.vision]
         )

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from langchain_core.documents import Document as LangChainDocument
 from small_dataset import write_dataset
 
-from rag_lab import Pipeline
+from rag_lab import Pipeline, evaluate
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ConfigError
+from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.plan import plan
 from rag_lab.stages.stage import Outcome
 
 LEXICAL = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
@@ -181,3 +184,30 @@ def test_a_whole_stage_is_held_to_its_contract(base, fault, said):
 def test_a_field_that_a_stage_does_not_declare_is_a_mistake_of_its_author(base):
     with pytest.raises(ConfigError, match="writes answer, which its `writes` do not name"):
         base.replace(rerank=Whole("undeclared")).run()
+
+
+def test_documents_in_memory_and_plain_questions_are_enough(tmp_path):
+    documents = [
+        LangChainDocument(page_content=text, metadata={"source": name})
+        for name, text in {"press": "The press runs at 140 bar.", "oven": "The oven cures at 180 degrees."}.items()
+    ]
+    pipeline = Pipeline(documents, questions=["How hot is the oven?"], home=tmp_path / "home").set(LEXICAL)
+    (trace,) = pipeline.run()
+    assert trace.ranked[0].source == "oven"
+    (score,) = evaluate([trace], ["retrieval.ndcg@10"])
+    assert (score.status, score.reason) == ("not_applicable", "the question has no evidence")
+
+
+def test_a_module_that_a_sweep_cannot_use_is_told_by_its_plan(tmp_path):
+    write_dataset(tmp_path / "data")
+    (tmp_path / "broken.py").write_text("import no_such_package")
+    (tmp_path / "e.yaml").write_text(
+        f"name: e\nquestion: Does it help?\ndataset: {tmp_path / 'data'}\nmetrics: [retrieval.ndcg@10]\n"
+        "base: {answer: {name: none}}\nfactors: {rerank.name: [none, 'broken:Mine', 'missing:Mine']}\n"
+    )
+    with modules_beside(tmp_path), pytest.raises(ExperimentError) as raised:
+        plan(tmp_path / "e.yaml")
+    assert "reranker 'broken:Mine' does not load (ModuleNotFoundError: No module named 'no_such_package')" in str(
+        raised.value
+    )
+    assert f"reranker 'missing:Mine' is not there: put missing.py into {tmp_path}" in str(raised.value)

@@ -102,6 +102,14 @@ class Kind:
             made = target() if name.startswith(FACTORY) else construct(target, parameters, what)
         return Module(text, made, source_digest(target))
 
+    def problem(self, text: str) -> str:
+        """Return why what `text` names cannot be used here, in one sentence, or ''; it is imported to find out."""
+        try:
+            self.find(text)
+        except ConfigError as error:
+            return str(error)
+        return ""
+
     def _built_in(self, name: str) -> Any:
         entry = self.built_in[name]
         if entry.missing:

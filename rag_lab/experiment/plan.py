@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab.config import PipelineConfig
+from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
@@ -82,6 +82,7 @@ def plan(experiment_path: Path | str) -> Plan:
     problems += _metric_problems(draft)
     problems += _model_problems(draft, expansion)
     problems += _store_problems(draft, expansion)
+    problems += module_problems(_configs(draft, expansion))
     if problems or expansion is None or dataset is None:
         raise ExperimentError(str(path), problems)
     answers = any(variant.config.answer.is_on for variant in expansion.variants)
