@@ -30,7 +30,7 @@ def one(metric, trace):
 class TestMetrics(MetricContract):
     @pytest.fixture(autouse=True, params=MODEL_FREE)
     def _each(self, request):
-        self.make = lambda: build_metric(request.param, Tools())
+        self.make = self.metric = lambda: build_metric(request.param, Tools())
 
 
 def test_an_unanswerable_question_has_no_retrieval_score():
