@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rag_lab._kit.config_section import Section
+from rag_lab.corpus.split.splitters import SPLITTERS
 
 
 class CorpusConfig(Section):
@@ -21,9 +22,7 @@ class CorpusConfig(Section):
     vision_min_score: float = Field(
         0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"
     )
-    splitter: Literal["recursive", "sentences", "markdown", "semantic"] = Field(
-        "recursive", description="where children are cut"
-    )
+    splitter: str = Field("recursive", description="where children are cut; one of your own is module:function")
     chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
     chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
     chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")
@@ -37,6 +36,11 @@ class CorpusConfig(Section):
     )
     parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where it is a piece")
     neighbours: int = Field(1, ge=1, le=20, description="children before and after the hit in its parent")
+
+    @field_validator("splitter")
+    @classmethod
+    def _is_splitter(cls, value: str) -> str:
+        return SPLITTERS.check(value)
 
     @model_validator(mode="after")
     def _overlap_is_smaller(self) -> CorpusConfig:

@@ -17,8 +17,8 @@ from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.index.chunk_store import write_chunks
 from rag_lab.corpus.index.read_and_split import Processed, process
 from rag_lab.corpus.split.chunks import cut_identity
+from rag_lab.corpus.split.splitter import Splitter
 from rag_lab.memory.results import Memory
-from rag_lab.models.protocols import Embedder
 
 MANIFEST = "index.json"
 CHUNKS = "chunks.sqlite"
@@ -35,14 +35,14 @@ class Recipe:
 
     config: CorpusConfig
     reading: Reading
-    embedder: Embedder  # of a splitter that needs one
+    splitter: Splitter
 
     def identity(self) -> dict[str, Any]:
         """Return whatever can change an index beside its files."""
         return {
             "format": _FORMAT,
             "reading": dict(self.reading.identity()),
-            "cut": dict(cut_identity(self.config, self.embedder)),
+            "cut": dict(cut_identity(self.config, self.splitter)),
             "libraries": {name: version(name) for name in _LIBRARIES},
         }
 
@@ -76,7 +76,7 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
 
     def read() -> Processed:
         memory = Memory(home / "files.sqlite")
-        return process(listing, digests, recipe.reading, recipe.config, recipe.embedder, memory)
+        return process(listing, digests, recipe.reading, recipe.config, recipe.splitter, memory)
 
     try:
         return _ensure(read, lasting=True, parts=parts, home=home)

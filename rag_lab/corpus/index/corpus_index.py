@@ -32,6 +32,7 @@ from rag_lab.corpus.index.child_vectors import ChildVectors
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.index.levels import Units
 from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
@@ -250,6 +251,7 @@ def open_index(
     home: Path,
     store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
     vision: ChatModel | None = None,
+    splitter: Any = None,
     progress: bool = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -266,6 +268,7 @@ def open_index(
         home: where indexes, and all that is remembered, are kept.
         store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
+        splitter: an object in place of the splitter that `config` names.
         progress: show a bar while texts are embedded.
         build: False names an index that is missing without building it; its `is_built` is False.
 
@@ -277,12 +280,12 @@ def open_index(
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     listing = listing.strictest(digests)
     remembered = _remembering(embedder, home, progress)
-    recipe = Recipe(config, Reading(config, vision, home), remembered)
+    recipe = Recipe(config, Reading(config, vision, home), splitter_of(config, remembered, splitter))
     vectors = ChildVectors(remembered, store)
     if not build:
         return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)
     path = ensure_index(listing, digests, recipe, home)
-    changes = track(home, corpus_dir, dict(cut_identity(config, remembered)), digests)
+    changes = track(home, corpus_dir, dict(cut_identity(config, recipe.splitter)), digests)
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
 
 

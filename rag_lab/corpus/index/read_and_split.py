@@ -17,10 +17,11 @@ from rag_lab.corpus.files.loaders import load
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.load.loader import Loaded, LoadError
 from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
+from rag_lab.corpus.split.own_splitter import OwnSplitter
+from rag_lab.corpus.split.splitter import Splitter, Unsplit
 from rag_lab.errors import DatasetError
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
-from rag_lab.models.protocols import Embedder
 from rag_lab.records import Document
 
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
@@ -44,7 +45,7 @@ def process(
     digests: Mapping[str, str],
     reading: Reading,
     config: CorpusConfig,
-    embedder: Embedder,
+    splitter: Splitter,
     memory: Memory,
 ) -> Processed:
     """Read and cut the files of `listing`; only those whose content was never read and cut so are opened.
@@ -57,19 +58,36 @@ def process(
     loaded = _load_all(listing, digests, keys, reading, memory)
     problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
     usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
-    if not usable:
+    cuts = _cut_all(usable, keys, config, splitter, memory)
+    documents: list[Document] = []
+    flat: list[list[Cut]] = []
+    curable = {source for source in listing.files if not loaded[source].lasting}
+    for source, found in usable.items():
+        for document, spans in zip(found.documents, cuts[source], strict=True):
+            if reason := _unsplit_or_lossy(document, spans, splitter):
+                problems.append((source, reason))
+            if isinstance(spans, Unsplit):
+                curable.add(source)
+                continue
+            documents.append(listing.owned(named(replace(document, source=source))))
+            flat.append(spans)
+    if not documents:
         reasons = "; ".join(f"{listing.files[source]}: {reason}" for source, reason in problems[:3])
         raise DatasetError(f"None of the {len(listing.files)} files can be used: {reasons}")
-    cuts = _cut_all(usable, keys, config, embedder, memory)
-    documents = [
-        listing.owned(named(replace(document, source=source)))
-        for source, found in usable.items()
-        for document in found.documents
-    ]
-    flat = [found for source in usable for found in cuts[source]]
-    curable = tuple(source for source in listing.files if not loaded[source].lasting)
     problems += _duplicates(usable, digests)
-    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable)
+    curable_in_order = tuple(source for source in listing.files if source in curable)
+    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable_in_order)
+
+
+def _unsplit_or_lossy(document: Document, spans: list[Cut] | Unsplit, splitter: Splitter) -> str:
+    """Return what a splitter that somebody brought did not do for a document, '' for nothing."""
+    page = f"page {document.page}: " if document.page is not None else ""
+    if isinstance(spans, Unsplit):
+        return f"{page}left out, since {spans.reason}"
+    if not isinstance(splitter, OwnSplitter):
+        return ""
+    lost = splitter.losses(document.text, [child for item in spans for child in item.children])
+    return f"{page}{lost}" if lost else ""
 
 
 def _load_key(path: Path, sha256: str, reading: Reading) -> str:
@@ -119,19 +137,22 @@ def _cut_all(
     usable: Mapping[str, Loaded],
     keys: Mapping[str, str],
     config: CorpusConfig,
-    embedder: Embedder,
+    splitter: Splitter,
     memory: Memory,
-) -> dict[str, list[list[Cut]]]:
-    """Return the cuts of each file's documents. Files that a cut needs a model for are cut together."""
-    identity = dict(cut_identity(config, embedder))
+) -> dict[str, list[list[Cut] | Unsplit]]:
+    """Return the cuts of each file's documents. Files that a cut needs a model for are cut together.
+
+    A document that could not be split is not remembered.
+    """
+    identity = dict(cut_identity(config, splitter))
     cut_keys = {source: digest(["cut", keys[source], identity]) for source in usable}
     items = {key: usable[source] for source, key in cut_keys.items()}
 
-    def cut_some(some: list[str]) -> dict[str, list[list[Cut]]]:
-        done = iter(cut([document for key in some for document in items[key].documents], config, embedder))
+    def cut_some(some: list[str]) -> dict[str, list[list[Cut] | Unsplit]]:
+        done = iter(cut([document for key in some for document in items[key].documents], config, splitter))
         return {key: [next(done) for _ in items[key].documents] for key in some}
 
-    work = Work("cut", cut_some, lambda cuts: json.dumps(_to_lists(cuts)), _cuts_from, _FILES_AT_ONCE)
+    work = Work("cut", cut_some, _cuts_to_text, _cuts_from, _FILES_AT_ONCE)
     found = work.recall(memory, items)
     new = [key for key in items if key not in found]
     found |= work.do(memory, [key for key in new if items[key].lasting])
@@ -172,11 +193,13 @@ def _load_from(text: str) -> Loaded | LoadError:
     return Loaded(tuple(documents), tuple(data["warnings"]))
 
 
-def _to_lists(cuts: Sequence[Sequence[Cut]]) -> list[list[list[object]]]:
-    return [[[item.parent, item.children] for item in found] for found in cuts]
+def _cuts_to_text(cuts: Sequence[list[Cut] | Unsplit]) -> str | None:
+    if any(isinstance(found, Unsplit) for found in cuts):
+        return None
+    return json.dumps([[[item.parent, item.children] for item in found] for found in cuts if isinstance(found, list)])
 
 
-def _cuts_from(text: str) -> list[list[Cut]]:
+def _cuts_from(text: str) -> list[list[Cut] | Unsplit]:
     return [
         [Cut((start, end), tuple((first, last) for first, last in children)) for (start, end), children in found]
         for found in json.loads(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from rag_lab.corpus.config import CorpusConfig
@@ -12,6 +12,8 @@ from rag_lab.corpus.headings import headings, path_at
 from rag_lab.corpus.spans import Span
 from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.parents import given_parents, parents_identity, parents_of_children
+from rag_lab.corpus.split.splitter import Splitter, Unsplit
+from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Chunk, Document
 
@@ -33,23 +35,28 @@ class Chunks:
 
 
 def split(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder | None = None) -> Chunks:
-    """Split documents into parents, and parents into children; see `cut` and `chunks`."""
-    return chunks(documents, cut(documents, config, embedder), config)
+    """Split documents into parents, and parents into children; see `cut` and `chunks`.
+
+    Raises:
+        ConfigError: if a splitter of somebody's own cannot split one of them.
+    """
+    found = cut(documents, config, splitter_of(config, embedder))
+    if reasons := [item.reason for item in found if isinstance(item, Unsplit)]:
+        raise ConfigError(reasons[0])
+    return chunks(documents, [item for item in found if not isinstance(item, Unsplit)], config)
 
 
-def cut_identity(config: CorpusConfig, embedder: Embedder | None) -> Mapping[str, Any]:
+def cut_identity(config: CorpusConfig, splitter: Splitter) -> Mapping[str, Any]:
     """Return whatever changes where documents are cut, beside their text."""
-    splitter = splitter_of(config, embedder)
     return {"version": 2, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
 
 
-def cut(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder | None) -> list[list[Cut]]:
-    """Return for each document its parents with their children, in order.
+def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter) -> list[list[Cut] | Unsplit]:
+    """Return for each document its parents with their children, in order, or why it could not be split.
 
-    A child's text is that of its span; children hold every character that is not whitespace, lie inside their parent,
-    and neither begin nor end with whitespace. No table row is cut.
+    A child's text is that of its span; children lie inside their parent, and neither begin nor end with whitespace.
+    Those of our splitters hold every character that is not whitespace, and no table row is cut.
     """
-    splitter = splitter_of(config, embedder)
     given = [given_parents(document, config) for document in documents]
     regions = [
         (document, span)
@@ -57,14 +64,7 @@ def cut(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder 
         for span in ([(0, len(document.text))] if spans is None else spans)
     ]
     pieces = iter(splitter.split([document.text[start:end] for document, (start, end) in regions]))
-    result = []
-    for spans in given:
-        if spans is None:
-            children = next(pieces)
-            result.append(_grouped(parents_of_children(children, config), children))
-        else:
-            result.append([Cut(span, _moved(next(pieces), span[0])) for span in spans])
-    return result
+    return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in given]
 
 
 def chunks(documents: Sequence[Document], cuts: Sequence[Sequence[Cut]], config: CorpusConfig) -> Chunks:
@@ -88,6 +88,18 @@ def chunks(documents: Sequence[Document], cuts: Sequence[Sequence[Cut]], config:
                 for number, span in enumerate(item.children)
             ]
     return Chunks(tuple(parents), tuple(children))
+
+
+def _cut(
+    spans: Sequence[Span] | None, found: Sequence[list[Span] | Unsplit], config: CorpusConfig
+) -> list[Cut] | Unsplit:
+    """Return the cuts of one document, of which `spans` are the parents that do not depend on the children."""
+    split = [children for children in found if not isinstance(children, Unsplit)]
+    if len(split) < len(found):
+        return next(children for children in found if isinstance(children, Unsplit))
+    if spans is None:
+        return _grouped(parents_of_children(split[0], config), split[0])
+    return [Cut(span, _moved(children, span[0])) for span, children in zip(spans, split, strict=True)]
 
 
 def _grouped(parents: Sequence[Span], children: Sequence[Span]) -> list[Cut]:

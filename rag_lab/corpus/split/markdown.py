@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
+from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.headings import headings
 from rag_lab.corpus.spans import Span
 from rag_lab.corpus.split.recursive import split_spans
@@ -18,6 +19,11 @@ class MarkdownSections:
 
     size: int
     overlap: int
+
+    @classmethod
+    def of(cls, config: CorpusConfig, embedder: object) -> Self:
+        """Return what `config` asks for."""
+        return cls(config.chunk_size, config.chunk_overlap)
 
     def identity(self) -> Mapping[str, Any]:
         """The two lengths."""

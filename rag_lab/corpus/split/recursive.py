@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
+from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import Span, row_spans, trimmed
 
 _BLOCK_CHARS = 50_000
@@ -24,6 +25,11 @@ class Recursive:
 
     size: int
     overlap: int
+
+    @classmethod
+    def of(cls, config: CorpusConfig, embedder: object) -> Self:
+        """Return what `config` asks for."""
+        return cls(config.chunk_size, config.chunk_overlap)
 
     def identity(self) -> Mapping[str, Any]:
         """The two lengths."""

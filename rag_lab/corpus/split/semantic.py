@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.sentence_units import sentence_units
 from rag_lab.corpus.spans import Span
 from rag_lab.corpus.split.recursive import split_spans
+from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Embedder, Vectors
 
 
@@ -34,6 +36,17 @@ class Semantic:
     percentile: float
     size: int
     overlap: int
+
+    @classmethod
+    def of(cls, config: CorpusConfig, embedder: Embedder | None) -> Self:
+        """Return what `config` asks for.
+
+        Raises:
+            ConfigError: without an embedder.
+        """
+        if embedder is None:
+            raise ConfigError("The semantic splitter needs an embedding model; give one, or another corpus.splitter.")
+        return cls(embedder, config.breakpoint_percentile, config.chunk_size, config.chunk_overlap)
 
     def identity(self) -> Mapping[str, Any]:
         """The embedding model and the three numbers."""

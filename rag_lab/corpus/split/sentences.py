@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.sentence_units import sentence_units, words
 from rag_lab.corpus.spans import Span, row_spans
 
@@ -22,6 +23,11 @@ class Sentences:
     max_words: int
     overlap_words: int
     min_pieces: int
+
+    @classmethod
+    def of(cls, config: CorpusConfig, embedder: object) -> Self:
+        """Return what `config` asks for."""
+        return cls(config.chunk_words, config.overlap_words, config.min_pieces)
 
     def identity(self) -> Mapping[str, Any]:
         """The three numbers."""

@@ -165,7 +165,8 @@ def test_a_sheet_has_its_name_as_section_and_is_cut_into_parents_between_rows() 
 
 def test_the_identity_follows_what_cuts_and_nothing_else() -> None:
     def identity(splitter: str, **changes: Any) -> Mapping[str, Any]:
-        return cut_identity(config_of(splitter, "page", **changes), ByHash())
+        config = config_of(splitter, "page", **changes)
+        return cut_identity(config, splitter_of(config, ByHash()))
 
     assert identity("recursive") == identity("recursive", chunk_words=50, neighbours=3)
     assert identity("recursive") != identity("recursive", chunk_size=70)
