@@ -19,7 +19,7 @@ from rag_lab.experiment.design import expand
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.stand_ins import counted_tokens, stand_ins
 from rag_lab.models.options import parse_options
-from rag_lab.models.providers import PROVIDERS
+from rag_lab.models.providers import MODEL_KINDS, providers_of
 from rag_lab.records import Question, Trace
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -61,7 +61,9 @@ def test_a_yaml_value_that_is_not_what_it_promises_is_a_sentence(tmp_path, value
         read_mapping(tmp_path / "x.yaml")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: f"{provider.kind}-{provider.name}")
+@pytest.mark.parametrize(
+    "provider", [each for kind in MODEL_KINDS for each in providers_of(kind).values()], ids=lambda p: p.example
+)
 def test_every_number_of_a_model_name_has_a_highest_value(provider):
     for name, option in provider.options.items():
         if option.kind in (int, float):

@@ -2,7 +2,7 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
-from rag_lab.models.providers import PROVIDERS
+from rag_lab.models.providers import MODEL_KINDS
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
 
@@ -37,4 +37,4 @@ def test_overlap_is_a_share_of_the_question():
 
 
 def test_no_double_can_be_named_by_a_user():
-    assert not any("testing" in provider.target for provider in PROVIDERS)
+    assert not any("testing" in provider.target for kind in MODEL_KINDS for provider in kind.built_in.values())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 _CODE = {".py", ".pyc", ".so", ".pyd", ".dll"}
+_CACHES = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")  # where libraries keep weights
 _open: list[OpenedFiles] = []  # audit hooks cannot be taken out again, so one hook serves all blocks
 
 
@@ -44,7 +46,11 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_aside(path: Path) -> bool:
-    """Tell whether a file is a library's or the system's, not one of the experiment's."""
+    """Tell whether a file is a library's or the system's, or weights in a cache, and not one of the experiment's."""
     whole = path.absolute()
-    places = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr")
+    caches: tuple[str | Path, ...] = (
+        Path("~/.cache").expanduser(),
+        *(os.environ[name] for name in _CACHES if os.environ.get(name)),
+    )
+    places = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr", *caches)
     return any(whole.is_relative_to(place) for place in places)

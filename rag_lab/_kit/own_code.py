@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
@@ -13,6 +12,7 @@ from typing import Any
 from rag_lab._kit.module_files import module_file
 from rag_lab._kit.opened_files import OpenedFiles
 from rag_lab._kit.registry import Module
+from rag_lab._kit.timed import Hung, timed
 from rag_lab.errors import ConfigError
 
 TIMEOUT_S = 120.0  # of one call, where the module names no other
@@ -34,13 +34,23 @@ class OwnCode:
         module: what was found under its name, or given as an object.
         what: how sentences call it: `reranker 'shortest:Shortest'`.
         method: the name of what is called; the object itself where None.
+        timeout_s: of one call, where the module names no other.
+        is_compared: whether its first call is made twice, where it does not say that it is not deterministic.
     """
 
-    def __init__(self, module: Module, what: str, method: str | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        what: str,
+        method: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        is_compared: bool = True,
+    ) -> None:
         self.made, self.what, self._source = module.made, what, module.source
         self._method = method
-        self._timeout_s = float(getattr(self.made, "timeout_s", TIMEOUT_S))
-        self._is_deterministic = bool(getattr(self.made, "deterministic", True))
+        self._timeout_s = float(getattr(self.made, "timeout_s", timeout_s))
+        self._is_deterministic = is_compared and bool(getattr(self.made, "deterministic", True))
         self._files = tuple(getattr(self.made, "files", ()))
         self._hung = 0
         self._is_tried = False
@@ -51,7 +61,7 @@ class OwnCode:
     def identity(self) -> Mapping[str, Any]:
         """Return what can change the results: source, version, parameters, and the files that it names."""
         return {
-            "own": self.what,
+            "own": getattr(self.made, "__qualname__", type(self.made).__qualname__),
             "source": self._source,
             "version": getattr(self.made, "version", 0),
             "parameters": self._parameters(),
@@ -90,28 +100,21 @@ class OwnCode:
         return getattr(self.made, self._method, None) if self._method else self.made
 
     def _timed(self, arguments: tuple[Any, ...]) -> Any:
-        outcome: list[Any] = []
-
-        def work() -> None:
-            try:
-                outcome.extend((True, self._callable()(*arguments)))
-            except Exception as error:  # whatever code of others raises
-                outcome.extend((False, error))
-
-        thread = threading.Thread(target=work, daemon=True)  # one that hangs cannot be stopped, and holds up no exit
-        thread.start()
-        thread.join(self._timeout_s)
-        if len(outcome) < 2:
+        try:
+            value = timed(lambda: self._callable()(*arguments), self._timeout_s)
+        except Hung as error:
             self._hung += 1
-            raise OwnCodeError(f"the {self.what} did not return within {self._timeout_s:g} s")
+            raise OwnCodeError(f"the {self.what} {error}, its timeout_s") from None
+        except Exception as error:  # whatever code of others raises
+            self._hung = 0
+            reason = " ".join(str(error).split())[:200]
+            raise OwnCodeError(f"the {self.what} raised {type(error).__name__}: {reason}") from error
         self._hung = 0
-        succeeded, value = outcome
-        if not succeeded:
-            reason = " ".join(str(value).split())[:200]
-            raise OwnCodeError(f"the {self.what} raised {type(value).__name__}: {reason}") from value
         return value
 
     def _parameters(self) -> Mapping[str, Any]:
+        if callable(told := getattr(self.made, "identity", None)) and not isinstance(self.made, type):
+            return dict(told())
         if not is_dataclass(self.made) or isinstance(self.made, type):
             return {}
         values = {each.name: getattr(self.made, each.name) for each in fields(self.made)}

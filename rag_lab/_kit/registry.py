@@ -95,11 +95,9 @@ class Kind:
         name, parameters = text.partition("?")[0], parse_parameters(text)
         if name in self.built_in:
             return Module(name, self._built_in(name))
-        what = f"{self.name} {name!r}"
-        with _importing(what):
-            target = _own(name.removeprefix(FACTORY), what) if ":" in name else self._installed(name)
-        with _importing(what):
-            made = target() if name.startswith(FACTORY) else construct(target, parameters, what)
+        target, what = self.load(name), f"{self.name} {name!r}"
+        with importing(what):
+            made = target(**parameters) if name.startswith(FACTORY) else construct(target, parameters, what)
         return Module(text, made, source_digest(target))
 
     def problem(self, text: str) -> str:
@@ -109,6 +107,16 @@ class Kind:
         except ConfigError as error:
             return str(error)
         return ""
+
+    def load(self, name: str) -> Any:
+        """Import the class, the function or the factory that a name which is not built in stands for.
+
+        Raises:
+            ConfigError: if there is none, or it does not import.
+        """
+        what = f"{self.name} {name!r}"
+        with importing(what):
+            return _own(name.removeprefix(FACTORY), what) if ":" in name else self._installed(name)
 
     def _built_in(self, name: str) -> Any:
         entry = self.built_in[name]
@@ -177,8 +185,8 @@ def _own(name: str, what: str) -> Any:
 
 
 @contextmanager
-def _importing(what: str) -> Iterator[None]:
-    """Turn whatever the code of others raises on import into a sentence."""
+def importing(what: str) -> Iterator[None]:
+    """Turn whatever the code of others raises, as it is imported or made, into a sentence."""
     try:
         yield
     except RagLabError:

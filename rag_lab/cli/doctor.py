@@ -18,22 +18,23 @@ def doctor() -> None:
     from rag_lab._kit.home import home
     from rag_lab.data.dataset import list_datasets
     from rag_lab.experiment.manifest import package_versions
-    from rag_lab.models.providers import PROVIDERS
+    from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.requirements import missing_package
-    from rag_lab.models.shared import providers
+    from rag_lab.models.shared import provider_problem
     from rag_lab.stores.vector.names import STORE_NAMES, STORES
 
     typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
     typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))
     typer.echo("Models")
-    for info in providers():
-        typer.echo(f"  {info.title:<38} {info.check() or 'ready'}")
+    providers = [(kind.name, name, each) for kind in MODEL_KINDS for name, each in providers_of(kind).items()]
+    for kind_name, name, provider in providers:
+        typer.echo(f"  {f'{name} ({kind_name})':<44} {provider_problem(name, provider) or 'ready'}")
     typer.echo("Stores")
     for store in STORE_NAMES:
-        typer.echo(f"  {store:<38} {missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
+        typer.echo(f"  {store:<44} {missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
     typer.echo("Keys")
-    for name in sorted({name for provider in PROVIDERS for name in provider.env}):
-        typer.echo(f"  {name:<38} {'set' if os.environ.get(name) else 'not set'}")
+    for name in sorted({name for _, _, provider in providers for name in provider.env}):
+        typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
     typer.echo(f"GPU        {_gpu()}")
     typer.echo(f"Home       {home()} ({_size_mb(home())} MB)")
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")

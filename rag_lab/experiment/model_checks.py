@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from rag_lab._kit.registry import Kind
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
 from rag_lab.evaluation.metric import Needs
 from rag_lab.evaluation.registry import find_info
-from rag_lab.models.providers import Kind, Provider, providers_of
-from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
-from rag_lab.models.spec import ModelSpec
+from rag_lab.models import shared
+from rag_lab.models.providers import (
+    CHAT_MODELS,
+    CROSS_ENCODERS,
+    EMBEDDERS,
+    QUERY_LIKELIHOODS,
+    Provider,
+    providers_of,
+)
+from rag_lab.models.requirements import cuda_problem, missing_key
+from rag_lab.models.spec import ModelSpec, split_name
 from rag_lab.models.weights import find
 from rag_lab.redaction import redact_value
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_KINDS: dict[str, Kind] = {
-    "embedding": "embedding",
-    "understanding": "chat",
-    "hyde": "chat",
-    "generation": "chat",
-    "cross_encoder": "cross_encoder",
-    "likelihood": "query_likelihood",
-    "vision": "chat",
-    "judge": "chat",
-}
+_KINDS = {"embedding": EMBEDDERS, "cross_encoder": CROSS_ENCODERS, "likelihood": QUERY_LIKELIHOODS}  # others chat
 
 
 def asks_understanding(config: PipelineConfig) -> bool:
@@ -75,26 +75,36 @@ def _needs(metric: str) -> Needs:
 
 def model_problem(role: str, text: str) -> str:
     """Return why the model `text` cannot play `role` (a key of `models`, or `judge`) here, in one sentence, or ''."""
-    kind = _KINDS[role]
+    kind = _KINDS.get(role, CHAT_MODELS)
     try:
-        spec = ModelSpec.parse(text, kind)
-        provider = providers_of(kind)[spec.provider]
-        found = _missing(provider, spec)
-        if role == "vision" and not provider.sees_images:
-            seeing = ", ".join(sorted(name for name, other in providers_of(kind).items() if other.sees_images))
-            found = f"the provider {spec.provider} shows no images to a model; allowed are {seeing}."
-        if not found and not provider.env:
-            find(spec.name)
+        if split_name(text, kind)[0] in kind.built_in:
+            found = _provider_problem(role, kind, ModelSpec.parse(text, kind))
+        else:
+            shared.model_of(kind, text)
+            found = ""
     except ModelError as error:
         found = str(error)
     return f"{role if role == 'judge' else f'models.{role}'} ({redact_value(text)}): {found}" if found else ""
+
+
+def _provider_problem(role: str, kind: Kind, spec: ModelSpec) -> str:
+    providers = providers_of(kind)
+    provider = providers[spec.provider]
+    if role == "vision" and not provider.sees_images:
+        seeing = ", ".join(sorted(name for name, other in providers.items() if other.sees_images))
+        return f"the provider {spec.provider} shows no images to a model; allowed are {seeing}."
+    if found := _missing(provider, spec):
+        return found
+    if not provider.env:
+        find(spec.name)
+    return ""
 
 
 def _missing(provider: Provider, spec: ModelSpec) -> str:
     """Return what is not installed or not set. A server on this machine needs no key."""
     is_local = urlsplit(str(spec.options.get("base_url", ""))).hostname in _LOOPBACK
     return (
-        missing_package(provider.module, provider.package)
+        provider.missing
         or ("" if is_local else missing_key(provider.env))
-        or (cuda_problem(provider.name) if provider.needs_cuda else "")
+        or (cuda_problem(spec.provider) if provider.needs_cuda else "")
     )

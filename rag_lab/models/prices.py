@@ -29,7 +29,8 @@ _LOG = logging.getLogger(__name__)
 
 VARIABLE = "RAG_LAB_PRICES"
 FILE = "prices.toml"
-_SERVICES = {"gemini": "google", "openai": "openai"}  # our provider: the name that genai-prices gives it
+# Of our providers and LangChain's: the name that genai-prices gives it, where that is another one.
+_SERVICES = {"gemini": "google", "google_genai": "google", "google_vertexai": "google", "mistralai": "mistral"}
 
 EXAMPLE = """\
 checked = 2026-11-30             # when you looked these up
@@ -108,10 +109,8 @@ def _packaged(provider: str, name: str) -> Price | None:
     from genai_prices import __version__
     from genai_prices.data_snapshot import get_snapshot
 
-    if provider not in _SERVICES:
-        return None
     try:
-        _, found = get_snapshot().find_provider_model(name, None, _SERVICES[provider], None)
+        _, found = get_snapshot().find_provider_model(name, None, _SERVICES.get(provider, provider), None)
     except LookupError:
         return None
     today = found.get_prices(datetime.now(UTC))

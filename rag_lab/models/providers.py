@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import cast
 
+from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.models.options import Option
-
-Kind = Literal["chat", "embedding", "cross_encoder", "query_likelihood"]
 
 _DEVICE = {"device": Option(str)}
 _DTYPE = {"dtype": Option(str, choices=("float32", "bfloat16", "float16"))}
@@ -25,15 +24,10 @@ _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
 _GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """One way to get one kind of model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider(BuiltIn):
+    """One way to get one kind of model; `target` takes a model's name and its options."""
 
-    name: str
-    kind: Kind
-    target: str  # module:Class
-    module: str  # what must be importable
-    package: str  # what to install for it
     example: str
     options: Mapping[str, Option] = field(default_factory=dict)
     env: tuple[str, ...] = ()  # environment variables of which one must be set
@@ -42,101 +36,116 @@ class Provider:
     sees_images: bool = False  # passes images on; whether the model can see them is the model's own
 
 
-PROVIDERS: tuple[Provider, ...] = (
-    Provider(
-        "llamacpp",
-        "chat",
-        "rag_lab.models.local.llamacpp:LlamaCppChat",
-        "xllamacpp",
-        "xllamacpp",
-        "llamacpp:smollm2",
-        {**_CONTEXT, **_THREADS, "max_tokens": Option(int, minimum=16)},
-        packaged="smollm2",
-    ),
-    Provider(
-        "transformers",
-        "chat",
-        "rag_lab.models.local.transformers:TransformersChat",
-        "transformers",
-        "transformers",
-        "transformers:qwen3-8b?4bit=true",
-        {**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH},
-        packaged="smollm2",
-    ),
-    Provider(
-        "unsloth",
-        "chat",
-        "rag_lab.models.local.unsloth:UnslothChat",
-        "unsloth",
-        "rag_lab[unsloth]",
-        "unsloth:qwen3-8b",
-        {**_CONTEXT, **_BATCH},
-        needs_cuda=True,
-    ),
-    Provider(
-        "gemini",
-        "chat",
-        "rag_lab.models.remote.gemini:GeminiChat",
-        "langchain_google_genai",
-        "langchain-google-genai",
-        "gemini:gemini-2.5-flash",
-        _REMOTE,
-        _GEMINI_KEYS,
-        sees_images=True,
-    ),
-    Provider(
-        "openai",
-        "chat",
-        "rag_lab.models.remote.openai:OpenAIChat",
-        "langchain_openai",
-        "langchain-openai",
-        "openai:llama3.2:3b?base_url=http://127.0.0.1:11434/v1",
-        {**_REMOTE, **_CONTEXT},
-        ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
-        sees_images=True,
-    ),
-    Provider(
-        "sentence_transformers",
-        "embedding",
-        "rag_lab.models.local.sentence_transformers:SentenceTransformerEmbedder",
-        "sentence_transformers",
-        "sentence-transformers",
-        "sentence_transformers:minilm",
-        {**_DEVICE, **_BATCH},
-        packaged="minilm",
-    ),
-    Provider(
-        "gemini",
-        "embedding",
-        "rag_lab.models.remote.gemini_embeddings:GeminiEmbedder",
-        "langchain_google_genai",
-        "langchain-google-genai",
-        "gemini:gemini-embedding-001",
-        {**_REMOTE, **_BATCH},
-        _GEMINI_KEYS,
-    ),
-    Provider(
-        "sentence_transformers",
-        "cross_encoder",
-        "rag_lab.models.local.cross_encoder:CrossEncoderScorer",
-        "sentence_transformers",
-        "sentence-transformers",
-        "sentence_transformers:bge-reranker-v2-m3",
-        {**_DEVICE, **_BATCH, "max_tokens": Option(int, minimum=16)},
-    ),
-    Provider(
-        "transformers",
-        "query_likelihood",
-        "rag_lab.models.local.query_likelihood:QueryLikelihoodScorer",
-        "transformers",
-        "transformers",
-        "transformers:smollm2",
-        {**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH, "passage_tokens": Option(int, minimum=8)},
-        packaged="smollm2",
-    ),
+CHAT_MODELS = Kind(
+    "chat model",
+    "rag_lab.chat_models",
+    {
+        "llamacpp": Provider(
+            "rag_lab.models.local.llamacpp:LlamaCppChat",
+            "GGUF weights on the CPU",
+            "xllamacpp",
+            example="llamacpp:smollm2",
+            options={**_CONTEXT, **_THREADS, "max_tokens": Option(int, minimum=16)},
+            packaged="smollm2",
+        ),
+        "transformers": Provider(
+            "rag_lab.models.local.transformers:TransformersChat",
+            "causal models of the hub, on the CPU or a GPU",
+            "transformers",
+            example="transformers:qwen3-8b?4bit=true",
+            options={**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH},
+            packaged="smollm2",
+        ),
+        "unsloth": Provider(
+            "rag_lab.models.local.unsloth:UnslothChat",
+            "models of the hub in 4 bits, on an NVIDIA GPU",
+            "unsloth",
+            "rag_lab[unsloth]",
+            example="unsloth:qwen3-8b",
+            options={**_CONTEXT, **_BATCH},
+            needs_cuda=True,
+        ),
+        "gemini": Provider(
+            "rag_lab.models.remote.gemini:GeminiChat",
+            "Google's Gemini",
+            "langchain_google_genai",
+            "langchain-google-genai",
+            example="gemini:gemini-2.5-flash",
+            options=_REMOTE,
+            env=_GEMINI_KEYS,
+            sees_images=True,
+        ),
+        "openai": Provider(
+            "rag_lab.models.remote.openai:OpenAIChat",
+            "OpenAI, and every server with its interface (Ollama, vLLM, llama.cpp)",
+            "langchain_openai",
+            "langchain-openai",
+            example="openai:llama3.2:3b?base_url=http://127.0.0.1:11434/v1",
+            options={**_REMOTE, **_CONTEXT},
+            env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            sees_images=True,
+        ),
+    },
 )
 
+EMBEDDERS = Kind(
+    "embedder",
+    "rag_lab.embedders",
+    {
+        "sentence_transformers": Provider(
+            "rag_lab.models.local.sentence_transformers:SentenceTransformerEmbedder",
+            "embedding models of the hub, on the CPU or a GPU",
+            "sentence_transformers",
+            "sentence-transformers",
+            example="sentence_transformers:minilm",
+            options={**_DEVICE, **_BATCH},
+            packaged="minilm",
+        ),
+        "gemini": Provider(
+            "rag_lab.models.remote.gemini_embeddings:GeminiEmbedder",
+            "Google's embedding models",
+            "langchain_google_genai",
+            "langchain-google-genai",
+            example="gemini:gemini-embedding-001",
+            options={**_REMOTE, **_BATCH},
+            env=_GEMINI_KEYS,
+        ),
+    },
+)
 
-def providers_of(kind: Kind) -> dict[str, Provider]:
-    """Return the providers of one kind by name, the default first."""
-    return {provider.name: provider for provider in PROVIDERS if provider.kind == kind}
+CROSS_ENCODERS = Kind(
+    "cross-encoder",
+    "rag_lab.cross_encoders",
+    {
+        "sentence_transformers": Provider(
+            "rag_lab.models.local.cross_encoder:CrossEncoderScorer",
+            "cross-encoders of the hub with one output",
+            "sentence_transformers",
+            "sentence-transformers",
+            example="sentence_transformers:bge-reranker-v2-m3",
+            options={**_DEVICE, **_BATCH, "max_tokens": Option(int, minimum=16)},
+        )
+    },
+)
+
+QUERY_LIKELIHOODS = Kind(
+    "query-likelihood scorer",
+    "rag_lab.query_likelihoods",
+    {
+        "transformers": Provider(
+            "rag_lab.models.local.query_likelihood:QueryLikelihoodScorer",
+            "causal models of the hub: how likely the question is, given the passage",
+            "transformers",
+            example="transformers:smollm2",
+            options={**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH, "passage_tokens": Option(int, minimum=8)},
+            packaged="smollm2",
+        )
+    },
+)
+
+MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS)
+
+
+def providers_of(kind: Kind) -> Mapping[str, Provider]:
+    """Return what is built in of one kind of model, by name, the default first."""
+    return cast(Mapping[str, Provider], kind.built_in)

@@ -5,20 +5,14 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
-from rag_lab.models.providers import PROVIDERS
+from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, MODEL_KINDS, providers_of
 
-MAKERS = {
-    "chat": shared.chat_model,
-    "embedding": shared.embedder,
-    "cross_encoder": shared.cross_encoder,
-    "query_likelihood": shared.query_likelihood,
-}
+EXAMPLES = [(kind, provider.example) for kind in MODEL_KINDS for provider in providers_of(kind).values()]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: f"{provider.name}-{provider.kind}")
-def test_construction_needs_neither_weights_nor_keys(provider):
-    make = MAKERS[provider.kind]
-    assert make(provider.example) is make(provider.example)
+@pytest.mark.parametrize(("kind", "example"), EXAMPLES, ids=str)
+def test_construction_needs_neither_weights_nor_keys(kind, example):
+    assert shared.model_of(kind, example) is shared.model_of(kind, example)
 
 
 def test_an_option_makes_another_model():
@@ -28,8 +22,14 @@ def test_an_option_makes_another_model():
 
 
 def test_a_kind_knows_its_own_providers_alone():
-    with pytest.raises(ModelError, match="Unknown cross_encoder provider 'llamacpp'.*sentence_transformers"):
+    with pytest.raises(ModelError, match=r"cross-encoder 'llamacpp:smollm2' is not there: put llamacpp\.py into"):
         shared.cross_encoder("llamacpp:smollm2")
+
+
+@pytest.mark.parametrize("name", ["lamacpp:smollm2", "opnai:llama3.2:3b?base_url=http://127.0.0.1:1/v1"])
+def test_a_slip_in_a_provider_is_told_with_what_is_near(name):
+    with pytest.raises(ModelError, match=r"Unknown provider of a chat model '.*did you mean '(llamacpp|openai)'"):
+        shared.chat_model(name)
 
 
 def test_constructing_every_model_imports_no_model_library():
@@ -37,11 +37,10 @@ def test_constructing_every_model_imports_no_model_library():
     code = f"""
 import sys
 from rag_lab.models import shared
-from rag_lab.models.providers import PROVIDERS
-makers = {{"chat": shared.chat_model, "embedding": shared.embedder,
-          "cross_encoder": shared.cross_encoder, "query_likelihood": shared.query_likelihood}}
-for provider in PROVIDERS:
-    makers[provider.kind](provider.example)
+from rag_lab.models.providers import MODEL_KINDS, providers_of
+for kind in MODEL_KINDS:
+    for provider in providers_of(kind).values():
+        shared.model_of(kind, provider.example)
 sys.exit(",".join(name for name in {heavy} if name in sys.modules) or 0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -49,9 +48,10 @@ sys.exit(",".join(name for name in {heavy} if name in sys.modules) or 0)
 
 
 def test_doctor_is_told_what_is_missing(monkeypatch):
-    found = {info.title: info.check() for info in shared.providers()}
-    assert len(found) == len(PROVIDERS)
-    assert "GOOGLE_API_KEY" in found["gemini (chat)"]
-    assert "OPENAI_API_KEY" in found["openai (chat)"]
+    def found(kind, name):
+        return shared.provider_problem(name, providers_of(kind)[name])
+
+    assert "GOOGLE_API_KEY" in found(CHAT_MODELS, "gemini")
+    assert "OPENAI_API_KEY" in found(CHAT_MODELS, "openai")
     monkeypatch.setenv("GEMINI_API_KEY", "x")
-    assert all(not info.check() for info in shared.providers() if info.provider.name == "gemini")
+    assert found(CHAT_MODELS, "gemini") == found(EMBEDDERS, "gemini") == ""

@@ -20,6 +20,7 @@ from rag_lab.redaction import hide_known, one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, BaseMessage
 
 _LOG = logging.getLogger(__name__)
 _REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
@@ -68,6 +69,10 @@ class LangChainChat:
         """Return what `invoke` gets for this request. Providers override it."""
         return {"max_tokens": request.max_tokens, "temperature": request.temperature}
 
+    def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
+        """Return the model's reply to this request. Providers override it where options are not enough."""
+        return self._client.invoke(messages, **self.call_options(request))
+
     def build(self) -> BaseChatModel:
         """Return the LangChain model, on first use. Providers override it."""
         if self.model is None:
@@ -84,9 +89,9 @@ class LangChainChat:
 
     def _reply(self, request: ChatRequest) -> ChatReply:
         start = time.perf_counter()
-        messages, options = to_langchain_messages(request.messages), self.call_options(request)
+        messages = to_langchain_messages(request.messages)
         try:
-            message = self.retry.call(repr(self), lambda: self._client.invoke(messages, **options), self._patience)
+            message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._patience)
         except CallFailed as error:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)

@@ -1,0 +1,154 @@
+"""Any chat model, embeddings or cross-encoder of LangChain's, as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rag_lab._kit.registry import Kind, Module
+from rag_lab._kit.source_digest import source_digest
+from rag_lab._kit.timed import timed
+from rag_lab.errors import ConfigError
+from rag_lab.models.prices import price
+from rag_lab.models.protocols import ChatRequest
+from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
+from rag_lab.models.remote.langchain_chat import LangChainChat
+from rag_lab.redaction import holds_secret, names_secret
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+
+_TIMEOUT_S = 300.0  # of one attempt: the first one may load weights
+_LENGTHS = ("max_tokens", "max_output_tokens", "num_predict", "max_new_tokens")
+_CHANGE_NOTHING = {"cache", "callbacks", "verbose", "tags", "metadata", "custom_get_token_ids", "profile"}
+_DEEPEST = 2  # objects within objects: what is deeper is known by its class
+
+
+def adapted(kind: Kind, module: Module, what: str) -> Any:
+    """Return LangChain's object as a chat model, or with the methods of an embedder or a scorer of pairs.
+
+    Raises:
+        ConfigError: if it is an object of another kind.
+    """
+    from langchain_core.cross_encoders import BaseCrossEncoder
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+    due = BaseChatModel if kind is CHAT_MODELS else Embeddings if kind is EMBEDDERS else BaseCrossEncoder
+    if not isinstance(module.made, due):
+        raise ConfigError(f"The {what} is a {type(module.made).__name__} where LangChain's {due.__name__} is due.")
+    if kind is CHAT_MODELS:
+        return LangChainOwnChat(module)
+    return _Embeddings(module.made) if kind is EMBEDDERS else _CrossEncoder(module.made)
+
+
+class LangChainOwnChat(LangChainChat):
+    """A chat model of LangChain's that somebody else made.
+
+    What it was made with is kept; temperature, seed and the limit of tokens that were left open are the request's.
+    """
+
+    def __init__(self, module: Module) -> None:
+        known = module.made._get_ls_params()
+        self.provider = str(known.get("ls_provider") or "langchain")
+        self._has_key = bool(module.made.lc_secrets)
+        self._identity = {**described(module.made), "source": module.source}
+        name = str(known.get("ls_model_name") or type(module.made).__name__)
+        super().__init__(name, module.made, concurrency=4 if self._has_key else 1)  # what runs here may allow no more
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, what it was made with, and the digest of its source; never a key."""
+        return {**super().identity(), **self._identity}
+
+    @property
+    def priced(self) -> bool:
+        """Whether it needs a key, or has a price: what runs on this machine costs nothing."""
+        return self._has_key or price(self.provider, self.name) is not None
+
+    def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
+        """Ask a copy with the request's settings."""
+        model = self._client
+        length = next((field for field in _LENGTHS if field in type(model).model_fields), "")
+        wanted = {"temperature": request.temperature, "seed": request.seed, length: request.max_tokens}
+        fields = {
+            field: value
+            for field, value in wanted.items()
+            if field in type(model).model_fields and field not in model.model_fields_set
+        }
+        return timed(lambda: model.model_copy(update=fields).invoke(messages), _TIMEOUT_S)
+
+
+@dataclass(frozen=True)
+class _Embeddings:
+    made: Any
+    deterministic: ClassVar[bool] = False  # LangChain's objects do not say
+
+    def identity(self) -> Mapping[str, Any]:
+        return described(self.made)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return self.made.embed_documents(list(texts))
+
+    def embed_queries(self, texts: Sequence[str]) -> Any:
+        return [self.made.embed_query(text) for text in texts]
+
+
+@dataclass(frozen=True)
+class _CrossEncoder:
+    made: Any
+    deterministic: ClassVar[bool] = False
+
+    def identity(self) -> Mapping[str, Any]:
+        return described(self.made)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Any:
+        return self.made.score(list(pairs))
+
+
+def described(made: Any) -> Mapping[str, Any]:
+    """Return an object's class, with the digest of its source and its package's version, and what it was made with.
+
+    Secrets and what is no plain value are left out; an object within it is described alike.
+    """
+    kind = type(made)
+    package = kind.__module__.partition(".")[0]
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "code": source_digest(kind),
+        "version": _version(package),
+        "made_with": _plain(made),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package.replace("_", "-"))
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON has it; of an object, its plain fields under its class's name."""
+    if isinstance(value, str):
+        return "" if holds_secret(value) else value
+    if isinstance(value, int | float | None):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner, depth) for inner in value]
+    is_mapping = isinstance(value, Mapping)
+    fields = value if is_mapping else _fields(value) if depth < _DEEPEST else {}
+    told = {
+        str(name): _plain(inner, depth + 1)
+        for name, inner in fields.items()
+        if not names_secret(str(name)) and name not in _CHANGE_NOTHING
+    }
+    return told if is_mapping else {"class": type(value).__qualname__, **told}
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    names = getattr(type(value), "model_fields", None)
+    if names is None:
+        return {name: inner for name, inner in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
+    return {name: getattr(value, name) for name in names}
