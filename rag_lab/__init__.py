@@ -19,7 +19,7 @@ _PUBLIC = {
     "RagLabError": "rag_lab.errors",
     "Score": "rag_lab.records",
     "Trace": "rag_lab.records",
-    "compare": "rag_lab.report.shown_comparison",
+    "compare": "rag_lab.experiment.run.compare_pipelines",
     "evaluate": "rag_lab.evaluation.evaluate",
     "sweep": "rag_lab.experiment.run.sweep",
 }

@@ -108,6 +108,11 @@ class Pipeline:
             raise ConfigError(" ".join(problems))
         return self._with(given={**self.given, **modules})
 
+    @property
+    def replaced(self) -> dict[str, str]:
+        """What stands in place of what the configuration names, by place and in words."""
+        return {place: getattr(made, "__name__", repr(made)) for place, made in self.given.items()}
+
     @cached_property
     def home(self) -> Path:
         """The folder below which indexes and results are kept."""

@@ -7,9 +7,10 @@ import yaml
 from small_dataset import write_dataset
 
 from rag_lab.experiment.plan import plan
+from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
 from rag_lab.models import shared
-from rag_lab.notebook.variant import VariantRun
+from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
 CHAT = "openai:chat?base_url=http://127.0.0.1:9/v1"
@@ -75,9 +76,8 @@ def run_in_process(checked, ledger: Ledger, monkeypatch):
     monkeypatch.setenv(LEDGER_VARIABLE, str(ledger.path))
     for variant in checked.variants:
         monkeypatch.setenv(PAYER_VARIABLE, variant.variant_id)
-        run = VariantRun(
-            config=variant.config,
-            dataset=checked.dataset,
+        run = VariantWork(
+            pipeline=Pipeline(checked.dataset, variant.config),
             questions=checked.questions,
             answered=checked.answered,
             metrics=tuple(checked.experiment.metrics),

@@ -6,7 +6,7 @@ from small_dataset import write_dataset
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.run.notebook_parameters import to_parameters
-from rag_lab.notebook.progress import NotebookProgress
+from rag_lab.experiment.run.variant_progress import VariantProgress
 from rag_lab.notebook.summary import summary_table
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
@@ -50,12 +50,12 @@ def write_plan(folder, questions, answered):
 
 def test_parameters_become_a_variant(parameters):
     variant = VariantRun.from_parameters(parameters | {"FINAL_K": 2})
-    assert variant.config == PipelineConfig().override({"rerank.final_k": 2})
+    assert variant.pipeline.config == PipelineConfig().override({"rerank.final_k": 2})
     assert variant.questions == variant.answered == ("q1", "q2", "q3", "q4")
     assert variant.metrics == ("retrieval.mrr@10", "cost.usd")
     assert (variant.judge, variant.out, variant.repeats) == (None, None, 2)
     assert VariantRun.from_parameters(parameters | {"JUDGE_LANGUAGE": "german"}).judge_language == "german"
-    assert variant.metric_embedding == variant.config.models.embedding
+    assert variant.metric_embedding == variant.pipeline.config.models.embedding
     assert "final_k: 2" in variant._repr_html_()
     assert variant.save() is None
 
@@ -69,8 +69,8 @@ def test_repeats_have_the_bounds_that_an_experiment_has(parameters, repeats):
 def test_what_has_no_name_comes_from_the_file(parameters, tmp_path):
     (tmp_path / "c.yaml").write_text("answer: {temperature: 0.5}\nrerank: {final_k: 9}")
     variant = VariantRun.from_parameters(parameters | {"CONFIG": str(tmp_path / "c.yaml")})
-    assert variant.config.answer.temperature == 0.5
-    assert variant.config.rerank.final_k == 5  # the notebook's own value is what is seen, so it is what counts
+    assert variant.pipeline.config.answer.temperature == 0.5
+    assert variant.pipeline.config.rerank.final_k == 5  # the notebook's own value is what is seen, so it is what counts
 
 
 def test_questions_are_those_of_a_plan_or_a_sample(parameters, tmp_path):
@@ -126,7 +126,7 @@ def test_a_judge_that_talks_nonsense_costs_its_own_scores_alone(parameters):
         variant = VariantRun.from_parameters(parameters | judged)
         variant.traces = [
             Trace(question, ranked=(hit,), passages=(passage,), answer=Answer("290 bar."))
-            for question in variant.dataset.questions
+            for question in variant.pipeline.dataset.questions
         ]
         frame = variant.score()
     counts = variant.summary()[["scored", "failed", "not_applicable"]]
@@ -152,7 +152,7 @@ def test_a_mean_is_over_what_was_scored_and_says_what_was_not():
 
 def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
     live = tmp_path / "live.txt"
-    with NotebookProgress(live) as progress:
+    with VariantProgress(live) as progress:
         progress.enter("index")
         assert live.read_text() == "index"
         progress("generate", 3, 8)
@@ -161,7 +161,7 @@ def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
 
 
 def test_by_hand_each_stage_has_a_bar(capsys):
-    with NotebookProgress(None) as progress:
+    with VariantProgress(None) as progress:
         progress.enter("index")
         progress("hyde", 1, 2)
         progress("hyde", 2, 2)

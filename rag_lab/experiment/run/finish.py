@@ -20,16 +20,27 @@ def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: da
     """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
     from rag_lab.report.page.report_page import write_report
 
-    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
-    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": bill_rows(run)}
-    manifest = build_manifest(plan, states, counts, start) | spent
-    write_json(run.path / DRAFT_FILE, manifest)
+    manifest = _draft(plan, run, states, start)
     try:
         write_report(run.path)
     except RagLabError as error:
         manifest["report_problem"] = str(error)
         write_json(run.path / DRAFT_FILE, manifest)
     (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
+
+
+def keep_manifest(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
+    """Write `scores.parquet` and `manifest.json`; the report of the run is made where somebody asks for it."""
+    _draft(plan, run, states, start)
+    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
+
+
+def _draft(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> dict[str, Any]:
+    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
+    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": bill_rows(run)}
+    manifest = build_manifest(plan, states, counts, start) | spent
+    write_json(run.path / DRAFT_FILE, manifest)
+    return manifest
 
 
 def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:

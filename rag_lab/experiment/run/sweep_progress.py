@@ -20,7 +20,7 @@ class SweepProgress:
     """
 
     def __init__(self, total: int, done: int, *, shown: bool) -> None:
-        self._draws = shown and _is_watched()
+        self._draws = shown and is_watched()
         self._tells = shown and not self._draws
         self._bar = tqdm(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
         self._total, self._done, self._live = total, done, ""
@@ -56,7 +56,7 @@ class SweepProgress:
         self._bar.close()
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
     """Whether a bar is seen as it moves: on a terminal, or below the cell of a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 

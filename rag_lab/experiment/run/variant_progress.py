@@ -9,7 +9,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 
-class NotebookProgress:
+class VariantProgress:
     """A callback for `Pipeline.run`. With a `live` file it writes one line there and removes it at the end."""
 
     def __init__(self, live: Path | None) -> None:
@@ -32,7 +32,7 @@ class NotebookProgress:
         if self.live is not None:
             self.live.write_text(step, encoding="utf-8")
 
-    def __enter__(self) -> NotebookProgress:
+    def __enter__(self) -> VariantProgress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
-from rag_lab.notebook import peak_memory
-from rag_lab.notebook.peak_memory import peak_memory_mb
+from rag_lab.experiment.run import peak_memory
+from rag_lab.experiment.run.peak_memory import peak_memory_mb
 
-ASK = "from rag_lab.notebook.peak_memory import peak_memory_mb; held = bytearray({} * 2**20); print(peak_memory_mb())"
+ASK = (
+    "from rag_lab.experiment.run.peak_memory import peak_memory_mb as peak; held = bytearray({} * 2**20); print(peak())"
+)
 
 
 def peak_of_child(n_mib: int) -> int:

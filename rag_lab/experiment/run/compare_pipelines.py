@@ -1,0 +1,236 @@
+"""`compare`: pipelines in memory, or a run folder, as one comparison that shows itself.
+
+Pipelines leave a run folder below the home folder, laid out as a sweep's; so reports and comparisons are made of both
+in the same way, at any later time.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.source_digest import source_digest
+from rag_lab._kit.whole_folder import put_in_place
+from rag_lab.data.dataset import Dataset
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.metric import MetricInfo
+from rag_lab.evaluation.registry import AnyMetric, parse_name
+from rag_lab.evaluation.registry import problems as metric_problems
+from rag_lab.experiment.config import ExperimentConfig, Limits
+from rag_lab.experiment.design import Expansion, Variant
+from rag_lab.experiment.manifest import VariantState, now
+from rag_lab.experiment.plan import Plan, choose_questions
+from rag_lab.experiment.run.finish import keep_manifest
+from rag_lab.experiment.run.sweep_progress import is_watched
+from rag_lab.experiment.run.variant_progress import VariantProgress
+from rag_lab.experiment.run.variant_work import VariantWork
+from rag_lab.experiment.variant_id import variant_label
+from rag_lab.pipeline import Pipeline
+from rag_lab.report.shown_comparison import ShownComparison
+from rag_lab.report.shown_comparison import compare as compare_run
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.statistics.complete_cases import Pairs
+from rag_lab.statistics.corrections import Correction
+
+_ANSWERS = frozenset({"answer", "raw_text", "prompt"})  # what only stages that answer set
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def compare(
+    runs: Mapping[str, Pipeline] | Path | str,
+    metrics: Sequence[AnyMetric] = (),
+    *,
+    questions: int | Sequence[str] | None = None,
+    correction: Correction = "holm",
+    pairs: Pairs = "baseline",
+    judge: str | None = None,
+    judge_language: str = "",
+    metric_embedding: str | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    progress: bool = True,
+) -> ShownComparison:
+    """Compare pipelines in memory, which are run, or the variants of a run folder.
+
+    What stages and metrics compute is remembered as a sweep's is; stopped and called again, it goes on where it was.
+    Answers are generated where a metric may read them. The run is kept in `<home>/compared/`.
+
+    Args:
+        runs: a folder written by `rag-lab sweep`, or pipelines by name, the baseline first, all on the same documents.
+        metrics: names, functions or objects, the one that decides first; `retrieval.ndcg@10` where none is given.
+        questions: how many, a stratified sample, or their ids; all where None.
+        correction: of the p-values for many comparisons: `holm`, `bh` (Benjamini-Hochberg, weaker, for screening many
+            variants) or `none`.
+        pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to settle.
+        judge: a model, where a metric needs one.
+        judge_language: of the examples in the judge's prompts, as german; English where empty.
+        metric_embedding: the model that metrics embed with; that of the first pipeline where None.
+        repeats: how often each question is asked.
+        seed: draws the sample.
+        progress: show a bar.
+
+    Raises:
+        RagLabError: if the folder is no run, has no scores yet, the pipelines cannot be compared, or an option is
+            unknown.
+    """
+    if isinstance(runs, Path | str):
+        if metrics or questions is not None or judge or repeats != 1:
+            raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
+        return compare_run(runs, correction=correction, pairs=pairs)
+    pipelines = _pipelines(runs)
+    metrics = tuple(metrics) or ("retrieval.ndcg@10",)
+    if problems := metric_problems(metrics, judge is not None, language=judge_language):
+        raise ConfigError(" ".join(problems))
+    first = next(iter(pipelines.values()))
+    ids, n = _ids(first.dataset, questions)
+    parsed = [parse_name(metric) for metric in metrics]
+    names = [metric.name for metric in parsed]
+    asked_for = [names, ids, n, judge, judge_language, metric_embedding, repeats, seed]
+    made_of = [first.dataset.digest, {name: _identity(pipeline) for name, pipeline in pipelines.items()}, asked_for]
+    experiment = ExperimentConfig(
+        name=digest(made_of)[:16],
+        question=f"Which is better: {', '.join(pipelines)}?",
+        dataset=first.dataset.name,
+        design="list",
+        metrics=names,
+        judge=judge,
+        judge_language=judge_language,
+        repeats=repeats,
+        limits=Limits(questions=n),
+        seed=seed,
+    )
+    asked, answered = choose_questions(
+        first.dataset.questions, experiment, any(_reads_answers(metric.info) for metric in parsed)
+    )
+    if ids:
+        asked, answered = ids, tuple(name for name in ids if name in set(answered))
+    expansion, used = _expansion(pipelines)
+    plan = Plan(experiment, first.dataset, expansion, asked, answered)
+    work = {
+        name: VariantWork(
+            pipeline, asked, answered, metrics, judge, judge_language,
+            metric_embedding or first.config.models.embedding, repeats,
+        )
+        for name, pipeline in used.items()
+    }  # fmt: skip
+    return compare_run(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
+
+
+class _Progress(VariantProgress):
+    """One bar for all pipelines, with the stage at which the one that runs is."""
+
+    def __init__(self, bar: Any, name: str) -> None:
+        super().__init__(None)
+        self._shown, self._name = bar, name
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self.enter(f"{stage} {done}/{total}")
+
+    def enter(self, step: str) -> None:
+        self._shown.set_postfix_str(f"{self._name}: {step}")
+
+
+def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool) -> Path:
+    """Run the pipelines and leave their run folder, whole or not at all; what is computed is remembered anyway."""
+    target = home / "compared" / plan.experiment.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    start = now()
+    with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
+        run = plan.run_folder(Path(scratch, "run"))
+        run.write_plan()
+        shown = progress and is_watched()
+        with tqdm(total=len(work), desc="pipelines", unit="pipeline", disable=not shown) as bar:
+            states = []
+            for name, variant in work.items():
+                states.append(_ended(run, name, variant, _Progress(bar, name)))
+                bar.update()
+        keep_manifest(plan, run, states, start)
+        put_in_place(run.path, target)
+    return target
+
+
+def _ended(run: RunFolder, name: str, variant: VariantWork, progress: VariantProgress) -> VariantState:
+    start = now()
+    variant.out, variant.progress = run.variant_dir(name), progress
+    variant.run()
+    variant.score()
+    variant.save()
+    return VariantState(name, "ok", seconds=(now() - start).total_seconds(), record=variant.record())
+
+
+def _pipelines(runs: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
+    """Return the pipelines by file-safe names."""
+    if not isinstance(runs, Mapping) or not runs:
+        raise ConfigError(f"Give a run folder or pipelines by name, as {{'base': Pipeline(...)}}, not {runs!r:.80}.")
+    found: dict[str, Pipeline] = {}
+    for name, pipeline in runs.items():
+        if not isinstance(pipeline, Pipeline):
+            raise ConfigError(f"{name!r} is {type(pipeline).__name__} {pipeline!r:.60}; give a Pipeline.")
+        safe = _UNSAFE.sub("-", str(name)).strip(".-")[:64]
+        if not safe or safe.casefold() in {other.casefold() for other in found}:
+            raise ConfigError(f"The name {name!r} cannot name a folder beside the others; give another one.")
+        found[safe] = pipeline
+    first, *others = found.items()
+    for name, pipeline in others:
+        if pipeline.dataset.digest != first[1].dataset.digest:
+            raise ConfigError(f"{first[0]} and {name} have not the same documents and questions; give both the same.")
+    if not first[1].dataset.questions:
+        raise ConfigError(
+            f"{first[1].dataset.name} has no questions; give some, as in Pipeline(documents, questions=[...])."
+        )
+    return found
+
+
+def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple[str, ...], int | None]:
+    """Return the ids to ask, in the order of the dataset, or how many to draw."""
+    if questions is None or (isinstance(questions, int) and not isinstance(questions, bool) and questions > 0):
+        return (), questions
+    if isinstance(questions, str | int) or not isinstance(questions, Sequence) or not questions:
+        raise ConfigError(f"questions is how many (1 or more) or a list of ids, got {questions!r:.80}.")
+    known = [question.question_id for question in dataset.questions]
+    for name in questions:
+        if name not in known:
+            raise ConfigError(f"{unknown_name('question', str(name), known[:20])} Texts are given to Pipeline.")
+    return tuple(name for name in known if name in set(questions)), None
+
+
+def _reads_answers(info: MetricInfo) -> bool:
+    return "answer" in info.needs or bool(info.reads & _ANSWERS)
+
+
+def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, Pipeline]]:
+    """Return the variants and their pipelines; one that is the same as an earlier one is run once."""
+    first = next(iter(pipelines.values()))
+    before = _described(first)
+    seen: dict[str, str] = {}
+    variants, notices, used = [], [], {}
+    for name, pipeline in pipelines.items():
+        identity = digest(_identity(pipeline))
+        if identity in seen:
+            notices.append(f"{name} is the same pipeline as {seen[identity]} and is run once.")
+            continue
+        seen[identity], used[name] = name, pipeline
+        changes = {key: value for key, value in _described(pipeline).items() if before.get(key) != value}
+        label = f"{name}: {variant_label(changes)}" if changes else name
+        variants.append(Variant(name, label, changes, pipeline.config))
+    return Expansion(tuple(variants), tuple(notices)), used
+
+
+def _described(pipeline: Pipeline) -> dict[str, Any]:
+    """Return what tells a pipeline from others: its keys, and the objects in its places."""
+    return {**pipeline.config.flat(), **pipeline.replaced}
+
+
+def _identity(pipeline: Pipeline) -> Any:
+    sources = {slot: source_digest(_code_of(made)) for slot, made in pipeline.given.items()}
+    return [pipeline.config.model_dump(), pipeline.replaced, sources]
+
+
+def _code_of(made: Any) -> Any:
+    return made if hasattr(made, "__name__") else type(made)

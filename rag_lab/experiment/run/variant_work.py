@@ -1,0 +1,161 @@
+"""One variant: its pipeline is asked, what it did is scored, and both are saved in a folder of a run."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.comparison.passage_table import excerpt
+from rag_lab.evaluation.foreseen import reads_of
+from rag_lab.evaluation.registry import AnyMetric, parse_name
+from rag_lab.experiment.run.peak_memory import peak_memory_mb
+from rag_lab.experiment.run.variant_progress import VariantProgress
+from rag_lab.memory.checked_rows import Dropped
+from rag_lab.models import shared as registry
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Problem, Score, Trace
+from rag_lab.runs.run_folder import (
+    CONFIG_FILE,
+    EXCERPTS_FILE,
+    LIVE_FILE,
+    RECORD_FILE,
+    SCORES_FILE,
+    TRACES_FILE,
+    write_json,
+)
+from rag_lab.runs.trace_file import write_traces
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass
+class VariantWork:
+    """A pipeline at work. Call `run`, `score` and `save` in this order; what is saved is what ran.
+
+    Args:
+        pipeline: what is asked.
+        questions: ids asked.
+        answered: ids for which answers are generated.
+        metrics: names of metrics, or metrics of one's own.
+        judge: the chat model that judges, or None.
+        judge_language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
+        metric_embedding: the model that metrics embed with; the same for all variants of an experiment.
+        repeats: how often each question is asked.
+        out: folder that receives the results; None keeps them in memory.
+        progress: what shows how far it is; a bar for each stage, or a line in `out` for the sweep, where None.
+    """
+
+    pipeline: Pipeline
+    questions: tuple[str, ...]
+    answered: tuple[str, ...]
+    metrics: tuple[AnyMetric, ...]
+    judge: str | None = None
+    judge_language: str = ""
+    metric_embedding: str = ""
+    repeats: int = 1
+    out: Path | None = None
+    progress: VariantProgress | None = None
+    traces: list[Trace] = field(default_factory=list, init=False)
+    scores: list[Score] = field(default_factory=list, init=False)
+    problems: tuple[Problem, ...] = field(default=(), init=False)
+
+    def run(self) -> list[Trace]:
+        """Ask the questions and return one trace for each repeat and question, in this order."""
+        chosen = set(self.questions)
+        asked = [question for question in self.pipeline.dataset.questions if question.question_id in chosen]
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+        answered = set(self.answered) if self.pipeline.config.answer.is_on else set()
+        read = reads_of(self.metrics, answered)
+        with self.progress or VariantProgress(self._live) as progress:
+            progress.enter("index")
+            self.pipeline.prepare()
+            self.problems = (*self.pipeline.index.problems, *self.pipeline.locate(asked)[1])
+            self.traces = [
+                trace
+                for repeat in range(self.repeats)
+                for trace in self.pipeline.run(asked, repeat=repeat, answer=answered, read=read, progress=progress)
+            ]
+        return self.traces
+
+    def score(self) -> pd.DataFrame:
+        """Score the traces and return one row a (question, metric, repeat)."""
+        from rag_lab.evaluation.evaluate import evaluate
+        from rag_lab.models.remembered_embeddings import RememberedEmbedder
+        from rag_lab.runs.score_file import to_frame
+
+        with self.progress or VariantProgress(self._live) as progress:
+            progress.enter("score")
+            self.scores = evaluate(
+                self.traces,
+                self.metrics,
+                judge=registry.chat_model(self.judge) if self.judge else None,
+                embedder=RememberedEmbedder(
+                    registry.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
+                ),
+                memory=self.pipeline.home / "scores.sqlite",
+                language=self.judge_language,
+                progress=self.out is None,
+            )
+        return to_frame(self.name, self.scores)
+
+    def save(self) -> Path | None:
+        """Write config, traces, scores, excerpts and a record of what ran to `out`, each whole; return `out`."""
+        from rag_lab.runs.score_file import write_scores
+
+        if self.out is None:
+            _LOGGER.info("OUT is empty: nothing is saved")
+            return None
+        (self.out / CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
+        write_traces(self.out / TRACES_FILE, self.traces)
+        write_scores(self.out / SCORES_FILE, {self.name: self.scores})
+        write_json(self.out / EXCERPTS_FILE, self._excerpts())
+        write_json(self.out / RECORD_FILE, self.record())
+        return self.out
+
+    @property
+    def name(self) -> str:
+        """The variant's id: the name of its folder."""
+        return self.out.name if self.out else "variant"
+
+    def record(self) -> dict[str, Any]:
+        """Return what ran, as JSON values: configuration, models, counts, problems, peak memory."""
+        failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
+        return {
+            "replaced": self.pipeline.replaced,
+            "config_identity": self.pipeline.config.identity,
+            "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
+            "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
+            "judge_language": self.judge_language,
+            "metric_embedding": self._metric_embedding(),
+            "traces": len(self.traces),
+            "failed_stages": dict(failed),
+            "curable": {
+                "questions": sum(trace.curable or self.pipeline.index.is_curable for trace in self.traces),
+                "scores": sum(score.curable for score in self.scores),
+            },
+            "damaged_results": Dropped.n,
+            "problems": [str(problem) for problem in self.problems],
+            "peak_memory_mb": peak_memory_mb(),
+        }
+
+    def _metric_embedding(self) -> dict[str, Any] | None:
+        """Return the identity of the model that metrics embed with; None where none of them does."""
+        if any("embeddings" in parse_name(name).info.needs for name in self.metrics):
+            return dict(registry.embedder(self.metric_embedding).identity())
+        return None
+
+    def _excerpts(self) -> dict[str, str]:
+        """Return how each ranked passage begins; the traces hold no text where nobody reads the context."""
+        hits = {hit.parent_id: hit for trace in self.traces for hit in trace.ranked}
+        return {name: excerpt(self.pipeline.index.text(hit)) for name, hit in hits.items()}
+
+    @property
+    def _live(self) -> Path | None:
+        return self.out / LIVE_FILE if self.out else None

@@ -1,0 +1,131 @@
+"""Pipelines in memory are compared as a sweep's variants are, and leave what a sweep leaves."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from small_dataset import write_dataset
+from whole_plan import CHAT, EMBEDDER, SCORER, install_doubles
+
+import rag_lab
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import RagLabError
+from rag_lab.report.page.report_page import write_report
+from rag_lab.runs.run_folder import RunFolder
+
+CONFIG = PipelineConfig().override(
+    {
+        **{f"models.{role}": CHAT for role in ("generation", "understanding", "hyde")},
+        "models.embedding": EMBEDDER,
+        "models.likelihood": SCORER,
+        "query.rewrite": "none",
+        "query.hyde": "none",
+        "rerank.name": "none",
+    }
+)
+NDCG = "retrieval.ndcg@10"
+
+
+def n_ranked(trace):
+    """How many passages are ranked."""
+    return len(trace.ranked) / 100
+
+
+n_ranked.fields = frozenset({"ranked"})
+
+
+@dataclass(frozen=True)
+class Shortest:
+    """The shortest passages first."""
+
+    keep: int = 4
+    version: ClassVar[int] = 1
+
+    def __call__(self, question, passages):
+        return [-len(passage) for passage in passages]
+
+
+@pytest.fixture
+def doubles(monkeypatch):
+    return install_doubles(monkeypatch)
+
+
+@pytest.fixture
+def base(tmp_path, doubles):
+    return rag_lab.Pipeline(write_dataset(tmp_path), CONFIG)
+
+
+def test_values_objects_and_metrics_of_ones_own_are_compared(base, doubles):
+    likely, mine = base.set("rerank.name", "query_likelihood"), base.replace(rerank=Shortest(keep=2))
+    found = rag_lab.compare({"base": base, "likely": likely, "mine": mine}, [NDCG, n_ranked])
+    assert [plan.label for plan in found.run.variants] == [
+        "base",
+        "likely: rerank = query_likelihood",
+        "mine: rerank = Shortest(keep=2)",
+    ]
+    assert found.quality_metrics == (NDCG, "n_ranked")
+    assert set(found.differences["variant_id"]) == {"likely", "mine"}
+    assert "likely" in found._repr_html_() and "Shortest" in found.to_markdown()
+    assert doubles.chat.requests == []  # nothing reads answers, so none were generated
+
+
+def test_what_it_computed_is_never_paid_for_again(base, doubles):
+    pipelines = {"base": base, "likely": base.set("rerank.name", "query_likelihood")}
+    first = rag_lab.compare(pipelines, [NDCG, "answer.words"])
+    asked, scored = len(doubles.chat.requests), len(doubles.scorer.pairs)
+    assert asked and scored
+    again = rag_lab.compare(pipelines, [NDCG, "answer.words"])
+    assert (len(doubles.chat.requests), len(doubles.scorer.pairs)) == (asked, scored)
+    assert again.run.path == first.run.path
+    assert again.differences.equals(first.differences)
+
+
+def test_it_leaves_a_run_folder_that_reports_and_comparisons_read(base):
+    found = rag_lab.compare({"base": base, "two": base.set("rerank.final_k", 2)}, [NDCG])
+    run = RunFolder.open(found.run.path)
+    assert (run.baseline, run.metrics, len(run.questions)) == ("base", (NDCG,), 3)
+    assert write_report(run.path)
+    assert rag_lab.compare(run.path).summary.equals(found.summary)
+
+
+def test_questions_are_a_number_or_ids(base):
+    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+    assert len(rag_lab.compare(both, questions=2).run.questions) == 2
+    assert rag_lab.compare(both, questions=["q3", "q1"]).run.questions == ("q1", "q3")
+
+
+def test_the_same_pipeline_runs_once(base):
+    found = rag_lab.compare({"base": base, "again": base.set("rerank.name", "none"), "two": base.set("seed", 7)})
+    assert [plan.variant_id for plan in found.run.variants] == ["base", "two"]
+    assert "again is the same pipeline as base and is run once." in found.manifest["notices"]
+
+
+def test_questions_without_evidence_say_what_is_not_applicable(tmp_path, doubles):
+    (tmp_path / "press.md").write_text("The relief valve opens at 290 bar.")
+    base = rag_lab.Pipeline(tmp_path, CONFIG, questions=["When does it open?"])
+    found = rag_lab.compare({"base": base, "two": base.set("rerank.final_k", 2)}, [NDCG, n_ranked])
+    (reason,) = set(found.gaps.loc[found.gaps["metric"] == NDCG, "reason"])
+    assert "evidence" in reason
+    assert found.manifest["counts"] == {"scored": 2, "failed": 0, "not_applicable": 2}
+
+
+def test_what_cannot_be_compared_is_one_sentence(base, tmp_path):
+    other = rag_lab.Pipeline(base.dataset, CONFIG, questions=["Why?"])
+    for runs, options, sentence in [
+        ({}, {}, "Give a run folder or pipelines by name"),
+        ({"base": CONFIG}, {}, "'base' is PipelineConfig"),
+        ({"a": base, "A": base}, {}, "'A' cannot name a folder beside the others"),
+        ({"a": base, "b": other}, {}, "a and b have not the same documents and questions"),
+        ({"a": base}, {"questions": 0}, "how many"),
+        ({"a": base}, {"questions": ["q9"]}, "Unknown question 'q9'"),
+        ({"a": base}, {"metrics": ["retrieval.ndgc@10"]}, "Unknown metric"),
+        ({"a": base}, {"metrics": ["ragas.faithfulness"]}, "needs a judge"),
+        (
+            {"a": rag_lab.Pipeline(write_dataset(tmp_path, "bare") / "corpus", CONFIG)},
+            {},
+            "has no questions; give some",
+        ),
+        (tmp_path, {"questions": 3}, "was run already"),
+    ]:
+        with pytest.raises(RagLabError, match=sentence):
+            rag_lab.compare(runs, **options)
