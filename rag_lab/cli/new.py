@@ -38,6 +38,7 @@ class Test{class_name}({contract}):
 '''
 _IMPORTS = {
     "Any": "typing",
+    "Chunk": "rag_lab.records",
     "Callable": "collections.abc",
     "ClassVar": "typing",
     "Iterable": "collections.abc",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import Span, row_spans
+from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.splitter import Splitter, Unsplit
 from rag_lab.testing.contracts.module import ModuleContract
 
@@ -22,12 +25,15 @@ TEXTS = [
 
 
 class SplitterContract(ModuleContract):
-    """What cuts texts into pieces."""
+    """A splitter: `(text) -> pieces or spans`, a splitter of LangChain's, or a whole `Splitter`."""
 
     def splitter(self) -> Splitter:
         """Return it as a corpus is cut by it."""
-        splitter: Splitter = self.make()
-        return splitter
+        return splitter_of(CorpusConfig(), None, self.make())
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return under what its pieces are remembered."""
+        return self.splitter().identity()
 
     def _spans(self, texts: Sequence[str]) -> list[list[Span]]:
         found = self.splitter().split(texts)

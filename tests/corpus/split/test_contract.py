@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,13 @@ class TestSplitters(SplitterContract):
 
     def make(self) -> Splitter:
         return splitter_of(config_of(self.name, "page"), ByHash())
+
+    splitter = make
+
+
+class TestPieces(SplitterContract):
+    def make(self) -> Callable[[str], list[str]]:
+        return lambda text: [piece for piece in text.split("\n\n") if piece.strip()]
 
 
 @pytest.mark.parametrize("parents", PARENTS)
