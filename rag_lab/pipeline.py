@@ -19,6 +19,7 @@ from rag_lab.data.given import dataset_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
+from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Problem, Question, Trace
@@ -44,7 +45,8 @@ from rag_lab.stages.switched_off import Off
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
-SLOTS = ("rerank",)  # where an object can stand in place of what the configuration names
+# Where an object can stand in place of what the configuration names: stages, and models by their role.
+SLOTS = ("rerank", *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
 class Pipeline:
@@ -137,9 +139,9 @@ class Pipeline:
     def parts(self) -> Parts:
         """What the stages are made of."""
         config, home = self.config, self.home
-        key = digest(
-            [config.corpus.model_dump(), config.store.model_dump(), config.models.embedding, config.models.vision]
-        )
+        models = [config.models.embedding, config.models.vision]
+        objects = [id(self.given.get(slot)) for slot in ("embedding_model", "vision_model")]
+        key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
         if key not in self._open:
             self._open[key] = self._open_index(home)
         index, embedder = self._open[key]
@@ -241,8 +243,8 @@ class Pipeline:
 
     def _open_index(self, home: Path) -> tuple[CorpusIndex, Embedder]:
         config = self.config
-        embedder = RememberedEmbedder(shared.embedder(config.models.embedding), home / "vectors.sqlite")
-        vision = shared.chat_model(config.models.vision) if config.corpus.pdf == "vision" else None
+        embedder = RememberedEmbedder(shared.embedder(self._model("embedding")), home / "vectors.sqlite")
+        vision = shared.chat_model(self._model("vision")) if config.corpus.pdf == "vision" else None
         index = open_index(
             self.dataset.corpus_dir,
             config.corpus,
@@ -254,6 +256,9 @@ class Pipeline:
             build=self._builds,
         )
         return index, embedder
+
+    def _model(self, role: str) -> Any:
+        return self.given.get(f"{role}_model", getattr(self.config.models, role))
 
     def _parts(self, index: CorpusIndex, embedder: Embedder, memory: Memory | None, language: str) -> Parts:
         config = self.config

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import pytest
 from langchain_core.documents import Document as LangChainDocument
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
 from small_dataset import write_dataset
 
 from rag_lab import Pipeline, evaluate
@@ -211,3 +213,14 @@ def test_a_module_that_a_sweep_cannot_use_is_told_by_its_plan(tmp_path):
         raised.value
     )
     assert f"reranker 'missing:Mine' is not there: put missing.py into {tmp_path}" in str(raised.value)
+
+
+def test_models_are_objects_too(base):
+    """Models of LangChain's, as anybody has them, in the roles of ours."""
+    embedding = DeterministicFakeEmbedding(size=16)
+    chat = FakeListChatModel(responses=['{"answer": "290 bar [1]", "citations": [1]}'])
+    asked = base.set({"retrieval.mode": "dense", "answer.name": "llm"})
+    (trace, *_) = asked.replace(embedding_model=embedding, generation_model=chat).run()
+    assert trace.answer.text == "290 bar [1]"
+    assert trace.hits["dense"]
+    assert asked.replace(embedding_model=embedding).index is not asked.index

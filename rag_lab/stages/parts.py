@@ -41,7 +41,11 @@ class Parts:
 
     def chat(self, role: str, purpose: str = "") -> ChatModel:
         """Return the chat model of a role of `models`; its calls are booked under `purpose`."""
-        return shared.chat_model(getattr(self.models, role), purpose)
+        return shared.chat_model(self.model(role), purpose)
+
+    def model(self, role: str) -> Any:
+        """Return what a role of `models` names, or the object in its place."""
+        return self.given.get(f"{role}_model", getattr(self.models, role))
 
     def remembered(self, scorer: PairScorer) -> PairScorer:
         """Return `scorer` with its scores remembered, where there is a memory."""

@@ -79,13 +79,13 @@ class PairRerank:
 
 def by_cross_encoder(parts: Parts) -> PairRerank:
     """Return the stage of the cross-encoder that `models.cross_encoder` names."""
-    scorer = parts.remembered(shared.cross_encoder(parts.models.cross_encoder))
+    scorer = parts.remembered(shared.cross_encoder(parts.model("cross_encoder")))
     return PairRerank("cross_encoder", scorer, parts.index, n_kept(parts), parts.rerank.passage)
 
 
 def by_query_likelihood(parts: Parts) -> PairRerank:
     """Return the stage of the language model that `models.likelihood` names."""
-    scorer = parts.remembered(shared.query_likelihood(parts.models.likelihood))
+    scorer = parts.remembered(shared.query_likelihood(parts.model("likelihood")))
     rerank = parts.rerank
     return PairRerank("query_likelihood", scorer, parts.index, n_kept(parts), rerank.passage, rerank.retrieval_weight)
 
