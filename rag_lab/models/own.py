@@ -6,7 +6,6 @@ It is an entry point of a package, `module:Class` or `langchain:module:factory`.
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,8 +29,10 @@ def own_target(kind: Kind, text: str) -> Any:
     try:
         if provider in installed(kind.group):
             return kind.load(provider)
-        if get_close_matches(provider, kind.names(), n=1) and not _is_there(provider):
-            raise ModelError(unknown_name(f"provider of a {kind.name}", provider, kind.names()))
+        module = text.removeprefix(FACTORY).partition(":")[0]
+        if not _is_there(module):
+            unknown = unknown_name(f"{kind.name} provider", module, kind.names())
+            raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {own_folder()}.")
         return kind.load(kind.check(text).partition("?")[0])
     except (ConfigError, ValueError) as error:
         raise ModelError(str(error)) from None
@@ -39,7 +40,8 @@ def own_target(kind: Kind, text: str) -> Any:
 
 def _is_there(module: str) -> bool:
     top = module.partition(".")[0]
-    return any((own_folder() / name).exists() for name in (top, f"{top}.py")) or find_spec(top) is not None
+    is_beside = any((own_folder() / name).exists() for name in (top, f"{top}.py"))
+    return is_beside or (top.isidentifier() and find_spec(top) is not None)
 
 
 def named_model(kind: Kind, text: str, target: Any) -> Any:

@@ -34,7 +34,7 @@ class ModelSpec:
         provider, name, options = split_name(text, kind)
         known = providers_of(kind)
         if provider not in known:
-            raise ModelError(unknown_name(f"provider of a {kind.name}", provider, kind.names()))
+            raise ModelError(unknown_name(f"{kind.name} provider", provider, kind.names()))
         return cls(provider, name, parse_options(options, known[provider].options))
 
     def arguments(self, provider: Provider) -> dict[str, Value]:

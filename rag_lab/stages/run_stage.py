@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.records import StageRecord, Trace
@@ -82,13 +83,23 @@ def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str
 def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed) -> Work[Outcome]:
     def compute(keys: list[str]) -> dict[str, Outcome]:
         started, replayed_before_s = time.perf_counter(), replayed.seconds
-        outcomes = stage.run([wanted[key] for key in keys])
+        outcomes = _run(stage, [wanted[key] for key in keys])
         earlier_s = (replayed.seconds - replayed_before_s) / len(keys)
         share_s = (time.perf_counter() - started) / len(keys) + earlier_s
         timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
         return dict(zip(keys, timed, strict=True))
 
     return Work(stage.name, compute, _encode, decode_outcome, stage.batch_size)
+
+
+def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
+    """Return the stage's results; where a model of somebody's own gives a batch nothing, each trace is tried alone."""
+    try:
+        return stage.run(traces)
+    except OwnCodeError as error:
+        if len(traces) == 1:
+            return [Outcome(status="failed", reason=str(error), lasting=False)]
+    return [outcome for trace in traces for outcome in _run(stage, [trace])]
 
 
 def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:

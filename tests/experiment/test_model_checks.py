@@ -33,8 +33,8 @@ def test_the_default_models_can_be_used(role, model):
 @pytest.mark.parametrize(
     ("role", "model", "said"),
     [
-        ("generation", "nobody:x", "Unknown chat provider 'nobody'"),
-        ("embedding", "llamacpp:smollm2", "Unknown embedding provider"),
+        ("generation", "nobody:x", "Unknown chat model provider 'nobody'"),
+        ("embedding", "llamacpp:smollm2", "Unknown embedder provider"),
         ("generation", "llamacpp:smollm2?contxt=3", "contxt"),
         ("generation", "gemini:gemini-2.5-flash", "GOOGLE_API_KEY"),
         ("judge", "openai:gpt-5?base_url=https://models.example/v1", "OPENAI_API_KEY"),

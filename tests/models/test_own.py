@@ -329,7 +329,11 @@ def price_cost(model):
         (CHAT_MODELS, "langchain:mine:fake_embeddings", "is a DeterministicFakeEmbedding where LangChain's BaseChat"),
         (CROSS_ENCODERS, "langchain:mine:fake_chat", "is a FakeListChatModel where LangChain's BaseCrossEncoder"),
         (CHAT_MODELS, "langchain:mine:fake_chat?size=1", "unexpected keyword argument 'size'"),
-        (CHAT_MODELS, "nowhere_at_all:Chat", r"put nowhere_at_all\.py into"),
+        (
+            CHAT_MODELS,
+            "nowhere_at_all:Chat",
+            "Unknown chat model provider 'nowhere_at_all'.*named module:Class, with its file in",
+        ),
         (CHAT_MODELS, "broken:tiny", "'broken' does not load"),
         (CHAT_MODELS, "maker:tiny?size=1", "unexpected keyword argument 'size'"),
         (CHAT_MODELS, "mine", "A model is named provider:name"),

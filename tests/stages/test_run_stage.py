@@ -7,6 +7,7 @@ from doubles import Shout
 from rag_lab._kit.digest import digest
 from rag_lab.memory import results, sharing
 from rag_lab.memory.results import Memory, Replayed
+from rag_lab.models.own_models import OwnModelError
 from rag_lab.records import Hit, Question, Trace
 from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome
@@ -189,3 +190,20 @@ def test_a_wait_says_once_for_whom_and_ends_when_nobody_renews_the_claims(memory
     assert said == "shout waits for process 57 on 4f0c2a1b77de, which computes the same results."
     assert ("shout waits for process 57 on 4f0c2a1b77de", 0, 2) in calls
     assert calls[-1] == ("shout", 2, 2)
+
+
+def test_an_embedder_of_ones_own_costs_only_the_questions_that_it_fails_for(memory):
+    """A batch that fails as a whole is run again question by question, and what failed is not remembered."""
+
+    class Refusing(Shout):
+        def run(self, traces):
+            if any(trace.question.text == "bad" for trace in traces):
+                raise OwnModelError("the embedder 'mine:E' raised ValueError: no vector for this")
+            return super().run(traces)
+
+    for _ in range(2):
+        good, bad, other = run_stage(Refusing(), traces("a", "bad", "c"), memory)
+        assert [good.search_query, other.search_query] == ["A", "C"]
+        assert (bad.stages[0].status, bad.stages[0].curable) == ("failed", True)
+        assert bad.failure and "no vector for this" in bad.stages[0].reason
+        assert not bad.stages[0].remembered
