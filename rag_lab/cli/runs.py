@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 DEMO = "experiments/ablation.yaml"
 Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
+RunDir = Annotated[
+    Path,
+    typer.Argument(
+        help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR", autocompletion=completion.runs
+    ),
+]
 Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
 
 
@@ -86,12 +92,7 @@ def sweep(
 
 
 def report(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR", autocompletion=completion.runs
-        ),
-    ],
+    run: RunDir,
 ) -> None:
     """Write the report of a run anew.
 
@@ -107,12 +108,7 @@ def report(
 
 
 def export(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR", autocompletion=completion.runs
-        ),
-    ],
+    run: RunDir,
     target: Annotated[Path, typer.Argument(help="The new folder.", metavar="OUT_DIR")],
 ) -> None:
     """Write what each variant found as TREC's files.
@@ -140,8 +136,8 @@ def export(
 
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
-    from rag_lab.experiment.applicability import not_applicable, too_deep
     from rag_lab.experiment.forecast.bill_text import spent_text
+    from rag_lab.experiment.forecast.describe import not_applicable, too_deep
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.runs.asked import asked_told

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.hyde_sentences import conclusion
-from rag_lab.comparison.noise_sentences import noise_sentences
+from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.data.clusters import clusters_told
+from rag_lab.statistics.noise_components import noise_sentence
+
+NOT_MEASURED = (
+    "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
+    "is not known; `repeats: 2` or more in the experiment file measures it."
+)
 
 
 def topics(comparison: Comparison) -> dict[str, list[str]]:
@@ -35,3 +41,9 @@ def _clusters(comparison: Comparison) -> list[str]:
     if comparison.clusters is None:
         return []
     return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
+
+
+def noise_sentences(tables: RunTables) -> list[str]:
+    """Return a sentence a metric, or one that the noise was not measured."""
+    told = [noise_sentence(found, metric) for metric, found in tables.noise.items()]
+    return told or [NOT_MEASURED]

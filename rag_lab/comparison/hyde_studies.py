@@ -15,8 +15,8 @@ import pandas as pd
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.corrections import corrected
 from rag_lab.statistics.effects.factors import factor_values
+from rag_lab.statistics.routing.class_rules import oracle
 from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
-from rag_lab.statistics.routing.oracle import oracle
 from rag_lab.statistics.routing.routing_table import ARMS, by_class, confusion, mistake_cost, routing_table
 from rag_lab.statistics.scales import SHARE, Scale
 

@@ -1,20 +1,20 @@
-"""What is in a dataset, and what is wrong with it."""
+"""What is in a dataset, how long its texts are, and what is wrong with it."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_lab.corpus.files.folder import load_folder
+from rag_lab.corpus.sentence_units import words
 from rag_lab.data.dataset import Dataset, is_dataset
-from rag_lab.data.lengths import Lengths, lengths_of
 from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.data.unmet import unfound_evidence, unmet_access
-from rag_lab.records import QUERY_CLASSES, Problem, Question
+from rag_lab.records import QUERY_CLASSES, Document, Problem, Question
 
 UNLABELLED = "unlabelled"
 _SHOWN = 20  # pairs in the text; the page and the JSON have all
@@ -118,3 +118,43 @@ def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The spread of some lengths; `unit` is what they count. All are 0 where there is nothing to measure."""
+
+    n: int
+    unit: str
+    shortest: int
+    median: int  # the lower one of an even number
+    most: int  # 9 of 10 are at most as long
+    longest: int
+
+    def __str__(self) -> str:
+        if not self.n:
+            return "none"
+        return f"{self.shortest} to {self.longest} {self.unit}, median {self.median}, 90% up to {self.most}"
+
+
+def lengths_of(questions: Iterable[Question], documents: Iterable[Document]) -> dict[str, Lengths]:
+    """Return the lengths of questions and answers in words, and of documents in characters."""
+    asked = list(questions)
+    answers = [answer for question in asked for answer in question.answers]
+    return {
+        "questions": _spread([len(words(question.text)) for question in asked], "words"),
+        "answers": _spread([len(words(answer)) for answer in answers], "words"),
+        "documents": _spread([len(document.text) for document in documents], "characters"),
+    }
+
+
+def _spread(values: Sequence[int], unit: str) -> Lengths:
+    if not values:
+        return Lengths(0, unit, 0, 0, 0, 0)
+    ranked = sorted(values)
+    return Lengths(len(ranked), unit, ranked[0], _quantile(ranked, 0.5), _quantile(ranked, 0.9), ranked[-1])
+
+
+def _quantile(ranked: Sequence[int], share: float) -> int:
+    """Return the smallest value that at least `share` of the values do not exceed."""
+    return next(value for number, value in enumerate(ranked, start=1) if number >= share * len(ranked))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
-from rag_lab.evaluation.depth import ranking_depth
 from rag_lab.evaluation.registry import cutoff
 
 
@@ -58,3 +57,12 @@ def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> di
             variants = {one: tuple(name for name, depth in depths.items() if depth == one) for one in short}
             found[metric] = Shallow(metric, k, variants, set(depths.values()) == set(short) and len(short) == 1)
     return found
+
+
+def ranking_depth(config: PipelineConfig) -> tuple[int, str]:
+    """Return how many hits the final ranking of a question holds at most, and the setting that decides it."""
+    retrieval, rerank = config.retrieval, config.rerank
+    found, setting = retrieval.base_k, "retrieval.base_k"
+    if config.query.hyde != "none":
+        found, setting = found + retrieval.hyde_k, f"{setting} + retrieval.hyde_k"
+    return min((2 * rerank.final_k, "2 x rerank.final_k"), (rerank.input_limit, "rerank.input_limit"), (found, setting))

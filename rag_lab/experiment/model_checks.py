@@ -1,8 +1,9 @@
-"""Which models a pipeline needs, and what keeps one from being used. No weights are loaded to find out."""
+"""Which models a pipeline needs, what they cost, and what keeps one from being used. No weights are loaded for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rag_lab._kit.registry import Kind
@@ -10,7 +11,9 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
 from rag_lab.evaluation.metric import Needs
 from rag_lab.evaluation.registry import find_info
+from rag_lab.experiment.config import Limits
 from rag_lab.models import shared
+from rag_lab.models.prices import EXAMPLE, Price, price, user_file
 from rag_lab.models.providers import (
     CHAT_MODELS,
     CROSS_ENCODERS,
@@ -23,6 +26,8 @@ from rag_lab.models.requirements import cuda_problem, missing_key
 from rag_lab.models.spec import ModelSpec, split_name
 from rag_lab.models.weights import find
 from rag_lab.redaction import redact_value
+
+CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KINDS = {"embedding": EMBEDDERS, "cross_encoder": CROSS_ENCODERS, "likelihood": QUERY_LIKELIHOODS}  # others chat
@@ -108,3 +113,32 @@ def _missing(provider: Provider, spec: ModelSpec) -> str:
         or ("" if is_local else missing_key(provider.env))
         or (cuda_problem(spec.provider) if provider.needs_cuda else "")
     )
+
+
+def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[str]:
+    """Return why a limit cannot be kept, one sentence each; `models` are the roles with their models."""
+    if limits.cost_usd is None:
+        return []
+    problems = []
+    for spec in sorted({spec for role, spec in models if role in CHAT_ROLES}):
+        try:
+            is_unknown = price_of(spec) is None
+        except ModelError:
+            continue  # told elsewhere
+        if is_unknown:
+            where = user_file() or "a file prices.toml in the home folder"
+            problems.append(
+                f"limits.cost_usd needs a price for {spec}, and none is known; add one to {where}:\n{EXAMPLE}"
+            )
+    return problems
+
+
+def price_of(spec: str) -> Price | Literal["free"] | None:
+    """Return the price of a chat model's calls, 'free' where they cost nothing, None where no table has a price.
+
+    Raises:
+        ModelError: if there is no such model.
+        ConfigError: if the user's price table cannot be read.
+    """
+    model: Any = shared.chat_model(spec)
+    return price(model.provider, model.name) if getattr(model, "priced", False) else "free"

@@ -14,8 +14,7 @@ from rag_lab.errors import DatasetError
 from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.model_checks import model_problem, models_used
-from rag_lab.experiment.price_checks import limit_problems
+from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
 from rag_lab.records import Question
 from rag_lab.runs.asked import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan

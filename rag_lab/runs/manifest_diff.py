@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab.runs.manifest_text import plain_text
 from rag_lab.runs.run_folder import RunFolder
 
 ABSENT = "-"
@@ -92,3 +91,14 @@ def _names(ids: tuple[str, ...]) -> str:
     from rag_lab._kit.digest import digest
 
     return f"{len(ids)}: {ids[0]} … {ids[-1]} ({digest(ids)[:8]})" if ids else "none"
+
+
+def plain_text(value: Any, absent: str) -> str:
+    """Write a JSON value for people: mappings and lists on one line, `absent` where there is none."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain_text(inner, absent)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(plain_text(inner, absent) for inner in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return absent if value is None else str(value)

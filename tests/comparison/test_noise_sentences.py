@@ -8,10 +8,10 @@ import numpy as np
 
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.noise_sentences import NOT_MEASURED, noise_sentences
+from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.noise_table import noise_table
+from rag_lab.report.tables.comparison_tables import noise_table
 from rag_lab.statistics.noise_components import noise, noise_floor
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.evaluation.depth import ranking_depth
+from rag_lab.evaluation.shallow import ranking_depth
 from rag_lab.records import Hit, Question, Trace
 from rag_lab.stages.rerank.keep_order import KeepOrder
 from rag_lab.stages.retrieval.merge import Merge

@@ -1,8 +1,7 @@
 import yaml
 from small_dataset import write_dataset
 
-from rag_lab.experiment.applicability import not_applicable, too_deep
-from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.forecast.describe import describe, not_applicable, too_deep
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.asked import asked_told
 from rag_lab.runs.run_folder import RunFolder

@@ -3,7 +3,7 @@
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.forecast.stand_ins import stand_ins
+from rag_lab.experiment.forecast.foresight import stand_ins
 from rag_lab.records import QUERY_CLASSES, Question, Trace
 from rag_lab.stages.answer.context import Assemble
 from rag_lab.stages.answer.generate import Generate

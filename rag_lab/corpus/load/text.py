@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_lab.corpus.fences import body_start
-from rag_lab.corpus.headings import headings
+from rag_lab.corpus.headings import body_start, headings
 from rag_lab.corpus.load.encoding import decode
 from rag_lab.corpus.load.loader import MAX_FILE_CHARS, Loaded, LoadError
 from rag_lab.records import Document

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab.data.formats.draft import Draft, as_loaded, whole_grade, with_judged
-from rag_lab.data.formats.file_names import FileNames
+from rag_lab.corpus.normalize import normalize
+from rag_lab.data.formats.draft import Draft, FileNames, whole_grade, with_judged
 from rag_lab.data.validation import describe, finite
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Evidence, Problem, Question
@@ -91,7 +91,7 @@ def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
     names = FileNames()
     sources = {}
     for doc_id, record in _records(path, _Document, draft.problems):
-        text = as_loaded("\n".join(part for part in ((record.title or "").strip(), record.text) if part.strip()))
+        text = normalize("\n".join(part for part in ((record.title or "").strip(), record.text) if part.strip()))
         if not text.strip():
             draft.problems.append(Problem(str(path), f"document {doc_id!r} is empty and was left out."))
             continue

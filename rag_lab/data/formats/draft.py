@@ -1,10 +1,11 @@
-"""What an importer has read, and how it becomes a dataset's folder: whole or not at all."""
+"""What an importer has read, and how it becomes a dataset's folder, with names for its files: whole or not at all."""
 
 from __future__ import annotations
 
 import math
 import os
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,17 +13,18 @@ from pathlib import Path
 
 from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
-from rag_lab.corpus.normalize import normalize
 from rag_lab.data.dataset import Dataset, is_dataset
 from rag_lab.data.metadata import Metadata
 from rag_lab.data.questions_file import MAX_GRADE, QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
 
+_MAX_CHARS = 60  # at most 240 bytes in UTF-8, which leaves room for a number and a suffix within 255
+
 
 @dataclass(slots=True)
 class Draft:
-    """A dataset in memory. Documents and quotes are `as_loaded`."""
+    """A dataset in memory. Documents and quotes are `normalize`d, as the corpus reads them."""
 
     documents: dict[str, str] = field(default_factory=dict)  # source -> text
     questions: list[Question] = field(default_factory=list)
@@ -64,11 +66,6 @@ def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
     )
 
 
-def as_loaded(text: str) -> str:
-    """Return `text` as the corpus reads it from a file."""
-    return normalize(text)
-
-
 def _refuse_unusable(folder: Path) -> None:
     """Load the dataset before it is put in place: one that cannot be loaded replaces nothing."""
     try:
@@ -99,3 +96,34 @@ def _refuse_to_overwrite(target: Path, force: bool) -> None:
         raise DatasetError(f"{target} exists and is no dataset; choose another folder, it is never overwritten.")
     if not force:
         raise DatasetError(f"The dataset {target} exists; choose another folder, or replace it with --force.")
+
+
+class FileNames:
+    """Hands out names that are safe on every file system and distinct, also where upper and lower case are the same."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # of each stem the last number that was tried: the lower ones are taken
+
+    def name(self, text: str, default: str) -> str:
+        """Return a name for `text` that no earlier call returned; letters and digits of every script are kept."""
+        stem = safe_name(text) or default
+        number = self._numbers.get(stem.casefold(), 0)
+        name = ""
+        while not name or name.casefold() in self._taken:
+            number += 1
+            name = stem if number == 1 else f"{stem}_{number}"
+        self._numbers[stem.casefold()] = number
+        self._taken.add(name.casefold())
+        return name
+
+
+def safe_name(text: str) -> str:
+    """Return `text` as the stem of a file name: all but letters, marks, digits and `-` becomes `_`; may be empty."""
+    normal = unicodedata.normalize("NFC", text)
+    kept = "".join(char if _is_kept(char) else "_" for char in normal)
+    return "_".join(part for part in kept.split("_") if part)[:_MAX_CHARS]
+
+
+def _is_kept(char: str) -> bool:
+    return char == "-" or unicodedata.category(char)[0] in "LMN"

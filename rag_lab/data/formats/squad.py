@@ -16,12 +16,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rag_lab._kit.wording import counted
-from rag_lab.data.formats.draft import Draft, as_loaded
-from rag_lab.data.formats.file_names import FileNames
-from rag_lab.data.formats.sentences import quote_around
+from rag_lab.corpus.normalize import normalize
+from rag_lab.corpus.sentence_units import SENTENCE_END
+from rag_lab.data.formats.draft import Draft, FileNames
 from rag_lab.data.validation import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
+
+_MIN_CHARS = 20  # shorter is an abbreviation's end or a heading
 
 
 class _Answer(BaseModel):
@@ -65,7 +67,7 @@ def read_squad(source: Path) -> Draft:
         except ValidationError as error:
             draft.problems.append(Problem(str(source), f"{place.label}: {describe(error)}; it was left out."))
             continue
-        text = as_loaded(paragraph.context)
+        text = normalize(paragraph.context)
         if not text.strip():
             lost = counted(len(paragraph.qas), "question")
             draft.problems.append(Problem(str(source), f"{place.label} has no text; it was left out with {lost}."))
@@ -119,7 +121,7 @@ def _add(draft: Draft, source: str, context: str, data: Any, seen: set[str]) -> 
         return ""
     answers = [answer for answer in item.answers if answer.text.strip()]
     span = _span(answers[0], context)
-    quote = as_loaded(quote_around(context, *span)) if span else None
+    quote = normalize(quote_around(context, *span)) if span else None
     texts = tuple(dict.fromkeys(answer.text for answer in answers))
     draft.questions.append(Question(item.id, item.question.strip(), texts, evidence=(Evidence(source, None, quote),)))
     return "" if span else f"question {item.id!r} has no quote: its answer does not stand in the paragraph"
@@ -143,3 +145,23 @@ def _span(answer: _Answer, context: str) -> tuple[int, int] | None:
         return None
     nearest = min(starts, key=lambda start: abs(start - answer.answer_start))
     return nearest, nearest + length
+
+
+def quote_around(text: str, start: int, end: int) -> str:
+    """Return the sentence or sentences of `text` that hold text[start:end], verbatim.
+
+    The quote grows by neighbouring sentences until it is at least 20 characters long and stands in `text` only once.
+    """
+    bounds = sorted({0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)})
+    first = max(index for index, bound in enumerate(bounds) if bound <= start)
+    last = min(index for index, bound in enumerate(bounds) if bound >= end)
+    while first > 0 or last < len(bounds) - 1:
+        quote = text[bounds[first] : bounds[last]].strip()
+        if len(quote) >= _MIN_CHARS and _is_unique(quote, text):
+            return quote
+        first, last = max(0, first - 1), min(len(bounds) - 1, last + 1)
+    return text.strip()
+
+
+def _is_unique(quote: str, text: str) -> bool:
+    return text.find(quote, text.find(quote) + 1) == -1

@@ -18,7 +18,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError, field_validator
 
-from rag_lab.data.formats.draft import Draft, as_loaded
+from rag_lab.corpus.normalize import normalize
+from rag_lab.data.formats.draft import Draft
 from rag_lab.data.validation import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
@@ -104,12 +105,12 @@ def _fault(row: _Row | str) -> str:
     """Return what is wrong with a row, or with a part of it that is left out; "" where nothing is."""
     if isinstance(row, str):
         return f"{row}; the row was left out."
-    is_blank = any(not as_loaded(context).strip() for context in row.reference_contexts or ())
+    is_blank = any(not normalize(context).strip() for context in row.reference_contexts or ())
     return "a reference context holds no text and was left out." if is_blank else ""
 
 
 def _question(row: _Row, number: int, names: dict[str, str]) -> Question:
-    loaded = (as_loaded(context) for context in row.reference_contexts or ())
+    loaded = (normalize(context) for context in row.reference_contexts or ())
     contexts = dict.fromkeys(context for context in loaded if context.strip())
     for context in contexts:
         names.setdefault(context, f"context_{len(names) + 1:05}.txt")

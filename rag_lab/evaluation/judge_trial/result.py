@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import counted
 
 ALL = "all"  # perturbations together
@@ -125,7 +126,7 @@ class JudgeCheck:
         prompts = f", prompts in {self.language}" if self.language else ""
         head = f"{self.judge} on {self.n_questions} questions of {self.dataset}{prompts}"
         effort = f"{self.calls} calls, {self.seconds:.0f} s"
-        tables = [_text_table(*table) for table in self._tables()]
+        tables = [text_table(*table) for table in self._tables()]
         return "\n\n".join([f"{head} ({effort})", *tables, f"Agreement with itself: {self.agreement}", self.verdict])
 
     def _repr_html_(self) -> str:
@@ -170,13 +171,6 @@ def _objects_clause(objects: Objects) -> str:
 
 def _reasons(objects: Objects, n_shown: int = 2) -> str:
     return "; ".join(f"{count} x {reason}" for reason, count in objects.reasons[:n_shown])
-
-
-def _text_table(head: list[str], rows: list[list[str]]) -> str:
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
-    )
 
 
 def _html_table(head: list[str], rows: list[list[str]]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.forecast.foreseen_work import Work
@@ -49,9 +50,8 @@ def bill_of(run: RunFolder, plan: str, make: Callable[[], Bill]) -> KeptBill:
 
 def keep_bill(run: RunFolder, bill: KeptBill) -> None:
     """Keep the estimate in the run folder."""
-    partial = (run.path / BILL_FILE).with_suffix(".partial")
-    partial.write_bytes(_FILE.dump_json(bill, indent=2))
-    partial.replace(run.path / BILL_FILE)
+    with whole_file(run.path / BILL_FILE) as partial:
+        partial.write_bytes(_FILE.dump_json(bill, indent=2))
 
 
 def spent_and_estimated(run: RunFolder) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.bill import bill_rows
 from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.forecast.foreseen_work import Work
-from rag_lab.experiment.price_checks import price_of
+from rag_lab.experiment.model_checks import price_of
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.spent_rows import minutes_told
 

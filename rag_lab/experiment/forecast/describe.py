@@ -1,10 +1,11 @@
-"""What a plan would do, as text for `rag-lab sweep --dry-run`."""
+"""What a plan would do, as text for `rag-lab sweep --dry-run`, and which metrics cannot measure what they should."""
 
 from __future__ import annotations
 
 from rag_lab._kit.text_table import text_table
 from rag_lab.data.clusters import clusters_of, clusters_told
-from rag_lab.experiment.applicability import not_applicable, too_deep
+from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
+from rag_lab.evaluation.shallow import shallow
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill_text import bill_text
 from rag_lab.experiment.forecast.estimate import estimate
@@ -56,3 +57,27 @@ def _models(plan: Plan) -> str:
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
     return "\n" + text_table(("role", "model"), sorted(used)) if used else " none"
+
+
+def not_applicable(plan: Plan) -> list[str]:
+    """Return one sentence for each metric and reason; it names the variants where they are not all."""
+    asked = set(plan.questions)
+    questions = [question for question in plan.dataset.questions if question.question_id in asked]
+    variants_of: dict[Foreseen, list[str]] = {}
+    for variant in plan.variants:
+        answered = plan.answered if variant.config.answer.is_on else ()
+        for gap in foreseen_gaps(plan.experiment.metrics, questions, set(answered)):
+            variants_of.setdefault(gap, []).append(variant.variant_id)
+    return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
+
+
+def too_deep(plan: Plan) -> list[str]:
+    """Return one sentence for each metric with a cut-off that is deeper than the rankings of a variant can be."""
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    return [str(found) for found in shallow(plan.experiment.metrics, configs).values()]
+
+
+def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
+    if len(variants) == n_variants:
+        return str(gap)
+    return f"{str(gap)[:-1]} (in {', '.join(variants)})."

@@ -13,7 +13,7 @@ from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.foresight_plan import foresee
 from rag_lab.experiment.forecast.rates import Rate, read_rates
 from rag_lab.experiment.manifest import now
-from rag_lab.experiment.price_checks import price_of
+from rag_lab.experiment.model_checks import price_of
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan

@@ -2,29 +2,38 @@
 
 The stages are walked in their order. A result that is remembered is replayed, and what costs nothing is computed, so
 the walk knows as much as the memory does. Where a result is not there, the fields it would set are open: they hold
-stand-ins, and the key of the missing result stands for their values. Two variants that wait for the same missing
-result therefore meet in one key, as they will in the memory, and it is counted once.
+stand-ins, the largest values that the configuration lets them have, and the key of the missing result stands for their
+values. Two variants that wait for the same missing result therefore meet in one key, as they will in the memory, and it
+is counted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work
-from rag_lab.experiment.forecast.stand_ins import counted_tokens, stand_ins
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remembered_scores import RememberedScorer
 from rag_lab.models.shared import spec_of
+from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
-from rag_lab.records import Question, Trace
+from rag_lab.records import Answer, Hit, Passage, Question, Trace
 from rag_lab.stages.chat_stage import ChatStage
+from rag_lab.stages.query.prompts import GENERAL
 from rag_lab.stages.rerank.pair_rerank import PairRerank
 from rag_lab.stages.run_stage import apply_outcome, decode_outcome, stage_key
 from rag_lab.stages.stage import Outcome, Stage
+
+_HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
+
+
+_FILLER = re.compile("\ue000([0-9]{1,9})\ue001")  # characters of no script: no text of a dataset looks so
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +145,40 @@ def _key(stage: Stage, identity: str, place: int, each: Foreseen) -> str:
     if waits:
         return digest([stage_key(stage, identity, each.trace, without=waits), waits])
     return stage_key(stage, identity, each.trace) if stage.costly else str(place)
+
+
+def _filler(n_tokens: int) -> str:
+    """Return a text that counts as this many tokens, and is short however many they are."""
+    return f"\ue000{n_tokens}\ue001"
+
+
+def counted_tokens(text: str) -> int:
+    """Return an upper estimate of the tokens of a text in which stand-ins may stand."""
+    return estimated_tokens(_FILLER.sub("x", text)) + sum(int(n) - 1 for n in _FILLER.findall(text))
+
+
+_STAND_INS: dict[str, Callable[[Trace, PipelineConfig], Any]] = {
+    "proposed_query": lambda trace, config: trace.question.text,
+    "search_query": lambda trace, config: trace.question.text,
+    "hyde_route": lambda trace, config: GENERAL,
+    "hypothetical": lambda trace, config: _filler(config.query.hyde_max_tokens),
+    "phrasings": lambda trace, config: (trace.question.text,) * config.query.phrasings,
+    "base_hits": lambda trace, config: (_HIT,) * config.retrieval.base_k,
+    "hits.hyde": lambda trace, config: (_HIT,) * config.retrieval.hyde_k,
+    "candidates": lambda trace, config: (_HIT,) * config.rerank.input_limit,
+    "ranked": lambda trace, config: (_HIT,) * (2 * config.rerank.final_k),
+    "passages": lambda trace, config: _passages(config),
+    "raw_text": lambda trace, config: _filler(config.answer.max_tokens),
+    "answer": lambda trace, config: Answer(_filler(config.answer.max_tokens)),
+}
+
+
+def stand_ins(trace: Trace, fields: Iterable[str], config: PipelineConfig) -> dict[str, Any]:
+    """Return what stands for these fields of `trace`; one that nothing is asked by keeps its value."""
+    return {name: _STAND_INS[name](trace, config) for name in fields if name in _STAND_INS}
+
+
+def _passages(config: PipelineConfig) -> tuple[Passage, ...]:
+    n = config.rerank.final_k
+    text = _filler(config.answer.context_tokens // n)
+    return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))

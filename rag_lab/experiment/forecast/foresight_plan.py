@@ -1,18 +1,21 @@
-"""What a whole plan would do: every variant, every repeat, every metric."""
+"""What a whole plan would do and its scoring would ask: every variant, every repeat, every metric."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.evaluation.foreseen import reads_of
-from rag_lab.evaluation.metric import Metric, Tools
+from rag_lab.evaluation.judge.calls import CALLS
+from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
 from rag_lab.evaluation.registry import build_metric
+from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work
-from rag_lab.experiment.forecast.foresight import Foreseen, foresee_traces
-from rag_lab.experiment.forecast.foresight_scores import ScoreForesight
+from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, foresee_traces
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
@@ -20,6 +23,8 @@ from rag_lab.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
+
+MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 
 _INDEX = "index"  # embedding the children, in chunks
 
@@ -75,3 +80,52 @@ def _metrics(plan: Plan, embedding: str, home: Path) -> list[Metric]:
     embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
     tools = Tools(shared.chat_model(judge) if judge else None, embedder, language=plan.experiment.judge_language)
     return [build_metric(name, tools) for name in plan.experiment.metrics]
+
+
+@dataclass(frozen=True)
+class ScoreForesight:
+    """Puts the calls of a metric in `tally`; `judge` is the name of the model that it may ask."""
+
+    memory: Memory
+    tally: Tally
+    judge: str
+
+    def foresee(self, metric: Metric, traces: Sequence[Foreseen]) -> None:
+        """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
+        if not isinstance(metric, CostlyMetric) or "judge" not in metric.needs:
+            return
+        identity = digest(dict(metric.identity()))
+        keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
+        known = self.memory.recall(keyed)
+        nothing = Work(metric.name, self.judge, "call")
+        for key, each in keyed.items():
+            if self.tally.is_new(key):
+                self.tally.add(replace(nothing, remembered=1) if key in known else _work(nothing, metric, each))
+
+
+def _work(nothing: Work, metric: CostlyMetric, each: Foreseen) -> Work:
+    calls = CALLS[metric.name]
+    n = calls.of(len(each.trace.passages))
+    texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
+    tokens_in = n * (calls.prompt_tokens + texts)
+    # At most: scores that ask the judge the same thing share its reply.
+    return replace(nothing, n=n, at_most=True, tokens_in=tokens_in, tokens_out=n * MOST_REPLY_TOKENS)
+
+
+def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:
+    key, waits = score_key(metric, identity, each.trace), _waits_for(metric, each)
+    return digest([key, waits]) if key is not None and waits else key
+
+
+def _waits_for(metric: Metric, each: Foreseen) -> dict[str, str]:
+    """Return the open fields that the score depends on, with the keys that stand for them."""
+    fields = (field for need, field in FIELDS.items() if need in metric.needs)
+    return {field: each.open[field] for field in fields if field in each.open}
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts in a JSON value."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence) else ()
+    return [text for each in inner for text in _texts(each)]

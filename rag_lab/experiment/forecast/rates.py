@@ -14,6 +14,8 @@ from typing import Annotated
 from filelock import FileLock
 from pydantic import Field, TypeAdapter, ValidationError
 
+from rag_lab._kit.whole_file import whole_file
+
 _LOGGER = logging.getLogger(__name__)
 
 RATES_FILE = "rates_3.json"  # the number grows when the format changes
@@ -52,6 +54,5 @@ def keep_rates(home: Path, measured: Iterable[Rate]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         known = read_rates(home) | {(rate.purpose, rate.model): rate for rate in measured}
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(_FILE.dump_json(list(known.values()), indent=1))
-        partial.replace(path)
+        with whole_file(path) as partial:
+            partial.write_bytes(_FILE.dump_json(list(known.values()), indent=1))

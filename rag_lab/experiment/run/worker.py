@@ -2,7 +2,8 @@
 
 It reads a job, one line of JSON, from stdin and answers with one line of JSON on stdout. The parent keeps stdin open:
 its end means that the parent is gone, even if it was killed, so that no orphan goes on writing into the run folder.
-The kernel watches this process in the same way.
+The kernel, of the very Python that runs the sweep, watches this process in the same way. The notebook is written after
+every cell, without known secrets and with visible control characters in its outputs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,15 @@ import threading
 import warnings
 from typing import Any, TextIO
 
-from rag_lab.redaction import redact_sentence
-from rag_lab.visible import visible
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill import execute_notebook
+from papermill.exceptions import PapermillExecutionError
+from papermill.iorw import LocalHandler, papermill_io
+
+from rag_lab.redaction import hide_known_json, redact_sentence
+from rag_lab.visible import visible, visible_json
 
 START_TIMEOUT_S = 120
 CELL_TIMEOUT_S = 24 * 3600
@@ -23,17 +31,9 @@ CELL_TIMEOUT_S = 24 * 3600
 
 def run_notebook(notebook: str, output: str, parameters: dict[str, Any], cwd: str) -> str:
     """Execute `notebook` into `output`, which is kept whatever happens; return why it failed, or nothing."""
-    import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-    from papermill.iorw import papermill_io
-
-    from rag_lab.experiment.run.kernel import SamePythonKernelManager
-    from rag_lab.experiment.run.notebook_file import CleanNotebooks
-
     papermill_io.register(output, CleanNotebooks())
     try:
-        papermill.execute_notebook(
+        execute_notebook(
             notebook,
             output,
             parameters=parameters,
@@ -78,6 +78,47 @@ def main() -> None:
 def _end_with_parent(stdin: TextIO) -> None:
     stdin.read()
     os._exit(1)
+
+
+class SamePythonKernelManager(AsyncKernelManager):
+    """Starts `sys.executable -m ipykernel_launcher`; no kernel called python3 in the user's folder takes its place.
+
+    Colours of tracebacks are escape sequences, which a notebook that is kept must not hold.
+    """
+
+    @property
+    def kernel_spec(self) -> Any:
+        """The one kernel that this manager starts."""
+        return KernelSpec(
+            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--colors=nocolor"],
+            display_name="Python 3",
+            language="python",
+        )
+
+
+class CleanNotebooks(LocalHandler):  # type: ignore[misc]  # papermill has no stubs
+    """papermill's writer of local files, by way of `clean_notebook`."""
+
+    def write(self, buf: str, path: str) -> None:
+        """Write the notebook `buf`."""
+        super().write(clean_notebook(buf), path)
+
+
+def clean_notebook(text: str) -> str:
+    """Return the JSON of a notebook as it may be kept."""
+    book = json.loads(hide_known_json(text))
+    for cell in book["cells"]:
+        if "outputs" in cell:
+            cell["outputs"] = _visible_in(cell["outputs"])
+    return visible_json(json.dumps(book, indent=1, ensure_ascii=False)) + "\n"
+
+
+def _visible_in(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: _visible_in(inner) for key, inner in value.items()}
+    return [_visible_in(inner) for inner in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from rag_lab.report.figures.shown_figure import ShownFigure
+    from rag_lab.report.figures.figure_style import ShownFigure
 
 LABEL_CHARS = 56
 _STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))

@@ -1,4 +1,4 @@
-"""How figures look, and how they become SVG that follows the page's colours and font."""
+"""How figures look: in a notebook, and as SVG that follows the page's colours and font."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rag_lab.report.figures.shown_figure import ShownFigure
+PIXELS_PER_POINT = 2  # sharp on screens of twice the density
 
 INK, MUTED, GRID, SHADE = "#1f2a33", "#6b7782", "#dfe4e8", "#eef1f4"
 ABOVE, BELOW, SAME = "#0072b2", "#d55e00", "#7a8791"
@@ -26,8 +28,6 @@ def new_figure(width_inches: float, height_inches: float, alt: str) -> tuple[Sho
 
     `alt` is the text alternative for people who do not see the figure.
     """
-    from rag_lab.report.figures.shown_figure import ShownFigure
-
     figure = ShownFigure(width_inches, height_inches, alt)
     axes = figure.add_subplot(facecolor="none")
     dress(axes)
@@ -97,3 +97,19 @@ def to_svg(figure: ShownFigure, prefix: str) -> str:
         svg = svg.replace(colour, f"var({name})")
     head = f'<svg role="img" aria-label="{escape(figure.alt)}" class="figure"'
     return re.sub(r"\n\s*", "\n", svg.replace("<svg", head, 1))
+
+
+class ShownFigure(Figure):
+    """A matplotlib figure with a text alternative, which a notebook shows as a picture."""
+
+    def __init__(self, width_inches: float, height_inches: float, alt: str) -> None:
+        # White also where the notebook is dark, because the labels are drawn in ink.
+        super().__init__(figsize=(width_inches, height_inches), layout="constrained", facecolor="white")
+        self.alt = alt
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
+        """Return the picture, and how wide and high it is shown, with the text alternative."""
+        out = io.BytesIO()
+        self.savefig(out, format="png", dpi=self.dpi * PIXELS_PER_POINT)
+        width, height = self.get_size_inches() * self.dpi
+        return out.getvalue(), {"width": round(width), "height": round(height), "alt": self.alt}

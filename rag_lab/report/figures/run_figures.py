@@ -28,7 +28,7 @@ from rag_lab.statistics.scales import SHARE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rag_lab.report.figures.shown_figure import ShownFigure
+    from rag_lab.report.figures.figure_style import ShownFigure
 
 LABEL_CHARS = 30
 Point = tuple[str, float, float]  # variant_id, median seconds a question, mean of the metric

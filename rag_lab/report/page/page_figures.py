@@ -12,7 +12,7 @@ from rag_lab.report.figures import run_figures as figures
 from rag_lab.report.figures.figure_style import to_svg
 
 if TYPE_CHECKING:
-    from rag_lab.report.figures.shown_figure import ShownFigure
+    from rag_lab.report.figures.figure_style import ShownFigure
 
 Titled = list[tuple[str, Markup]]
 

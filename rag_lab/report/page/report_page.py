@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import topics
 from rag_lab.comparison.incidents import stage_incidents
-from rag_lab.comparison.provenance import provenance
 from rag_lab.comparison.question_cards import QuestionCard, cards
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.stage_tables import stage_cells, stage_names
@@ -26,9 +26,11 @@ from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page import page_figures
 from rag_lab.report.page.templates import asset, render
-from rag_lab.report.tables.bill_table import bill_table
-from rag_lab.report.tables.comparison_tables import CORRECTIONS, differences_table
+from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table
 from rag_lab.report.text.markdown import to_markdown
+from rag_lab.runs.manifest_diff import plain_text
+
+_ELSEWHERE = ("variants", "problems", "spent")  # entries of the manifest that the report shows elsewhere
 
 logger = logging.getLogger(__name__)
 
@@ -147,3 +149,19 @@ def _write(path: Path, text: str) -> None:
             partial.write_text(shown(text), encoding="utf-8")
     except OSError as error:
         raise RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.") from None
+
+
+def provenance(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the manifest says as (name, text) pairs; what has a section of its own is left out."""
+    facts = []
+    for key, value in manifest.items():
+        if key not in _ELSEWHERE:
+            facts += _facts(key, value)
+    return facts
+
+
+def _facts(name: str, value: Any) -> list[tuple[str, str]]:
+    """Flatten one entry: a mapping of plain values is one line, deeper ones are a line each."""
+    if isinstance(value, Mapping) and any(isinstance(inner, Mapping | list) for inner in value.values()):
+        return [fact for key, inner in value.items() for fact in _facts(f"{name}: {key}", inner)]
+    return [(name, plain_text(value, "not known"))]

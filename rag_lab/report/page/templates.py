@@ -12,13 +12,12 @@ from markupsafe import Markup, escape
 
 from rag_lab._kit import numbers, wording
 from rag_lab.comparison import hyde_sentences as routing_text
-from rag_lab.comparison import noise_sentences as noise
+from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.question_cards import place
 from rag_lab.redaction import shown
 from rag_lab.report.tables import coverage_tables as coverage
-from rag_lab.report.tables.effect_tables import effect_tables
+from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
-from rag_lab.report.tables.noise_table import noise_table
 from rag_lab.runs.asked import asked_told
 
 if TYPE_CHECKING:
@@ -59,7 +58,8 @@ def _environment() -> Environment:
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
-    made.globals |= {"routing": routing_text, "noise": noise, "coverage": coverage}
+    made.globals |= {"routing": routing_text, "coverage": coverage}
+    made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
     return made
 
 

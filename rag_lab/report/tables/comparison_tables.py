@@ -1,23 +1,32 @@
-"""The tables of a comparison: what each variant scored, how variants differ, and what follows from it."""
+"""The tables of a comparison: scores, differences, effects, noise, and what the sweep cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.numbers import interval, p_value, plain, signed, signed_interval
+from rag_lab._kit.numbers import DASH, interval, number, p_value, plain, signed, signed_interval
 from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.report.tables.bill_table import bill_table
+from rag_lab.comparison.effects import EffectsFound
+from rag_lab.comparison.run_tables import RunTables
 from rag_lab.report.tables.coverage_tables import coverage_table, order_table
-from rag_lab.report.tables.effect_tables import effect_tables
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
-from rag_lab.report.tables.noise_table import noise_table
 from rag_lab.report.tables.table import Table
+from rag_lab.runs.spent_rows import minutes_told, of_calls, with_total
+from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_HEADER = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
+
+EFFECT_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "effect size", "verdict")
+_KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
+
+_DECIMALS = {"calls": 0, "tokens": 0, "cost_usd": 4}
+_UNITS = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 SUMMARY_HEADER = ("variant", "metric", "mean", "95% interval", "scored", "failed", "not applicable")
 DIFFERENCE_HEADER = (
@@ -118,3 +127,64 @@ def _difference(row: dict[str, Any], name: Callable[[str], str], is_paired: bool
         f"{row['wins']}/{row['ties']}/{row['losses']}",
         short_verdict(str(row["verdict"])),
     )
+
+
+def bill_table(tables: RunTables) -> Table:
+    """Return a row a stage or metric and one of all, minutes in the title; no rows where the run is not finished."""
+    columns = [(measure, when) for measure in _UNITS for when in ("estimated", "spent")]
+    header = ("stage or metric", *(f"{_UNITS[measure]} {when}" for measure, when in columns))
+    title = "What the sweep was estimated to take, and took"
+    spent = of_calls(tables.manifest.get("spent", []))
+    if "spent" in tables.manifest:
+        title += f"; {minutes_told(spent)}"
+    rows = tuple(
+        (str(row["purpose"]), *(_text(row.get(f"{measure}_{when}"), _DECIMALS[measure]) for measure, when in columns))
+        for row in with_total(spent)
+    )
+    return Table(title, header, rows)
+
+
+def _text(value: Any, decimals: int) -> str:
+    known = number(value)
+    return DASH if known is None else f"{known:,.{decimals}f}"
+
+
+def effect_tables(found: EffectsFound, metric: str) -> list[Table]:
+    """Return the effects on `metric` by kind. Toggles are not there: they are the differences from the baseline."""
+    ours = found.table[found.table["metric"] == metric]
+    return [
+        Table(f"{metric}: {title}", EFFECT_HEADER, rows, words=1)
+        for kind, title in _KINDS.items()
+        if (rows := tuple(_effect(row) for row in ours[ours["kind"] == kind].to_dict("records")))
+    ]
+
+
+def _effect(row: dict[Any, Any]) -> tuple[str, ...]:
+    name = f"{row['factor']}={row['level']}"
+    if row["kind"] == "interaction":
+        name += f" × {row['other']}={row['other_level']}"
+    elif row["kind"] == "conditional":
+        name += f" while {row['other']}={row['other_level']}"
+    return (
+        f"{name}, against {row['first']}",
+        str(row["n"]),
+        signed(row["effect"]),
+        signed_interval(row["low"], row["high"]),
+        p_value(row["p_value"]),
+        p_value(row["p_corrected"]),
+        signed(row["effect_size"]),
+        short_verdict(str(row["verdict"])),
+    )
+
+
+def noise_table(tables: RunTables) -> Table:
+    """Return the variance of a single score by its source, in percent, and the floor below which nothing is told."""
+    rows = [_row(metric, found) for metric, found in tables.noise.items()]
+    return Table("Variance of a single score by source, and the noise floor", _HEADER, tuple(rows))
+
+
+def _row(metric: str, found: NoiseComponents) -> tuple[str, ...]:
+    parts = (found.question, found.generation, found.judge)
+    total = sum(value or 0.0 for value in parts)
+    shares = [DASH if value is None or not total else f"{100 * value / total:.0f}%" for value in parts]
+    return (metric, *shares, f"{found.repeats:.3g}", plain(number(noise_floor(found).value)))

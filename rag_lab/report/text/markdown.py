@@ -8,9 +8,8 @@ from rag_lab._kit.numbers import DASH, interval, plain, seconds
 from rag_lab._kit.wording import counted
 from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.conclusions import conclusions, noise_sentences
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
-from rag_lab.comparison.noise_sentences import noise_sentences
 from rag_lab.report.tables.coverage_tables import coverage_table
 from rag_lab.report.tables.hyde_tables import routing_tables
 from rag_lab.report.tables.table import Table, escape_markdown

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.data.formats.file_names import FileNames, safe_name
+from rag_lab.data.formats.draft import FileNames, safe_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.data.formats.sentences import quote_around
+from rag_lab.data.formats.squad import quote_around
 
 
 @pytest.mark.parametrize(

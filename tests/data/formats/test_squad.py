@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rag_lab.corpus.files.folder import load_folder
-from rag_lab.data.formats.draft import as_loaded
+from rag_lab.corpus.normalize import normalize
 from rag_lab.data.formats.importers import import_dataset
 from rag_lab.data.formats.squad import read_squad
 from rag_lab.errors import DatasetError
@@ -126,4 +126,4 @@ def test_xquad(tmp_path: Path, language: str) -> None:
     for question in dataset.questions:
         evidence = question.evidence[0]
         assert evidence.quote and texts[evidence.source].count(evidence.quote) == 1
-        assert as_loaded(question.answers[0]) in evidence.quote
+        assert normalize(question.answers[0]) in evidence.quote

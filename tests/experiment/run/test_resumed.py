@@ -1,7 +1,7 @@
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.run.resumed import resumed
+from rag_lab.experiment.run.earlier import resumed
 from rag_lab.records import Question, Score, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
 from rag_lab.runs.score_file import write_scores

@@ -4,7 +4,7 @@ import numpy as np
 
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.bill_table import bill_table
+from rag_lab.report.tables.comparison_tables import bill_table
 from rag_lab.runs.run_folder import MANIFEST_FILE, read_json, write_json
 
 

@@ -10,8 +10,8 @@ from sklearn.metrics import confusion_matrix
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question, Trace
+from rag_lab.statistics.routing.class_rules import oracle
 from rag_lab.statistics.routing.learned_routing import learn_class_to_hyde
-from rag_lab.statistics.routing.oracle import oracle
 from rag_lab.statistics.routing.routing_table import by_class, confusion, mistake_cost, routing_table
 
 RULE = {"specific": False, "fuzzy": True}

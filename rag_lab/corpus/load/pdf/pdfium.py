@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.load.loader import Loaded, LoadError
-from rag_lab.corpus.load.pdf.content_size import holds_too_much
 from rag_lab.corpus.load.pdf.lines import Line, direction, join, turned
+from rag_lab.corpus.load.pdf.page_bounds import holds_too_much
 from rag_lab.corpus.load.pdf.text import CORRUPT, EMPTY, ENCRYPTED, NO_PDF, check_count, collected
 
 _CELL_GAP = 0.5  # of the line's height, above which what follows is another cell

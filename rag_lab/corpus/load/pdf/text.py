@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.load.loader import Loaded, LoadError
-from rag_lab.corpus.load.pdf.content_size import check_content
 from rag_lab.corpus.load.pdf.lines import join, page_lines
+from rag_lab.corpus.load.pdf.page_bounds import check_content
 from rag_lab.corpus.load.text import first_line
 from rag_lab.records import Document
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.load.loader import Loaded, LoadError
-from rag_lab.corpus.load.pdf.content_size import check_content
 from rag_lab.corpus.load.pdf.likeness import likeness
+from rag_lab.corpus.load.pdf.page_bounds import check_content
 from rag_lab.corpus.load.pdf.text import opened_pdf, page_text
 from rag_lab.corpus.load.text import first_line
 from rag_lab.memory.results import Memory
