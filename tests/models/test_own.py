@@ -10,12 +10,11 @@ import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from rag_lab.experiment.price_checks import price_of
 
 from rag_lab._kit import registry
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ModelError
-from rag_lab.experiment.model_checks import model_problem
+from rag_lab.experiment.model_checks import model_problem, price_of
 from rag_lab.models import shared
 from rag_lab.models.own_models import OwnModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
