@@ -20,7 +20,7 @@ _MODULE = '''"""{says}"""
 
 @dataclass(frozen=True)
 class {class_name}:
-    """Its fields are its parameters: with `keep: int = 4` it can be named {name}:{class_name}?keep=5."""
+    """A field, as `keep: int = 4`, is a parameter: {name}:{class_name}?keep=5."""
 
     version: ClassVar[int] = 1
 
@@ -40,6 +40,7 @@ _IMPORTS = {
     "Any": "typing",
     "Chunk": "rag_lab.records",
     "Callable": "collections.abc",
+    "ChatRequest": "rag_lab.models.protocols",
     "ClassVar": "typing",
     "Iterable": "collections.abc",
     "Mapping": "collections.abc",

@@ -53,6 +53,8 @@ BUILDERS = [scripted, openai, gemini, transformers, pytest.param(llamacpp, marks
 
 
 class TestChatModels(ChatModelContract):
+    too_long = "TOO LONG " + "grease " * 2000
+
     @pytest.fixture(autouse=True, params=BUILDERS)
     def _each(self, request, monkeypatch):
         for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY"):

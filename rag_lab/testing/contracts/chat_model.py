@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from rag_lab.models.own import given_model
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.providers import CHAT_MODELS
 from rag_lab.testing.contracts.module import ModuleContract
 
 
@@ -15,13 +20,21 @@ REQUESTS = [ask(text) for text in ("grease", "how often is the filter changed", 
 
 
 class ChatModelContract(ModuleContract):
-    """A chat model: `make` returns one that can be asked; `too_long` is more than it can read, "" where none is."""
+    """A chat model, one of LangChain's too. `too_long` is a question longer than it can read, where there is one."""
 
-    too_long = "TOO LONG " + "grease " * 2000
+    too_long = ""
+
+    def model(self) -> ChatModel:
+        """Return it as the pipeline asks it."""
+        model: ChatModel = given_model(CHAT_MODELS, self.make())
+        return model
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return under what its replies are remembered."""
+        return self.model().identity()
 
     def _ask(self, *requests: ChatRequest) -> list[ChatReply]:
-        model: ChatModel = self.make()
-        return model.generate(requests)
+        return self.model().generate(requests)
 
     def test_one_reply_a_request_in_order(self) -> None:
         together = [reply.text for reply in self._ask(*REQUESTS)]
@@ -48,7 +61,7 @@ class ChatModelContract(ModuleContract):
         assert self._ask() == []
 
     def test_tokens_are_counted_and_more_text_has_no_fewer(self) -> None:
-        model: ChatModel = self.make()
+        model = self.model()
         assert 0 < model.count_tokens("the press") <= model.count_tokens("the press runs at 140 bar")
         assert model.context_tokens > 0
         assert model.constrains_json in (True, False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from rag_lab.models.own import given_model
 from rag_lab.models.protocols import Embedder, Vectors
+from rag_lab.models.providers import EMBEDDERS
 from rag_lab.testing.contracts.module import ModuleContract
 
 TEXTS = ["The press runs at 140 bar.", "grease", "The oven's filter is changed every month.", "grease"]
@@ -14,22 +17,26 @@ _ROUNDING = 1e-5  # of a unit vector in float32: batches of another size add in 
 
 
 class EmbedderContract(ModuleContract):
-    """An embedding model."""
+    """An embedding model, one of LangChain's too."""
+
+    def model(self) -> Embedder:
+        """Return it as an index asks it."""
+        model: Embedder = given_model(EMBEDDERS, self.make())
+        return model
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return under what its vectors are remembered."""
+        return self.model().identity()
 
     def test_documents_are_unit_rows_in_order(self) -> None:
-        self._check(self._documents)
+        self._check(self.model().embed_documents)
 
     def test_queries_are_unit_rows_in_order(self) -> None:
-        model: Embedder = self.make()
-        self._check(model.embed_queries)
+        self._check(self.model().embed_queries)
 
     def test_nothing_to_embed_is_no_rows(self) -> None:
-        assert self._documents([]).shape[0] == 0
-        assert self._documents([]).ndim == 2
-
-    def _documents(self, texts: Sequence[str]) -> Vectors:
-        model: Embedder = self.make()
-        return model.embed_documents(texts)
+        assert self.model().embed_documents([]).shape[0] == 0
+        assert self.model().embed_documents([]).ndim == 2
 
     def _check(self, embed: Callable[[Sequence[str]], Vectors]) -> None:
         rows = embed(TEXTS)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
+from rag_lab.models.own import given_model
 from rag_lab.models.protocols import PairScorer
+from rag_lab.models.providers import CROSS_ENCODERS
 from rag_lab.testing.contracts.module import ModuleContract
 
 PAIRS = [
@@ -17,7 +21,16 @@ _ROUNDING = 1e-4  # of float32: batches of another size add in another order
 
 
 class PairScorerContract(ModuleContract):
-    """A model that scores how well a passage answers a question."""
+    """A cross-encoder, or another model that scores pairs of a question and a passage."""
+
+    def model(self) -> PairScorer:
+        """Return it as a reranker asks it."""
+        model: PairScorer = given_model(CROSS_ENCODERS, self.make())
+        return model
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return under what its scores are remembered."""
+        return self.model().identity()
 
     def test_one_finite_score_a_pair_in_order_whatever_shares_the_batch(self) -> None:
         together = self._score(PAIRS)
@@ -35,5 +48,4 @@ class PairScorerContract(ModuleContract):
         assert list(self._score([])) == []
 
     def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
-        scorer: PairScorer = self.make()
-        return scorer.score(pairs)
+        return self.model().score(pairs)
