@@ -31,6 +31,7 @@ CHANGES = {
     "corpus.vision_dpi": 300,
     "corpus.vision_min_score": 0.7,
     "corpus.splitter": "sentences",
+    "corpus.readers": {".log": "text"},
     "corpus.chunk_words": 50,
     "corpus.overlap_words": 5,
     "corpus.min_pieces": 3,

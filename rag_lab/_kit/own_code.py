@@ -88,7 +88,7 @@ class OwnCode:
         self._is_tried = True
         with OpenedFiles() as opened:
             first = accept(self._timed(arguments))
-        self._check_files(opened.paths)
+        self._check_files(opened.paths - {each.resolve() for each in arguments if isinstance(each, Path)})
         if self._is_deterministic and accept(self._timed(arguments)) != first:
             raise ConfigError(
                 f"The {self.what}{self._where} says that it is deterministic, and its second run differs; "

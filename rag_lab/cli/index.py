@@ -63,7 +63,7 @@ def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[N
     if not names:
         return nullcontext()
     corpus_dir = corpus_folder(find_dataset(dataset))
-    return removing(corpus_dir, names, list_files(corpus_dir).files)
+    return removing(corpus_dir, names, list_files(corpus_dir, None).files)
 
 
 def _changes(changes: Changes) -> list[str]:

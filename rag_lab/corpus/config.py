@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from rag_lab._kit.config_section import Section
+from rag_lab.corpus.files.file_readers import FILE_READERS
 from rag_lab.corpus.split.splitters import SPLITTERS
 
 
@@ -22,6 +23,9 @@ class CorpusConfig(Section):
     vision_min_score: float = Field(
         0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"
     )
+    readers: dict[str, str] = Field(
+        default_factory=dict, description="suffix: reader of such files, ours or one of your own, module:function"
+    )
     splitter: str = Field("recursive", description="where children are cut; one of your own is module:function")
     chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
     chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
@@ -36,6 +40,15 @@ class CorpusConfig(Section):
     )
     parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where it is a piece")
     neighbours: int = Field(1, ge=1, le=20, description="children before and after the hit in its parent")
+
+    @field_validator("readers")
+    @classmethod
+    def _are_readers(cls, value: dict[str, str]) -> dict[str, str]:
+        for suffix, name in value.items():
+            if not suffix.startswith(".") or suffix != suffix.lower() or suffix.count(".") > 1 or len(suffix) < 2:
+                raise ValueError(f"a suffix is written like .eml, in small letters, got {suffix!r}")
+            FILE_READERS.check(name)
+        return value
 
     @field_validator("splitter")
     @classmethod

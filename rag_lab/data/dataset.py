@@ -15,6 +15,7 @@ from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.loaders import LOADERS
 from rag_lab.corpus.files.walk import CORPUS_FOLDER, rules_folder
 from rag_lab.data.metadata import METADATA_FILE, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
@@ -59,7 +60,7 @@ class Dataset:
         path = find_dataset(name_or_path)
         metadata = Metadata.load(path)
         documents = corpus_folder(path)
-        files = list_files(documents).files
+        files = list_files(documents, None).files  # a configuration may name readers of any
         questions, problems = _questions(path, files.keys(), metadata.page_base, labelled)
         if labelled and not questions:
             first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
@@ -67,7 +68,10 @@ class Dataset:
         own = {name: path / name for name in (METADATA_FILE, QUESTIONS_FILE)}
         own[ATTRIBUTES_FILE] = rules_folder(documents) / ATTRIBUTES_FILE
         own = {name: file for name, file in own.items() if file.exists()}
-        digests = {"dataset": file_digests(own), CORPUS_FOLDER: file_digests(files)}
+        digests = {
+            "dataset": file_digests(own),
+            CORPUS_FOLDER: file_digests({s: p for s, p in files.items() if p.suffix.lower() in LOADERS}),
+        }
         return cls(
             **metadata.model_dump(),
             path=path,

@@ -50,11 +50,11 @@ class LoadedCorpus:
     problems: tuple[Problem, ...]
 
 
-def list_files(folder: Path) -> Listing:
-    """List the files below `folder` that a loader can read. Hidden files are ignored; links that leave it are refused.
+def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) -> Listing:
+    """List the files below `folder` with one of these suffixes, or any where it is None.
 
-    Files that `removed.txt` names are passed over (see `removed`), as are, in a folder of documents that is no dataset,
-    the files that say something about them.
+    Hidden files are ignored; links that leave it are refused. Files that `removed.txt` names are passed over (see
+    `removed`), as are, in a folder of documents that is no dataset, the files that say something about them.
 
     Raises:
         DatasetError: if the folder is missing, holds no readable file, or its `attributes.yaml` is faulty.
@@ -71,7 +71,7 @@ def list_files(folder: Path) -> Listing:
         path = folder / source
         if reason := REMOVED if source in removed else refusal(path, folder):
             problems.append(Problem(printable(path), reason))
-        elif path.suffix.lower() in LOADERS:
+        elif suffixes is None or path.suffix.lower() in suffixes:
             files[_source(path, source, files)] = path
         else:
             unsupported[path.suffix.lower()].append(path)
@@ -139,4 +139,4 @@ def named(document: Document) -> Document:
 def _unsupported(suffix: str, paths: list[Path]) -> Problem:
     others = f" (and {len(paths) - 1} more like it)" if len(paths) > 1 else ""
     kind = f"files ending in {suffix}" if suffix else "files without a suffix"
-    return Problem(str(paths[0]), f"{kind} are not read{others}; allowed are {ALLOWED}.")
+    return Problem(str(paths[0]), f"{kind} are not read{others}; allowed are {ALLOWED}, and what corpus.readers names.")

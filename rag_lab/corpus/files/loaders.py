@@ -1,4 +1,4 @@
-"""Which loader reads which suffix: a new file type is one file in this room and one line here."""
+"""Which loader reads which suffix: a new file type is one file in this room and one line in `file_readers`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from rag_lab.corpus.load.delimited import load_delimited
-from rag_lab.corpus.load.docx import load_docx
+from rag_lab.corpus.files.file_readers import BY_SUFFIX, FILE_READERS
 from rag_lab.corpus.load.given import SUFFIX, load_given
-from rag_lab.corpus.load.html import load_html
 from rag_lab.corpus.load.loader import MAX_FILE_BYTES, MAX_FILE_CHARS, Loaded, Loader, LoadError, parsing
 from rag_lab.corpus.load.pdf.pdfium import load_pdfium
 from rag_lab.corpus.load.pdf.text import load_pdf
-from rag_lab.corpus.load.spreadsheet import load_spreadsheet
-from rag_lab.corpus.load.text import load_markdown, load_text
 from rag_lab.corpus.normalize import normalize_documents
 
 _MAX_LINE_CHARS = 1_000_000
@@ -31,18 +27,7 @@ def _load_pdf(path: Path, source: str) -> Loaded:
 
 LOADERS: dict[str, Loader] = {
     ".pdf": _load_pdf,
-    ".txt": load_text,
-    ".md": load_markdown,
-    ".markdown": load_markdown,
-    ".docx": load_docx,
-    ".xlsx": load_spreadsheet,
-    ".xlsm": load_spreadsheet,
-    ".xls": load_spreadsheet,
-    ".ods": load_spreadsheet,
-    ".csv": load_delimited,
-    ".tsv": load_delimited,
-    ".html": load_html,
-    ".htm": load_html,
+    **{suffix: FILE_READERS.find(name).made for suffix, name in BY_SUFFIX.items()},
     SUFFIX: load_given,
 }
 ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != SUFFIX)  # what people put into a folder

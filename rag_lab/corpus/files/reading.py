@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.file_readers import FILE_READERS
 from rag_lab.corpus.files.loaders import LOADERS
+from rag_lab.corpus.files.own_file_reader import file_reader_of
 from rag_lab.corpus.load.loader import Loader
-from rag_lab.corpus.load.pdf.pdfium import load_pdfium
-from rag_lab.corpus.load.pdf.tables import load_pdf_tables
-from rag_lab.corpus.load.pdf.text import load_pdf
 from rag_lab.corpus.load.pdf.vision import VisionPdf
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory
@@ -21,37 +21,48 @@ from rag_lab.models.protocols import ChatModel
 _VERSION = 6  # raised when a loader or the normalization changes its results
 _LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-calamine")
 
-_PDF: Mapping[str, Loader] = {"tables": load_pdf_tables, "pdfium": load_pdfium}
+_PDF = {"text": "pdf_text", "tables": "pdf_tables", "pdfium": "pdfium", "vision": "pdf_text"}
 
 
 class Reading:
     """The loaders of one configuration.
 
     Args:
-        config: says how PDF files are read.
+        config: says how PDF files are read, and by what other files are.
         vision: the model that reads them where it says `vision`, None otherwise.
         home: where the model's replies are remembered.
+        given: objects in place of, or beside, the file readers that `config` names, by suffix.
 
     Raises:
-        ConfigError: if the library that reads PDF files so is not installed.
+        ConfigError: if the library that reads PDF files so is not installed, or there is no such file reader.
     """
 
-    def __init__(self, config: CorpusConfig, vision: ChatModel | None, home: Path) -> None:
+    def __init__(
+        self,
+        config: CorpusConfig,
+        vision: ChatModel | None,
+        home: Path,
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._pdf: dict[str, Any] = {"name": config.pdf, "library": _library(config.pdf)}
-        loader = _PDF.get(config.pdf, load_pdf)
+        loader: Loader = FILE_READERS.find(_PDF[config.pdf]).made
         if vision is not None:
             loader = VisionPdf(vision, config.vision_dpi, config.vision_min_score, Memory(home / "vision.sqlite"))
             self._pdf.update(loader.identity())
-        self.loaders: Mapping[str, Loader] = {**LOADERS, ".pdf": loader}
+        own = {suffix: file_reader_of(reader) for suffix, reader in {**config.readers, **given}.items()}
+        self._own = {suffix: dict(identity) for suffix, (_, identity) in own.items()}
+        readers = {suffix: reader for suffix, (reader, _) in own.items()}
+        self.loaders: Mapping[str, Loader] = {**LOADERS, ".pdf": loader, **readers}
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change a document beside its file."""
-        return {"version": _VERSION, "pdf": self._pdf, "libraries": {name: version(name) for name in _LIBRARIES}}
+        libraries = {name: version(name) for name in _LIBRARIES}
+        return {"version": _VERSION, "pdf": self._pdf, "own": self._own, "libraries": libraries}
 
     def identity_of(self, suffix: str) -> Mapping[str, Any]:
         """Return whatever can change the documents of a file with this suffix."""
-        own = {"pdf": self._pdf} if suffix == ".pdf" else {"pdf": None}
-        return {**self.identity(), **own, "suffix": suffix}
+        pdf = self._pdf if suffix == ".pdf" else None
+        return {**self.identity(), "pdf": pdf, "own": self._own.get(suffix), "suffix": suffix}
 
 
 def _library(pdf: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rag_lab._kit.whole_folder import is_whole
@@ -252,6 +253,7 @@ def open_index(
     store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
     vision: ChatModel | None = None,
     splitter: Any = None,
+    readers: Mapping[str, Any] = MappingProxyType({}),
     progress: bool = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -269,6 +271,7 @@ def open_index(
         store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that `config` names.
+        readers: objects beside, or in place of, the file readers that it names, by suffix.
         progress: show a bar while texts are embedded.
         build: False names an index that is missing without building it; its `is_built` is False.
 
@@ -276,11 +279,12 @@ def open_index(
         DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
         ModelError: if a model that reads or splits cannot be used.
     """
-    listing = list_files(corpus_dir)
+    reading = Reading(config, vision, home, readers)
+    listing = list_files(corpus_dir, reading.loaders)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     listing = listing.strictest(digests)
     remembered = _remembering(embedder, home, progress)
-    recipe = Recipe(config, Reading(config, vision, home), splitter_of(config, remembered, splitter))
+    recipe = Recipe(config, reading, splitter_of(config, remembered, splitter))
     vectors = ChildVectors(remembered, store)
     if not build:
         return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)

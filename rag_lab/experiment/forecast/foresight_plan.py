@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.loaders import LOADERS
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.judge.calls import CALLS
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
@@ -52,7 +53,14 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
     if not index.is_built:
         if tally.is_new(str(index.path)):
             model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
-            tally.add(Work(_INDEX, model, "file", len(list_files(plan.dataset.corpus_dir).files)))
+            tally.add(
+                Work(
+                    _INDEX,
+                    model,
+                    "file",
+                    len(list_files(plan.dataset.corpus_dir, {*LOADERS, *config.corpus.readers}).files),
+                )
+            )
     elif (
         config.searches_vectors
         and not index.has_vectors

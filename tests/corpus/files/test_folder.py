@@ -33,7 +33,7 @@ def test_an_unsupported_suffix_is_reported_once(corpus: Path) -> None:
     for name in ("a.pptx", "b.pptx", "c.png", "README"):
         (corpus / name).write_bytes(b"x")
     problems = [str(problem) for problem in list_files(corpus).problems]
-    allowed = f"allowed are {ALLOWED}."
+    allowed = f"allowed are {ALLOWED}, and what corpus.readers names."
     assert problems == [
         f"{corpus}/README: files without a suffix are not read; {allowed}",
         f"{corpus}/a.pptx: files ending in .pptx are not read (and 1 more like it); {allowed}",
