@@ -10,6 +10,7 @@ from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
 from rag_lab.models import shared
+from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, QUERY_LIKELIHOODS
 from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
 
@@ -44,12 +45,12 @@ def install_doubles(monkeypatch, reply=None):
         return json.dumps(REPLY | {"rewritten": f"{asked} Tell me."} | (reply or {}))
 
     doubles = Doubles(ScriptedChat(say), HashEmbedder(), OverlapScorer())
-    for key, model in {
-        ("chat", CHAT): doubles.chat,
-        ("embedding", EMBEDDER): doubles.embedder,
-        ("query_likelihood", SCORER): doubles.scorer,
-    }.items():
-        monkeypatch.setitem(shared._MODELS, key, model)
+    for kind, name, model in (
+        (CHAT_MODELS, CHAT, doubles.chat),
+        (EMBEDDERS, EMBEDDER, doubles.embedder),
+        (QUERY_LIKELIHOODS, SCORER, doubles.scorer),
+    ):
+        monkeypatch.setitem(shared._NAMED, (kind.name, name, ""), model)
     return doubles
 
 

@@ -1,4 +1,4 @@
-"""Finds the notebooks and experiments that lie beside the package in its checkout."""
+"""Finds presets, the variant's notebook and experiments: those that people edit, else the package's own copies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from pathlib import Path
 import rag_lab
 from rag_lab.errors import RagLabError
 
+_PACKAGE = Path(rag_lab.__file__).parent
+PACKAGED = {
+    "experiments/presets": _PACKAGE / "experiment/presets",
+    "notebooks/02_run_variant.ipynb": _PACKAGE / "experiment/run/variant.ipynb",
+}
+
 
 def checkout_file(name: str) -> Path:
-    """Return the path of `name` (with forward slashes) in the checkout, or below the current folder.
+    """Return the path of `name` (with forward slashes) in the checkout, below the current folder, or in the package.
 
     Raises:
-        RagLabError: if it is in neither.
+        RagLabError: if it is in none of them.
     """
-    for folder in (Path(rag_lab.__file__).parent.parent, Path.cwd()):
-        if (folder / name).exists():
-            return folder / name
-    raise RagLabError(f"Cannot find {name}: run from a checkout of rag_lab, or install it with `pip install -e`.")
+    places = [_PACKAGE.parent / name, Path.cwd() / name, *([PACKAGED[name]] if name in PACKAGED else [])]
+    found = next((path for path in places if path.exists()), None)
+    if found is None:
+        raise RagLabError(f"Cannot find {name}: run from a checkout of rag_lab, or install it with `pip install -e`.")
+    return found

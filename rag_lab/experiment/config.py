@@ -125,13 +125,32 @@ class Draft:
     broken: frozenset[str]
 
 
-def read_experiment(path: Path | str) -> Draft:
-    """Read as much of an experiment file as can be read, so that all of its mistakes are found in one go.
+Given = Path | str | Mapping[str, Any] | ExperimentConfig  # an experiment: its file, what would stand in it, or itself
+
+
+def folder_of(experiment: Given) -> Path:
+    """Return the folder beside which an experiment's files and modules are looked for."""
+    return Path(experiment).parent if isinstance(experiment, Path | str) else Path()
+
+
+def name_of(experiment: Given) -> str:
+    """Return what an experiment is called in sentences."""
+    return str(experiment) if isinstance(experiment, Path | str) else "The experiment"
+
+
+def read_experiment(experiment: Given) -> Draft:
+    """Read as much of an experiment as can be read, so that all of its mistakes are found in one go.
 
     Raises:
-        ConfigError: if the file cannot be read at all.
+        ConfigError: if a file cannot be read at all, or an object stands where kernels need a name.
     """
-    data, folder = read_mapping(path), Path(path).parent
+    folder = folder_of(experiment)
+    if isinstance(experiment, ExperimentConfig):
+        _refuse_objects(experiment.model_dump(), name_of(experiment))
+        return Draft(experiment, tuple(_design_problems(experiment)), frozenset())
+    if isinstance(experiment, Mapping):
+        _refuse_objects(experiment, name_of(experiment))
+    data = dict(experiment) if isinstance(experiment, Mapping) else read_mapping(experiment)
     problems: list[str] = []
     broken: set[str] = set()
     if "base" in data:
@@ -155,6 +174,23 @@ def read_experiment(path: Path | str) -> Draft:
     if not broken & {"design", "variants", "factors"}:
         problems += _design_problems(config)
     return Draft(config, tuple(problems), frozenset(broken))
+
+
+def _refuse_objects(value: Any, where: str) -> None:
+    """Refuse what lives in this process alone: a sweep runs its variants in kernels of their own."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            _refuse_objects(inner, where)
+    elif isinstance(value, Section):
+        _refuse_objects(value.model_dump(), where)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _refuse_objects(inner, where)
+    elif not isinstance(value, str | int | float | bool | Path | None) or str(value).startswith("__main__:"):
+        raise ConfigError(
+            f"{where} holds {value!r:.80}, which the kernels of a sweep cannot import: put its class into a file in "
+            "this folder and name it, as in `my_file:MyClass`; `rag_lab.compare` takes objects as they are."
+        )
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:
@@ -210,7 +246,7 @@ def _preset(name: str) -> Path:
 
 
 def _experiments() -> Path:
-    return checkout_file("experiments")
+    return checkout_file("experiments/presets").parent
 
 
 def _sentence(detail: Any) -> str:

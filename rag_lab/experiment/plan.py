@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
-from rag_lab.experiment.config import Draft, ExperimentConfig, read_experiment
+from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
@@ -32,6 +33,7 @@ class Plan:
     expansion: Expansion
     questions: tuple[str, ...]
     answered: tuple[str, ...]
+    folder: Path = Path()  # whose files are modules that can be named
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -67,14 +69,23 @@ class Plan:
         )
 
 
-def plan(experiment_path: Path | str) -> Plan:
+def plan(experiment: Given) -> Plan:
     """Check an experiment and choose its questions.
+
+    Args:
+        experiment: its file, the mapping that would stand in it, or an `ExperimentConfig`; of those that are no file,
+            paths and modules are looked for in the current folder.
 
     Raises:
         ExperimentError: naming everything that is wrong with it, its dataset, metrics, models and stores at once.
     """
-    path = Path(experiment_path)
-    draft = read_experiment(path)
+    folder = folder_of(experiment).resolve()
+    with modules_beside(folder):
+        return _plan(experiment, folder)
+
+
+def _plan(experiment: Given, folder: Path) -> Plan:
+    name, draft = name_of(experiment), read_experiment(experiment)
     problems = list(draft.problems)
     expansion = _expand(draft, problems)
     dataset = _dataset(draft, problems)
@@ -83,12 +94,12 @@ def plan(experiment_path: Path | str) -> Plan:
     problems += _store_problems(draft, expansion)
     problems += module_problems(_configs(draft, expansion))
     if problems or expansion is None or dataset is None:
-        raise ExperimentError(str(path), problems)
+        raise ExperimentError(name, problems)
     answers = any(variant.config.answer.is_on for variant in expansion.variants)
     questions, answered = choose_questions(dataset.questions, draft.config, answers)
     if problem := _size_problem(len(expansion.variants), len(questions), draft.config.repeats):
-        raise ExperimentError(str(path), [problem])
-    return Plan(draft.config, dataset, expansion, questions, answered)
+        raise ExperimentError(name, [problem])
+    return Plan(draft.config, dataset, expansion, questions, answered, folder)
 
 
 def choose_questions(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_lab._kit import home as home_folder
+from rag_lab._kit.module_files import modules_beside
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.foresight_plan import foresee
 from rag_lab.experiment.forecast.rates import Rate, read_rates
@@ -56,7 +57,9 @@ def estimate(plan: Plan, home: Path | None = None) -> Bill:
     """
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
-    return Bill(tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foresee(plan, folder)), now())
+    with modules_beside(plan.folder):
+        foreseen = foresee(plan, folder)
+    return Bill(tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen), now())
 
 
 def _billed(work: Work, rate: Rate | None) -> Work:

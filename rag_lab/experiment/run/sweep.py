@@ -13,8 +13,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from rag_lab._kit.home import home
+from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import Given
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.rates import keep_rates
 from rag_lab.experiment.forecast.spent import measured_rates
@@ -45,9 +47,7 @@ from rag_lab.runs.run_folder import (
 NOTEBOOK = "notebooks/02_run_variant.ipynb"
 
 
-def sweep(
-    experiment_path: Path | str, out: Path | str | None = None, jobs: int = 1, progress: bool = True
-) -> RunFolder:
+def sweep(experiment: Given, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
     A sweep that was stopped, by hand or by one of its limits, goes on where it was when it is called again: variants
@@ -55,7 +55,7 @@ def sweep(
     failed for a reason that another attempt may cure, such as an outage, is tried again.
 
     Args:
-        experiment_path: the experiment file.
+        experiment: its file, the mapping that would stand in it, or an `ExperimentConfig`.
         out: the run folder; `results/<name>` where None.
         jobs: variants that run at the same time.
         progress: show a progress bar, or a line for each variant where no one watches.
@@ -63,14 +63,14 @@ def sweep(
     Raises:
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
     """
-    return run_plan(plan(experiment_path), out, jobs, progress)
+    return run_plan(plan(experiment), out, jobs, progress)
 
 
 def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
     """Run a plan; see `sweep`."""
     notebook = checkout_file(NOTEBOOK)
     run = _run_folder(checked, out)
-    with _locked(run.path):
+    with _locked(run.path), modules_beside(checked.folder):
         began = now()
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         identities = begin(checked, run, notebook)
