@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib import metadata
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.quiet import without_progress_bars
-from rag_lab.models.requirements import require_package
-from rag_lab.models.weights import find, loading_error
+from rag_lab.models.local.sentence_transformers import SentenceTransformersModel
 
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
-class CrossEncoderScorer:
+class CrossEncoderScorer(SentenceTransformersModel):
     """Any cross-encoder with one output: `bge-reranker-v2-m3`, a folder, or a hub name. float32 on every device."""
 
-    def __init__(self, name: str, *, device: str = "", batch_size: int = 16, max_tokens: int | None = None) -> None:
-        self.name = name
-        self.device = device
-        self.batch_size = batch_size
-        self.max_tokens = max_tokens
-        self._lock = threading.Lock()
+    loads = "CrossEncoder"
 
-    def __repr__(self) -> str:
-        return f"CrossEncoderScorer({self.name!r})"
+    def __init__(self, name: str, *, device: str = "", batch_size: int = 16, max_tokens: int | None = None) -> None:
+        super().__init__(name, device, batch_size)
+        self.max_tokens = max_tokens
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, input limit and library version."""
-        source = find(self.name)
-        return {
-            "provider": "sentence_transformers",
-            "name": source.name,
-            "weights": source.digest(),
-            "max_tokens": self.max_tokens,
-            "library": f"sentence-transformers {metadata.version('sentence-transformers')}",
-        }
+        return {**super().identity(), "max_tokens": self.max_tokens}
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order, rounded to six decimals.
@@ -61,14 +46,7 @@ class CrossEncoderScorer:
 
     @cached_property
     def _model(self) -> Any:
-        library = require_package("sentence_transformers", "sentence-transformers")
-        source = find(self.name)
-        options = {"device": self.device or None, "max_length": self.max_tokens, **source.pin()}
-        try:
-            with without_progress_bars():
-                model = library.CrossEncoder(source.location, **options)
-        except Exception as error:
-            raise loading_error(source, error) from error
+        model = self._load(max_length=self.max_tokens)
         if model.num_labels != 1:
-            raise ModelError(f"{source.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
+            raise ModelError(f"{self.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
         return model

@@ -1,4 +1,4 @@
-"""Embeddings by sentence-transformers: the packaged `minilm`, a folder, `bge-m3`, or any hub name."""
+"""Models of sentence-transformers, and its embeddings: the packaged `minilm`, a folder, `bge-m3`, or any hub name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import metadata
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,17 +17,19 @@ from rag_lab.models.unit_vectors import unit_vectors
 from rag_lab.models.weights import find, loading_error
 
 
-class SentenceTransformerEmbedder:
-    """Unit vectors in float32. `encode` sorts by length, so batches hold texts that need little padding."""
+class SentenceTransformersModel:
+    """What its embedders and its cross-encoders have in common; they load as the library's class `loads`."""
 
-    def __init__(self, name: str, *, device: str = "", batch_size: int = 32) -> None:
+    loads: ClassVar[str]
+
+    def __init__(self, name: str, device: str, batch_size: int) -> None:
         self.name = name
         self.device = device
         self.batch_size = batch_size
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"SentenceTransformerEmbedder({self.name!r})"
+        return f"{type(self).__name__}({self.name!r})"
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, and library version."""
@@ -38,6 +40,25 @@ class SentenceTransformerEmbedder:
             "weights": source.digest(),
             "library": f"sentence-transformers {metadata.version('sentence-transformers')}",
         }
+
+    def _load(self, **options: Any) -> Any:
+        library = require_package("sentence_transformers", "sentence-transformers")
+        source = find(self.name)
+        pin = source.pin()
+        try:
+            with without_progress_bars():
+                return getattr(library, self.loads)(source.location, device=self.device or None, **pin, **options)
+        except Exception as error:
+            raise loading_error(source, error) from error
+
+
+class SentenceTransformerEmbedder(SentenceTransformersModel):
+    """Unit vectors in float32. `encode` sorts by length, so batches hold texts that need little padding."""
+
+    loads = "SentenceTransformer"
+
+    def __init__(self, name: str, *, device: str = "", batch_size: int = 32) -> None:
+        super().__init__(name, device, batch_size)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents.
@@ -62,11 +83,4 @@ class SentenceTransformerEmbedder:
 
     @cached_property
     def _model(self) -> Any:
-        library = require_package("sentence_transformers", "sentence-transformers")
-        source = find(self.name)
-        pin = source.pin()
-        try:
-            with without_progress_bars():
-                return library.SentenceTransformer(source.location, device=self.device or None, **pin)
-        except Exception as error:
-            raise loading_error(source, error) from error
+        return self._load()

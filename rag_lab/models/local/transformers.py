@@ -31,7 +31,7 @@ class TransformersChat:
 
     @cached_property
     def context_tokens(self) -> int:
-        """How much the model can read and write together, from its configuration."""
+        """How much the model can read and write together: by default, what its configuration says."""
         return self.settings.context_tokens()
 
     def identity(self) -> Mapping[str, Any]:
@@ -55,8 +55,11 @@ class TransformersChat:
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        tokenizer = self.settings.tokenizer()
+        tokenizer = self._tokenizer()
         return lru_cache(65_536)(lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]))
+
+    def _tokenizer(self) -> Any:
+        return self.settings.tokenizer()
 
     @cached_property
     def _lm(self) -> CausalLM:

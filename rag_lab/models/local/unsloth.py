@@ -5,32 +5,27 @@ Written against the documented interface of unsloth 2026.10; it has not been run
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local.causal import CausalLM
-from rag_lab.models.local.generation import PLAIN_SAMPLING, THINKING_SAMPLING, generate_replies
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.local.generation import PLAIN_SAMPLING, THINKING_SAMPLING
+from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.requirements import cuda_problem, missing_package, require_package
 from rag_lab.models.weights import find, loading_error
 
 _PACKAGE = "rag_lab[unsloth]"
 
 
-class UnslothChat:
+class UnslothChat(TransformersChat):
     """`gemma-3-4b`, `qwen3-8b`, a folder or a hub name, in 4 bits. Qwen3 thinks where a request asks for it."""
 
-    constrains_json = False
-
     def __init__(self, name: str, *, context: int = 8192, batch_size: int = 8) -> None:
+        super().__init__(name, four_bit=True, batch_size=batch_size)
         self.name = name
         self.context_tokens = context
-        self.batch_size = batch_size
-
-    def __repr__(self) -> str:
-        return f"UnslothChat({self.name!r}, context={self.context_tokens})"
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, quantization, context size, batch size and Qwen3's sampling settings."""
@@ -45,15 +40,8 @@ class UnslothChat:
             "sampling": {"thinking": dict(THINKING_SAMPLING), "plain": dict(PLAIN_SAMPLING)},
         }
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order; `json_schema` is not enforced."""
-        if not requests:
-            return []
-        return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
-
-    def count_tokens(self, text: str) -> int:
-        """Return the exact number of tokens."""
-        return len(self._lm.tokenizer(text, add_special_tokens=False)["input_ids"])
+    def _tokenizer(self) -> Any:
+        return self._lm.tokenizer
 
     @cached_property
     def _lm(self) -> CausalLM:
