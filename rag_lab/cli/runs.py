@@ -136,8 +136,7 @@ def export(
 
 def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
-    from rag_lab.experiment.forecast.bill_text import spent_text
-    from rag_lab.experiment.forecast.describe import not_applicable, too_deep
+    from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.runs.asked import asked_told

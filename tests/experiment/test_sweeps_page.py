@@ -10,7 +10,7 @@ from rag_lab.cli import app
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
 from rag_lab.experiment.forecast.bill import spent_and_estimated
-from rag_lab.experiment.forecast.bill_text import bill_text, spent_text
+from rag_lab.experiment.forecast.describe import bill_text, spent_text
 from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.manifest import now
 from rag_lab.runs.run_folder import RunFolder, VariantPlan

@@ -1,17 +1,26 @@
-"""One call of a RAGAs class: its value, or why there is none, since RAGAs raises, swallows errors, and returns NaN."""
+"""One call of a RAGAs class: its value, or why there is none, since RAGAs raises, swallows errors, and returns NaN.
+
+RAGAs is imported late, told to report nothing, and run in a thread of its own.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge.reply import JudgeError
-from rag_lab.evaluation.ragas.library import ragas_module
 from rag_lab.evaluation.ragas.spec import RagasSpec
 from rag_lab.redaction import one_line
+
+Result = TypeVar("Result")
 
 _LANGUAGE = "rag_lab.evaluation.ragas.language"
 _ROUNDING = 1e-5  # of float32 vectors of unit length
@@ -61,3 +70,23 @@ class RagasCall:
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
     return one_line(text.splitlines()[0], 200) if text else type(error).__name__
+
+
+def ragas_module(name: str) -> ModuleType:
+    """Import a module of RAGAs, or one of ours that does, which would report its use where it is not told otherwise."""
+    os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+    return import_module(name)
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, Result], stop: Callable[[], None]) -> Result:
+    """Run to the end in a thread of its own: a notebook's thread already runs an event loop.
+
+    An interruption reaches the waiting thread alone, so `stop` must bring the coroutine to its end.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ragas") as thread:
+        future = thread.submit(asyncio.run, coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            stop()
+            raise

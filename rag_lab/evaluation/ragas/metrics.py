@@ -12,8 +12,7 @@ from typing import Any
 
 from rag_lab.evaluation.judge.queue import JudgeQueue
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.ragas.call import RagasCall
-from rag_lab.evaluation.ragas.library import ragas_module, run_to_end
+from rag_lab.evaluation.ragas.call import RagasCall, ragas_module, run_to_end
 from rag_lab.evaluation.ragas.spec import RagasSpec, fill_arguments
 from rag_lab.evaluation.ragas.table import INFOS, SPECS
 from rag_lab.records import Score, Trace

@@ -1,17 +1,29 @@
-"""What a plan would do, as text for `rag-lab sweep --dry-run`, and which metrics cannot measure what they should."""
+"""What a plan would do, and what a run has spent, as text for `rag-lab sweep` and its `--dry-run`."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
 
 from rag_lab._kit.text_table import text_table
 from rag_lab.data.clusters import clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
 from rag_lab.evaluation.shallow import shallow
+from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.forecast.bill_text import bill_text
-from rag_lab.experiment.forecast.estimate import estimate
-from rag_lab.experiment.model_checks import models_used
+from rag_lab.experiment.forecast.bill import bill_rows
+from rag_lab.experiment.forecast.estimate import Bill, estimate
+from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.model_checks import models_used, price_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.asked import asked_told
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.spent_rows import minutes_told
+
+UNKNOWN = "?"
+AT_MOST = "≤"
+_WIDTH = 110  # of lines of prose
+_TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
 def describe(plan: Plan) -> str:
@@ -81,3 +93,97 @@ def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
     if len(variants) == n_variants:
         return str(gap)
     return f"{str(gap)[:-1]} (in {', '.join(variants)})."
+
+
+def bill_text(bill: Bill, limits: Limits) -> str:
+    """Return the work of each stage and metric, the total, and what the numbers rest on."""
+    header = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
+    rows = [_cells(row) for row in bill.rows]
+    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in (*_notes(bill), *_stops(bill, limits)))
+    return "\n".join([text_table(header, [*rows, _total(bill)]), *told])
+
+
+def spent_text(run: RunFolder) -> str:
+    """Return what was spent beside what was estimated, one line a stage or metric, then the minutes."""
+    rows = bill_rows(run)
+    columns = [(measure, when) for measure in _TITLES for when in ("estimated", "spent")]
+    header = ("stage or metric", *(f"{_TITLES[measure]} {when}" for measure, when in columns))
+    cells = [(row["purpose"], *(_amount(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
+    return f"{text_table(header, cells)}\n- {minutes_told(rows)}"
+
+
+def _cells(row: Work) -> tuple[str, ...]:
+    remembered = "-" if row.unit == "file" else f"{row.remembered:,}"
+    of_calls = ("", "", "")
+    if row.unit == "call":
+        bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
+        of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", _amount("cost_usd", row.cost_usd))
+    to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
+    unit = row.unit if row.n == 1 else f"{row.unit}s"
+    return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
+
+
+def _total(bill: Bill) -> tuple[str, ...]:
+    calls = [row for row in bill.rows if row.calls]
+    total = Work(
+        "total",
+        "",
+        "call",
+        bill.calls,
+        any(row.at_most for row in calls),
+        tokens_in=sum(row.tokens_in for row in calls),
+        tokens_out=sum(row.tokens_out for row in calls),
+        tokens_measured=all(row.tokens_measured for row in calls),
+        cost_usd=bill.cost_usd,
+    )
+    purpose, model, _, *others = _cells(total)
+    return (purpose, model, "", *others)
+
+
+def _amount(measure: str, value: float | None) -> str:
+    if value is None:
+        return UNKNOWN
+    if measure == "cost_usd":
+        return f"{value:,.4f}" if 0 < value < 1 else f"{value:,.2f}"
+    return f"{value:,.1f}" if measure == "minutes" else f"{value:,}"
+
+
+def _notes(bill: Bill) -> list[str]:
+    notes = []
+    if any(row.at_most or (row.calls and not row.tokens_measured) for row in bill.rows):
+        notes.append(
+            f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
+            "prompts and replies, until a sweep has measured them, as long as the settings let them become."
+        )
+    return [*notes, _minutes(bill), *_prices([row.model for row in bill.rows if row.unit == "call"])]
+
+
+def _minutes(bill: Bill) -> str:
+    unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
+    why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
+    return (
+        f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. "
+        "Loading, embedding, reranking and notebooks come on top."
+    )
+
+
+def _prices(models: Sequence[str]) -> list[str]:
+    found = {model: price_of(model) for model in dict.fromkeys(models)}
+    told = [f"{m} by {known.table} of {known.checked}" for m, known in found.items() if known and known != "free"]
+    missing = [model for model, known in found.items() if known is None]
+    notes = [f"Prices: {', '.join(told)}; correct them in prices.toml in the home folder."] if told else []
+    if missing:
+        notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")
+    return notes
+
+
+def _stops(bill: Bill, limits: Limits) -> list[str]:
+    """Return which limits the estimate passes."""
+    wanted = {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}
+    given = {name: getattr(limits, name) for name in wanted}
+    return [
+        f"limits.{name} = {given[name]:g} is less than the {_amount(name, amount)} {_TITLES.get(name, name)} above: "
+        "the sweep may stop there, and goes on once the limit is raised."
+        for name, amount in wanted.items()
+        if given[name] is not None and amount is not None and amount > given[name]
+    ]

@@ -3,7 +3,7 @@ import pytest
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.bill import bill_of, bill_rows, keep_bill, spent_and_estimated
-from rag_lab.experiment.forecast.bill_text import bill_text, spent_text
+from rag_lab.experiment.forecast.describe import bill_text, spent_text
 from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.spent import measured_rates
