@@ -23,16 +23,10 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Problem, Question, Trace
-from rag_lab.stages.answer.context import Assemble
-from rag_lab.stages.answer.generate import Generate
-from rag_lab.stages.answer.parse import Parse
+from rag_lab.stages.answer.answer_stages import answer_stages, context_stage
 from rag_lab.stages.choose import stage_of
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.query.hyde import Hyde
-from rag_lab.stages.query.rephrase import Rephrase
-from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
-from rag_lab.stages.query.route import RouteHyde
-from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.stages.query.query_stages import query_stages
 from rag_lab.stages.readers import with_readers
 from rag_lab.stages.rerank.keep_order import n_kept
 from rag_lab.stages.rerank.own_reranker import RerankPlace
@@ -46,7 +40,8 @@ from rag_lab.stages.switched_off import Off
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
 # Where an object can stand in place of what the configuration names: stages, and models by their role.
-SLOTS = ("rerank", *(f"{role}_model" for role in ModelsConfig.model_fields))
+STAGE_SLOTS = ("understand", "rewrite", "hyde", "search", "fusion", "rerank", "select", "context", "reader")
+SLOTS = (*STAGE_SLOTS, *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
 class Pipeline:
@@ -156,18 +151,14 @@ class Pipeline:
         """All stages, in their order."""
         parts = self.parts
         return (
-            _understand(parts),
-            _rewrite(parts),
-            _rephrase(parts),
-            _route(parts),
-            _hyde(parts),
+            *query_stages(parts),
             *searches(parts),
             hyde_search(parts),
             Merge(parts.rerank.input_limit),
             _rerank(parts),
             selection(parts),
-            _assemble(parts),
-            *_answer(parts),
+            context_stage(parts),
+            *answer_stages(parts),
         )
 
     def steps(
@@ -278,56 +269,11 @@ class Pipeline:
         )
 
 
-def _understand(parts: Parts) -> Stage:
-    if parts.query.rewrite == "none" and parts.query.hyde != "classified":
-        return Off("understand")
-    return LlmUnderstanding(parts.chat("understanding", LlmUnderstanding.name), parts.seed)
-
-
-def _rewrite(parts: Parts) -> Stage:
-    if parts.query.rewrite == "none":
-        return OwnWords()
-    return GuardedRewrite(parts.embedder, parts.query.min_similarity)
-
-
-def _rephrase(parts: Parts) -> Stage:
-    n = parts.query.phrasings
-    return Rephrase(parts.chat("understanding", Rephrase.name), n, parts.seed) if n else Off("rephrase")
-
-
-def _route(parts: Parts) -> Stage:
-    query = parts.query
-    if query.hyde == "none":
-        return Off("route")
-    return RouteHyde(query.class_to_hyde if query.hyde == "classified" else None)
-
-
-def _hyde(parts: Parts) -> Stage:
-    if parts.query.hyde == "none":
-        return Off("hyde")
-    return Hyde(parts.chat("hyde", Hyde.name), parts.query.hyde_max_tokens, parts.seed)
-
-
 def _rerank(parts: Parts) -> Stage:
     rerank = parts.rerank
     return stage_of(
         RERANKERS, "rerank", rerank.name, parts, lambda: RerankPlace(parts.index, n_kept(parts), rerank.passage)
     )
-
-
-def _assemble(parts: Parts) -> Stage:
-    answer = parts.answer
-    counter = parts.chat("generation")
-    return Assemble(parts.index, counter, parts.rerank.final_k, answer.context_tokens, answer.context_bytes)
-
-
-def _answer(parts: Parts) -> tuple[Stage, ...]:
-    """Return the stages from the context to the parsed answer; none where answers are switched off."""
-    answer = parts.answer
-    if not answer.is_on:
-        return ()
-    model, thinking_tokens = parts.chat("generation", Generate.name), answer.thinking_tokens if answer.thinking else 0
-    return (Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed), Parse())
 
 
 def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,7 @@ from rag_lab._kit.timed import Hung, timed
 from rag_lab.errors import ConfigError
 
 TIMEOUT_S = 120.0  # of one call, where the module names no other
+BUILD_TIMEOUT_S = 3600.0  # of what is done once for a corpus
 _HUNG_IN_A_ROW = 3  # calls, after which no other is made
 _PLAIN = (str, int, float, bool, tuple, frozenset, type(None))
 
@@ -49,6 +51,7 @@ class OwnCode:
     ) -> None:
         self.made, self.what, self._source = module.made, what, module.source
         self._method = method
+        self._made_call: Any = None
         self._timeout_s = float(getattr(self.made, "timeout_s", timeout_s))
         self._is_deterministic = is_compared and bool(getattr(self.made, "deterministic", True))
         self._files = tuple(getattr(self.made, "files", ()))
@@ -87,8 +90,9 @@ class OwnCode:
             return accept(self._timed(arguments))
         self._is_tried = True
         with OpenedFiles() as opened:
-            first = accept(self._timed(arguments))
+            returned = self._timed(arguments)
         self._check_files(opened.paths - {each.resolve() for each in arguments if isinstance(each, Path)})
+        first = accept(returned)  # may open files of ours
         if self._is_deterministic and accept(self._timed(arguments)) != first:
             raise ConfigError(
                 f"The {self.what}{self._where} says that it is deterministic, and its second run differs; "
@@ -96,15 +100,35 @@ class OwnCode:
             )
         return first
 
+    def built(self, *arguments: Any) -> OwnCode:
+        """Return this code with what it makes of `arguments` called in its place.
+
+        Raises:
+            OwnCodeError: if it raised, took longer than `build_timeout_s`, or made nothing that can be called.
+            ConfigError: if it reads files that it does not name.
+        """
+        limit_s = float(getattr(self.made, "build_timeout_s", BUILD_TIMEOUT_S))
+        with OpenedFiles() as opened:
+            made = self._timed(arguments, limit_s)
+        self._check_files(opened.paths)
+        if not callable(made):
+            raise OwnCodeError(f"the {self.what} built {type(made).__name__}, which cannot be called")
+        ready = copy(self)
+        ready._made_call = made
+        return ready
+
     def _callable(self) -> Any:
+        if self._made_call is not None:
+            return self._made_call
         return getattr(self.made, self._method, None) if self._method else self.made
 
-    def _timed(self, arguments: tuple[Any, ...]) -> Any:
+    def _timed(self, arguments: tuple[Any, ...], limit_s: float | None = None) -> Any:
         try:
-            value = timed(lambda: self._callable()(*arguments), self._timeout_s)
+            value = timed(lambda: self._callable()(*arguments), limit_s or self._timeout_s)
         except Hung as error:
             self._hung += 1
-            raise OwnCodeError(f"the {self.what} {error}, its timeout_s") from None
+            name = "build_timeout_s" if limit_s else "timeout_s"
+            raise OwnCodeError(f"the {self.what} {error}, its {name}") from None
         except Exception as error:  # whatever code of others raises
             self._hung = 0
             reason = " ".join(str(error).split())[:200]

@@ -77,7 +77,7 @@ class Kind:
             ValueError: if it can not, as a validator of pydantic says it.
         """
         name, _, written = text.partition("?")
-        if not _OWN.fullmatch(name) and name not in self.names():
+        if not _OWN.fullmatch(name) and name not in self.built_in and name not in self.names():
             near = get_close_matches(name, self.names(), n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise ValueError(f"must be {', '.join(self.names())} or one of your own as module:Class{hint}")

@@ -36,7 +36,8 @@ _KINDS = {"embedding": EMBEDDERS, "cross_encoder": CROSS_ENCODERS, "likelihood":
 def asks_understanding(config: PipelineConfig) -> bool:
     """Tell whether the understanding model is asked: to classify and rewrite, or for other phrasings."""
     query = config.query
-    return query.rewrite != "none" or query.hyde == "classified" or query.phrasings > 0
+    understands = query.rewrite == "llm" or query.hyde == "classified"
+    return (understands and query.understanding == "llm") or query.phrasings > 0
 
 
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
@@ -48,7 +49,7 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     needed = {
         "embedding": _embeds(config) or any("embeddings" in needs for needs in map(_needs, metrics or ())),
         "understanding": asks_understanding(config),
-        "hyde": config.query.hyde != "none",
+        "hyde": config.query.hyde != "none" and config.query.hyde_writer == "llm",
         "generation": config.answer.is_on or metrics is None or any(map(_reads_context, metrics)),
         "cross_encoder": config.rerank.name == "cross_encoder",
         "likelihood": config.rerank.name == "query_likelihood",

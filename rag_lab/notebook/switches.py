@@ -20,6 +20,8 @@ def switch(key: str, info: FieldInfo, value: Any) -> Any:
     }
     if get_origin(info.annotation) is Literal:
         return ipywidgets.Dropdown(options=list(get_args(info.annotation)), value=value, **look)
+    if named := [rule for rule in info.metadata if hasattr(rule, "names")]:  # a kind of module: others can be named
+        return ipywidgets.Combobox(options=named[0].names(), value=value, continuous_update=False, **look)
     if isinstance(value, Mapping):
         return _checkboxes(key, info, value)
     if isinstance(value, bool):

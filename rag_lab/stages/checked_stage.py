@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, get_type_hints
 
@@ -10,8 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.own_code import OwnCode, OwnCodeError
 from rag_lab.errors import ConfigError
-from rag_lab.records import Trace
+from rag_lab.records import Hit, Passage, Question, Trace
+from rag_lab.stages.own_stage import lost
 from rag_lab.stages.stage import Outcome, Stage
+
+IsVisible = Callable[[str, Question], bool]  # a file, and who asks
+_ACCESS = ("question.may_see", "question.namespace")
 
 
 class CheckedStage:
@@ -23,14 +28,16 @@ class CheckedStage:
         stage: theirs.
         code: the stage, as something that is called; its `run` is.
         sets: the fields that the place in the pipeline must set, which later stages read.
+        is_visible: tells whether the asker of a question may see a file.
     """
 
-    def __init__(self, stage: Stage, code: OwnCode, sets: tuple[str, ...]) -> None:
-        self._stage, self._code = stage, code
+    def __init__(self, stage: Stage, code: OwnCode, sets: tuple[str, ...], is_visible: IsVisible) -> None:
+        self._stage, self._code, self._is_visible = stage, code, is_visible
         self.name = stage.name
-        self.reads, self.writes = tuple(stage.reads), tuple(stage.writes)
+        # What is checked for one asker must not be replayed for another.
+        self.reads, self.writes = tuple(dict.fromkeys((*stage.reads, *_ACCESS))), tuple(stage.writes)
         self.batch_size, self.costly = int(stage.batch_size), bool(stage.costly)
-        if missing := sorted(set(sets) - {path.partition(".")[0] for path in self.writes}):
+        if missing := sorted(_fields(sets) - _fields(self.writes)):
             raise ConfigError(
                 f"The {code.what} does not write {' and '.join(missing)}, which later stages read; name it in `writes`."
             )
@@ -45,37 +52,57 @@ class CheckedStage:
             return self._run(traces)
         except OwnCodeError as error:
             if len(traces) == 1:
-                return [Outcome(status="failed", reason=str(error), lasting=False)]
+                return [lost(error)]
         return [outcome for trace in traces for outcome in self.run([trace])]
 
     def _run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        outcomes: list[Outcome] = self._code.call(list(traces), accept=lambda given: self._accepted(given, len(traces)))
+        outcomes: list[Outcome] = self._code.call(list(traces), accept=lambda given: self._accepted(given, traces))
         return outcomes
 
-    def _accepted(self, given: Any, n: int) -> list[Outcome]:
+    def _accepted(self, given: Any, traces: Sequence[Trace]) -> list[Outcome]:
         outcomes = list(given) if isinstance(given, Sequence) else [given]
         if strangers := [type(outcome).__name__ for outcome in outcomes if not isinstance(outcome, Outcome)]:
             raise OwnCodeError(f"the {self._code.what} returned {strangers[0]} where an Outcome is due")
-        if len(outcomes) != n:
-            raise OwnCodeError(f"the {self._code.what} returned {len(outcomes)} outcomes for {n} questions")
-        for outcome in outcomes:
-            self._check(outcome.updates)
+        if len(outcomes) != len(traces):
+            raise OwnCodeError(f"the {self._code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
+        for outcome, trace in zip(outcomes, traces, strict=True):
+            self._check(outcome.updates, trace.question)
         return outcomes
 
-    def _check(self, updates: Mapping[str, Any]) -> None:
+    def _check(self, updates: Mapping[str, Any], question: Question) -> None:
         if undeclared := sorted(set(updates) - set(self.writes)):
             raise ConfigError(
                 f"The {self._code.what} writes {', '.join(undeclared)}, which its `writes` do not name; add it there."
             )
         for path, value in updates.items():
             try:
-                _field(path.partition(".")[0], "." in path).validate_python(value)
+                _type_of(path.partition(".")[0], "." in path).validate_python(value)
             except ValidationError as error:
                 wrong = error.errors()[0]["msg"]
                 raise OwnCodeError(f"the {self._code.what} set {path} to what it cannot be: {wrong}") from None
+            for record in _records(value):
+                self._check_record(path, record, question)
+
+    def _check_record(self, path: str, record: Hit | Passage, question: Question) -> None:
+        if isinstance(record, Hit) and not all(map(math.isfinite, (record.score, *record.scores.values()))):
+            raise OwnCodeError(f"the {self._code.what} set {path} with a score that is no number")
+        if not self._is_visible(record.source, question):
+            raise OwnCodeError(f"the {self._code.what} set {path} from {record.source}, which the asker may not see")
+
+
+def _fields(paths: Sequence[str]) -> set[str]:
+    return {path.partition(".")[0] for path in paths}
+
+
+def _records(value: Any) -> Iterator[Hit | Passage]:
+    if isinstance(value, Hit | Passage):
+        yield value
+    elif isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _records(inner)
 
 
 @cache
-def _field(name: str, is_entry: bool) -> TypeAdapter[Any]:
+def _type_of(name: str, is_entry: bool) -> TypeAdapter[Any]:
     hint = get_type_hints(Trace)[name]
     return TypeAdapter(hint.__args__[1] if is_entry else hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from rag_lab._kit.own_code import OwnCode, OwnCodeError
@@ -30,11 +30,11 @@ class Place(Protocol):
     def identity(self) -> Mapping[str, Any]:
         """Whatever of the place can change the result, as JSON values: the index, how many are kept."""
 
-    def arguments(self, trace: Trace) -> tuple[Any, ...]:
-        """Return what the module is called with."""
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return what the module is called with, or the outcome where there is nothing to call it for."""
 
-    def updates(self, trace: Trace, returned: Any) -> Mapping[str, Any]:
-        """Return the fields to set.
+    def outcome(self, trace: Trace, returned: Any) -> Outcome:
+        """Return what becomes of a result.
 
         Raises:
             OwnCodeError: if what was returned is not what this place takes.
@@ -75,11 +75,17 @@ class OwnStage:
         return [self._call(trace) for trace in traces]
 
     def _call(self, trace: Trace) -> Outcome:
+        arguments = self.place.arguments(trace)
+        if isinstance(arguments, Outcome):
+            return arguments
         started = time.perf_counter()
         try:
-            updates = self.code.call(
-                *self.place.arguments(trace), accept=lambda returned: self.place.updates(trace, returned)
-            )
+            outcome: Outcome = self.code.call(*arguments, accept=lambda returned: self.place.outcome(trace, returned))
         except OwnCodeError as error:
-            return Outcome(status="failed", reason=str(error), seconds=time.perf_counter() - started, lasting=False)
-        return Outcome(updates, seconds=time.perf_counter() - started)
+            outcome = lost(error)
+        return replace(outcome, seconds=time.perf_counter() - started)
+
+
+def lost(error: OwnCodeError) -> Outcome:
+    """Return the outcome of a question that a module of one's own gave nothing usable for."""
+    return Outcome(status="failed", reason=str(error), lasting=False)

@@ -22,7 +22,7 @@ from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig
 class Parts:
     """What the stages of one pipeline share.
 
-    `given` holds objects that stand in place of what the sections name, by slot: `rerank`, `search`, `hyde_model`.
+    `given` holds objects that stand in place of what the sections name, by slot; see `SLOTS` of the pipeline.
     `retrieval` names an analyzer, the dataset's where the configuration leaves it to that.
     """
 
@@ -38,6 +38,11 @@ class Parts:
     memory: Memory | None = None
     replayed: Replayed = field(default_factory=Replayed)
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def selects(self) -> bool:
+        """Whether something selects from what the reranker hands on."""
+        return self.select.is_on or "select" in self.given
 
     def chat(self, role: str, purpose: str = "") -> ChatModel:
         """Return the chat model of a role of `models`; its calls are booked under `purpose`."""

@@ -128,10 +128,11 @@ def _updated(trace: Trace, updates: Mapping[str, Any]) -> Trace:
 
 
 def _read(trace: Trace, path: str) -> Any:
-    value: Any = trace
-    for name in path.split("."):
-        value = value.get(name, ()) if isinstance(value, Mapping) else getattr(value, name)
-    return value
+    name, _, inner = path.partition(".")  # a search may have dots in its name
+    value = getattr(trace, name)
+    if not inner:
+        return value
+    return value.get(inner, ()) if isinstance(value, Mapping) else getattr(value, inner)
 
 
 def _encode(outcome: Outcome) -> str | None:

@@ -186,6 +186,10 @@ class CorpusIndex:
             lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
         )
 
+    def units(self, chunk_ids: Sequence[str], scores: Sequence[float], k: int, level: Level, step: str) -> list[Hit]:
+        """Return the first k units of `level` that hold these children, given best first; see `search`."""
+        return self._units(level).best(lambda rows, n: ([list(chunk_ids)], [list(scores)]), 1, k, step)[0]
+
     def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:
         """Return the sparse index of the children; it is built when it is first asked for, and kept."""
         key = (name, analyzer)
@@ -204,6 +208,10 @@ class CorpusIndex:
     def child(self, chunk_id: str) -> Chunk:
         """Return a child with its text; KeyError if there is none of that id."""
         return self._chunks.child(chunk_id)
+
+    def children(self) -> list[Chunk]:
+        """Return all children, in the order of the corpus."""
+        return self._chunks.children()
 
     def copies(self, source: str) -> list[str]:
         """Return the other files that have the same bytes as this one."""

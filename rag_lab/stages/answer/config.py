@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from rag_lab._kit.config_section import Section
+from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 
 
 class AnswerConfig(Section):
     """Context, generation and parsing."""
 
-    name: Literal["none", "llm"] = Field("llm", description="`none` measures retrieval alone")
+    name: Annotated[str, AfterValidator(READERS.check), READERS] = Field(
+        "llm", description="`none` measures retrieval alone; or a reader of your own as module:Class"
+    )
+    context: Annotated[str, AfterValidator(CONTEXTS.check), CONTEXTS] = Field(
+        "numbered", description="what assembles the context, or one of your own as module:Class"
+    )
     context_tokens: int = Field(1200, ge=32, le=2_000_000, description="token budget of the passages, never exceeded")
     context_bytes: int = Field(
         0, ge=0, le=100_000_000, description="budget in bytes of UTF-8, never exceeded either; 0 is none"

@@ -10,6 +10,7 @@ from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.protocols import ChatModel
 from rag_lab.records import Hit, Passage, Trace
 from rag_lab.stages.answer.prompts import SEPARATOR, render_passage, render_passages
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
 
 _SHRINK = 0.95  # of the length that the token count suggests, since tokens are not spread evenly over a text
@@ -127,3 +128,9 @@ def _window(passage: Passage, centre: int, length: int) -> Passage:
     return replace(
         passage, start=passage.start + start, end=passage.start + end, text=text[start:end], parent_text=text
     )
+
+
+def numbered(parts: Parts) -> Assemble:
+    """Return the stage for a pipeline; the model that reads the context counts its tokens."""
+    answer, counter = parts.answer, parts.chat("generation")
+    return Assemble(parts.index, counter, parts.rerank.final_k, answer.context_tokens, answer.context_bytes)

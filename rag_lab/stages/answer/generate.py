@@ -10,7 +10,9 @@ from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 from rag_lab.records import Trace
 from rag_lab.stages.answer import prompts
 from rag_lab.stages.chat_stage import chat_outcome
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
+from rag_lab.stages.switched_off import Off
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
@@ -85,3 +87,15 @@ def _ended_in_thought(request: ChatRequest, reply: ChatReply) -> bool:
     """Tell whether the tokens ran out before the answer began; some models' thinking has no opening mark."""
     unmarked = request.thinking and not reply.thinking and "{" not in reply.text
     return reply.truncated and (not reply.text or unmarked)
+
+
+def by_llm(parts: Parts) -> Generate:
+    """Return the stage that asks the model `models.generation`."""
+    answer, model = parts.answer, parts.chat("generation", Generate.name)
+    thinking_tokens = answer.thinking_tokens if answer.thinking else 0
+    return Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed)
+
+
+def unanswered(_: Parts) -> Off:
+    """Return the stage that answers nothing."""
+    return Off(Generate.name)

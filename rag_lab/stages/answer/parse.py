@@ -61,8 +61,8 @@ def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
     answer = reply.answer.strip()
     if not answer:
         raise RepairError("the answer in the reply is empty")
-    citations, rejected = _citations(reply.citations, passages)
-    return Answer(answer, citations, rejected, thinking, abstained=_is_abstention(answer)), rule
+    citations, rejected = checked_citations(reply.citations, passages)
+    return Answer(answer, citations, rejected, thinking, abstained=is_abstention(answer)), rule
 
 
 def _parse(trace: Trace) -> Outcome:
@@ -73,7 +73,10 @@ def _parse(trace: Trace) -> Outcome:
     return Outcome({"answer": answer}, "fallback" if rule else "ok", f"repaired: {rule}" if rule else "")
 
 
-def _citations(given: Sequence[Any], passages: Sequence[Passage]) -> tuple[tuple[Citation, ...], tuple[str, ...]]:
+def checked_citations(
+    given: Sequence[Any], passages: Sequence[Passage]
+) -> tuple[tuple[Citation, ...], tuple[str, ...]]:
+    """Return the citations that name one of `passages`, each once, and the others as they were written."""
     by_number = {passage.number: passage for passage in passages}
     accepted: dict[int, Citation] = {}
     rejected: dict[str, None] = {}
@@ -98,5 +101,6 @@ def _quote(item: Any) -> str:
     return str(item.get("quote", "")) if isinstance(item, dict) else ""
 
 
-def _is_abstention(answer: str) -> bool:
+def is_abstention(answer: str) -> bool:
+    """Tell whether an answer says that the documents do not hold one."""
     return NOT_FOUND.rstrip(".").lower() in answer.lower()

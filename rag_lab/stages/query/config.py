@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from rag_lab._kit.config_section import Section
 from rag_lab.records import QUERY_CLASSES, QueryClass
+from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
 
 
 class QueryConfig(Section):
     """Query understanding and HyDE."""
 
-    rewrite: Literal["none", "llm"] = Field("llm", description="search the model's rewrite instead of the wording")
+    understanding: Annotated[str, AfterValidator(UNDERSTANDINGS.check), UNDERSTANDINGS] = Field(
+        "llm", description="what classifies and rewrites, or one of your own as module:Class"
+    )
+    rewrite: Annotated[str, AfterValidator(REWRITINGS.check), REWRITINGS] = Field(
+        "llm", description="search the model's rewrite instead of the wording, or one of your own"
+    )
     min_similarity: float = Field(0.6, ge=-1, le=1, description="cosine below which a rewrite has drifted")
     hyde: Literal["none", "always", "classified"] = Field("classified", description="when to search by HyDE")
+    hyde_writer: Annotated[str, AfterValidator(HYDE_WRITERS.check), HYDE_WRITERS] = Field(
+        "llm", description="what writes hypothetical documents, or one of your own"
+    )
     class_to_hyde: dict[QueryClass, bool] = Field(
         {"specific": False, "fuzzy": True, "comparative": False, "procedural": True, "creative": True},
         description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",

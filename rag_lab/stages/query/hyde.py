@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 from rag_lab.records import Trace
 from rag_lab.stages.chat_stage import chat_outcome
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.query import prompts
 from rag_lab.stages.stage import Outcome
 
@@ -66,3 +67,8 @@ def _outcome(reply: ChatReply) -> Outcome:
     if reply.error or not text:
         return chat_outcome(reply, {}, "fallback", f"searched without HyDE: {reply.error or 'the model wrote nothing'}")
     return chat_outcome(reply, {"hypothetical": text})
+
+
+def by_llm(parts: Parts) -> Hyde:
+    """Return the stage that asks the model `models.hyde`."""
+    return Hyde(parts.chat("hyde", Hyde.name), parts.query.hyde_max_tokens, parts.seed)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Question, Trace
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
 
 REWRITE = "rewrite"
@@ -90,3 +91,13 @@ def _with_history(question: Question) -> str:
 
 def _codes(text: str) -> set[str]:
     return {code.strip("./-").lower() for code in _CODE.findall(text)}
+
+
+def own_words(_: Parts) -> OwnWords:
+    """Return the stage that searches the user's wording."""
+    return OwnWords()
+
+
+def guarded(parts: Parts) -> GuardedRewrite:
+    """Return the stage that searches what was proposed, unless it has drifted."""
+    return GuardedRewrite(parts.embedder, parts.query.min_similarity)

@@ -12,6 +12,7 @@ from rag_lab.models.json_repair import RepairError, read_as
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 from rag_lab.records import QueryClass, Trace
 from rag_lab.stages.chat_stage import chat_outcome
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.query import prompts
 from rag_lab.stages.stage import Outcome
 
@@ -73,3 +74,8 @@ def _outcome(reply: ChatReply) -> Outcome:
         "hyde_suggested": understanding.hyde,
     }
     return chat_outcome(reply, updates)
+
+
+def by_llm(parts: Parts) -> LlmUnderstanding:
+    """Return the stage that asks the model `models.understanding`."""
+    return LlmUnderstanding(parts.chat("understanding", LlmUnderstanding.name), parts.seed)

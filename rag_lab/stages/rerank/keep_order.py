@@ -39,4 +39,4 @@ def keep_order(parts: Parts) -> KeepOrder:
 
 def n_kept(parts: Parts) -> int:
     """Return how many hits a reranker hands on: all where a selection follows, else twice what the reader gets."""
-    return parts.rerank.input_limit if parts.select.is_on else 2 * parts.rerank.final_k
+    return parts.rerank.input_limit if parts.selects else 2 * parts.rerank.final_k

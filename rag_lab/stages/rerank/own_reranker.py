@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from rag_lab._kit.own_code import OwnCodeError, numbers
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.stage import Outcome
 
 STEP = "own"  # under which a hit keeps the score
 
@@ -29,12 +30,14 @@ class RerankPlace:
         """Index (for the texts), what is read, and how many are kept."""
         return {"version": 1, "index": self.index.digest, "passage": self.passage, "keep": self.keep}
 
-    def arguments(self, trace: Trace) -> tuple[Any, ...]:
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
         """Return the question that is searched and the candidates' texts."""
+        if not trace.candidates:
+            return Outcome({"ranked": ()}, seconds=0.0)
         return trace.search_query or trace.question.text, [self._text(hit) for hit in trace.candidates]
 
-    def updates(self, trace: Trace, returned: Any) -> Mapping[str, Any]:
-        """Return the candidates by falling score; ties keep the order of the merge."""
+    def outcome(self, trace: Trace, returned: Any) -> Outcome:
+        """Set the candidates by falling score; ties keep the order of the merge."""
         if isinstance(returned, str) or (not isinstance(returned, Sequence) and not hasattr(returned, "__array__")):
             raise OwnCodeError(f"the reranker returned {type(returned).__name__} where a score for each passage is due")
         given = list(returned)
@@ -43,7 +46,7 @@ class RerankPlace:
         kept = [(hit, score) for hit, score in zip(trace.candidates, given, strict=True) if score is not None]
         scores = numbers([score for _, score in kept], len(kept), "the reranker")
         scored = [_scored(hit, score) for (hit, _), score in zip(kept, scores, strict=True)]
-        return {"ranked": tuple(sorted(scored, key=lambda hit: -hit.score)[: self.keep])}
+        return Outcome({"ranked": tuple(sorted(scored, key=lambda hit: -hit.score)[: self.keep])})
 
     def _text(self, hit: Hit) -> str:
         return self.index.child(hit.chunk_id).text if self.passage == "child" else self.index.text(hit)

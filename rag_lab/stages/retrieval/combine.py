@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.choices import Normalization
 from rag_lab.stages.retrieval.fusion import Ranking, fuse
+from rag_lab.stages.retrieval.modes import combines_ranks
 from rag_lab.stages.stage import Outcome
 
 
@@ -51,3 +53,10 @@ class Combine:
             return rankings[0].hits[: self.k]
         step = "rrf" if self.normalization == "reciprocal_rank" else "weighted"
         return fuse(rankings, self.k, self.normalization, step, self.constant)
+
+
+def weighted(parts: Parts, weights: Mapping[str, float]) -> Combine:
+    """Return the stage for a pipeline whose searches have these weights."""
+    retrieval = parts.retrieval
+    normalization = "reciprocal_rank" if combines_ranks(retrieval.mode) else retrieval.normalization
+    return Combine(weights, normalization, retrieval.rrf_constant, retrieval.base_k)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
 
 from rag_lab._kit.config_section import Section
 from rag_lab.records import Level
 from rag_lab.stages.query.config import QueryConfig
-from rag_lab.stages.retrieval.choices import RRF_CONSTANT, SEARCHES, Cut, Diversity, Mode, Normalization
+from rag_lab.stages.retrieval.choices import RRF_CONSTANT, Cut, Diversity, Normalization
+from rag_lab.stages.retrieval.modes import Modes, searches_of
+from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SELECTIONS
 from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
+
+_MODES = Modes()
 
 
 class RetrievalConfig(Section):
     """How passages are found: which searches, how their scores are combined, and what each brings."""
 
-    mode: Mode = Field(
-        "dense", description="`hybrid` (dense and BM25), `multi` (and TF-IDF) and `rrf` combine searches"
+    mode: Annotated[str, AfterValidator(_MODES.check), _MODES] = Field(
+        "dense",
+        description="dense, bm25, tfidf, or one of your own as module:Class; `hybrid` (dense and BM25), `multi` (and "
+        "TF-IDF), `rrf` and names joined by `+` combine searches",
     )
     level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
@@ -30,14 +38,18 @@ class RetrievalConfig(Section):
     normalization: Normalization = Field(
         "min_max", description="of scores that `hybrid` and `multi` add; `rrf` adds reciprocal ranks"
     )
+    fusion: Annotated[str, AfterValidator(FUSIONS.check), FUSIONS] = Field(
+        "weighted", description="what combines searches, or one of your own as module:Class"
+    )
     rrf_constant: int = Field(RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks")
 
     @property
     def weights(self) -> dict[str, float]:
-        """The searches that the mode makes, with their weights; one of weight 0 is not made."""
+        """The searches that the mode makes, with their weights, 1 for one's own; one of weight 0 is not made."""
         given = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
-        searches = SEARCHES[self.mode]
-        return {name: given[name] for name in searches if given[name] > 0 or len(searches) == 1}
+        searches = searches_of(self.mode)
+        weights = {name: given.get(name, 1.0) for name in searches}
+        return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
 
     def in_language(self, language: str) -> RetrievalConfig:
         """Return the configuration with the analyzer of a dataset's language in place of `auto`."""
@@ -46,7 +58,7 @@ class RetrievalConfig(Section):
     @model_validator(mode="after")
     def _some_search_counts(self) -> RetrievalConfig:
         if not self.weights:
-            names = " and ".join(f"{name}_weight" for name in SEARCHES[self.mode])
+            names = " and ".join(f"{name}_weight" for name in searches_of(self.mode))
             raise ValueError(f"mode {self.mode} needs a weight above 0; {names} are 0")
         return self
 
@@ -54,6 +66,9 @@ class RetrievalConfig(Section):
 class SelectConfig(Section):
     """What is left out of the ranked hits, and in which order the others are read."""
 
+    name: Annotated[str, AfterValidator(SELECTIONS.check), SELECTIONS] = Field(
+        "cut", description="the selection, or one of your own as module:Class"
+    )
     cut: Cut = Field("none", description="`knee` cuts the list at its largest drop in score")
     diversity: Diversity = Field("none", description="`mmr` prefers passages unlike those before them")
     mmr_trade_off: float = Field(0.5, ge=0, le=1, description="1 is relevance alone, 0 is difference alone")
@@ -61,7 +76,7 @@ class SelectConfig(Section):
     @property
     def is_on(self) -> bool:
         """Whether anything is done to the list."""
-        return self.cut != "none" or self.diversity != "none"
+        return self.name != "cut" or self.cut != "none" or self.diversity != "none"
 
 
 def searches_vectors(retrieval: RetrievalConfig, query: QueryConfig) -> bool:

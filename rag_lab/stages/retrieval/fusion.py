@@ -71,10 +71,19 @@ def reciprocal_rank_fusion(lists: Sequence[Sequence[Hit]], limit: int) -> list[H
 
 def _fuse(found: Sequence[_Entry], floor: float, step: str) -> tuple[Hit, int]:
     """Return the fused hit and its best rank."""
-    ranked = sorted(found, key=lambda entry: (entry.rank, entry.hit.chunk_id))
-    score = math.fsum([floor, *(entry.value for entry in ranked)])  # exact: rounding does not depend on the order
+    ranked = [(entry.rank, entry.hit) for entry in found]
+    score = math.fsum([floor, *(entry.value for entry in found)])  # exact: rounding does not depend on the order
+    return merged(ranked, score, step), min(rank for rank, _ in ranked)
+
+
+def merged(found: Sequence[tuple[int, Hit]], score: float, step: str) -> Hit:
+    """Return one unit that several lists hold, by its rank in each, with a new score.
+
+    It keeps the child of the list that ranks it highest, and the best score of every step.
+    """
+    ranked = sorted(found, key=lambda item: (item[0], item[1].chunk_id))
     scores: dict[str, float] = {}
-    for entry in ranked:
-        for name, value in entry.hit.scores.items():
+    for _, hit in ranked:
+        for name, value in hit.scores.items():
             scores[name] = max(value, scores.get(name, value))
-    return replace(ranked[0].hit, score=score, scores={**scores, step: score}), ranked[0].rank
+    return replace(ranked[0][1], score=score, scores={**scores, step: score})

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
+from rag_lab._kit.registry import Module, own
+from rag_lab.errors import ConfigError
+from rag_lab.stages.choose import code_of, stage_of, whole_stage
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.combine import Combine
-from rag_lab.stages.retrieval.config import searches_vectors
+from rag_lab.stages.retrieval.langchain_search import LangChainSearch, is_retriever
+from rag_lab.stages.retrieval.own_fusion import FusionPlace
+from rag_lab.stages.retrieval.own_search import OwnSearch, OwnSearcher
+from rag_lab.stages.retrieval.own_selection import SelectPlace
+from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
 from rag_lab.stages.retrieval.search import HYDE, Search
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
-from rag_lab.stages.retrieval.select import Select
 from rag_lab.stages.stage import Stage
 from rag_lab.stages.switched_off import Off
 from rag_lab.stores.sparse.choose import SPARSE, SparseName
 from rag_lab.stores.sparse.language import analyzer_for
 
-_SEARCHES: tuple[Literal["dense"] | SparseName, ...] = ("dense", *SPARSE)
+_ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 
 
 def searches(parts: Parts) -> tuple[Stage, ...]:
     """Return the searches by question, those that the mode does not make switched off, and what combines them."""
-    retrieval = parts.retrieval
-    normalization = "reciprocal_rank" if retrieval.mode == "rrf" else retrieval.normalization
-    combine = Combine(retrieval.weights, normalization, retrieval.rrf_constant, retrieval.base_k)
-    return (*(_search(name, parts) for name in _SEARCHES), combine)
+    weights = _weights(parts)
+    made: dict[str, Stage] = {
+        name: SEARCHES.find(name).made(parts) if name in weights else Off(f"search_{name}")
+        for name in SEARCHES.built_in
+    }
+    others = [_own_search(module, parts) for module in _modules(parts)]
+    listed = {path.removeprefix(_ENTRY): 1.0 for stage in others for path in stage.writes if path.startswith(_ENTRY)}
+    return (*made.values(), *others, _fusion(parts, weights | listed))
 
 
 def hyde_search(parts: Parts) -> Stage:
@@ -35,28 +46,77 @@ def hyde_search(parts: Parts) -> Stage:
 
 def prepare(parts: Parts) -> None:
     """Build what the searches read, where it is missing: no question is charged with it."""
-    if searches_vectors(parts.retrieval, parts.query):
+    weights = _weights(parts)
+    if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()
     for name in SPARSE:
-        if name in parts.retrieval.weights:
+        if name in weights:
             parts.index.sparse(name, analyzer_for(parts.retrieval.analyzer, ""))
+    for stage in (_own_search(module, parts) for module in _modules(parts)):
+        if isinstance(stage, OwnSearch):
+            stage.prepare()
 
 
 def selection(parts: Parts) -> Stage:
-    """Return what cuts and diversifies the ranked hits."""
-    select = parts.select
-    if not select.is_on:
+    """Return what selects from the ranked hits."""
+    if not parts.selects:
         return Off("select")
     keep = 2 * parts.rerank.final_k
-    return Select(parts.index, parts.embedder, select.cut, select.diversity, select.mmr_trade_off, keep)
+    return stage_of(SELECTIONS, "select", parts.select.name, parts, lambda: SelectPlace(parts.index, keep))
 
 
-def _search(name: Literal["dense"] | SparseName, parts: Parts) -> Stage:
+def dense(parts: Parts) -> Search:
+    """Return the search by embeddings."""
+    return Search(_dense(parts, "question"), parts.index, parts.retrieval.base_k, "dense")
+
+
+def bm25(parts: Parts) -> Search:
+    """Return the search by BM25."""
+    return _sparse(parts, "bm25")
+
+
+def tfidf(parts: Parts) -> Search:
+    """Return the search by TF-IDF."""
+    return _sparse(parts, "tfidf")
+
+
+def _weights(parts: Parts) -> dict[str, float]:
+    """Return the built-in searches that are made, with their weights."""
+    given = {} if "search" in parts.given else parts.retrieval.weights
+    return {name: weight for name, weight in given.items() if name in SEARCHES.built_in}
+
+
+def _modules(parts: Parts) -> list[Module]:
+    """Return the searches of one's own that are made."""
+    if "search" not in parts.given:
+        found = (SEARCHES.find(name) for name in parts.retrieval.weights if name not in SEARCHES.built_in)
+        return [replace(m, made=LangChainSearch(m.made)) if is_retriever(m.made) else m for m in found]
+    given = parts.given["search"]
+    if is_retriever(given):  # of an object in memory nobody knows what is in it: no source, so nothing is remembered
+        return [Module(type(given).__name__, LangChainSearch(given))]
+    return [own(given, SEARCHES)]
+
+
+def _own_search(module: Module, parts: Parts) -> Stage:
+    stage = whole_stage(SEARCHES, module, ("hits",), parts.index)
+    if stage is not None:
+        if not any(path.startswith(_ENTRY) for path in stage.writes):
+            raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
+        return stage
+    builds = hasattr(module.made, "build")
+    code = code_of(SEARCHES, module, "build" if builds else None)
+    searcher = OwnSearcher(parts.index, code, module.name, parts.retrieval.level, builds)
+    search = Search(searcher, parts.index, parts.retrieval.base_k, module.name)
+    return OwnSearch(search, searcher, costly=bool(module.source))
+
+
+def _fusion(parts: Parts, weights: Mapping[str, float]) -> Stage:
+    k = parts.retrieval.base_k
+    return stage_of(FUSIONS, "fusion", parts.retrieval.fusion, parts, lambda: FusionPlace(tuple(weights), k), weights)
+
+
+def _sparse(parts: Parts, name: SparseName) -> Search:
     retrieval = parts.retrieval
-    if name not in retrieval.weights:
-        return Off(f"search_{name}")
-    if name == "dense":
-        return Search(_dense(parts, "question"), parts.index, retrieval.base_k, name)
     searcher = SparseSearcher(parts.index, name, analyzer_for(retrieval.analyzer, ""), retrieval.level)
     return Search(searcher, parts.index, retrieval.base_k, name)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.choices import Cut, Diversity
 from rag_lab.stages.retrieval.knee import before_largest_drop
 from rag_lab.stages.retrieval.mmr import maximal_marginal_relevance
@@ -80,3 +81,9 @@ class Select:
 
 def _scored(hit: Hit, value: float) -> Hit:
     return replace(hit, score=value, scores={**hit.scores, "mmr": value})
+
+
+def cut(parts: Parts) -> Select:
+    """Return the stage for a pipeline."""
+    select, keep = parts.select, 2 * parts.rerank.final_k
+    return Select(parts.index, parts.embedder, select.cut, select.diversity, select.mmr_trade_off, keep)

@@ -18,7 +18,7 @@ from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome, Stage
 from rag_lab.testing.contracts.module import ModuleContract
 from rag_lab.testing.models import ScriptedChat
-from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_trace
+from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_index, sample_trace
 
 _LABELS = ("answers", "answerable", "query_class", "evidence", "tags", "not_relevant")  # only the dataset knows them
 
@@ -109,7 +109,7 @@ class PlacedContract(StageContract):
 
     def stage(self) -> Stage:
         """Return the module as the pipeline calls it."""
-        return own_stage(self.kind, own(self.make(), self.kind), self.place())
+        return own_stage(self.kind, own(self.make(), self.kind), self.place(), sample_index())
 
 
 def _field(path: str) -> str:

@@ -14,6 +14,7 @@ from rag_lab.data.formats.importers import import_dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
 from rag_lab.stages.retrieval.merge import Merge
 from rag_lab.stages.retrieval.retrieval_stages import searches
@@ -35,7 +36,7 @@ def reciprocal_rank(mode, dataset, embedder, home, analyzer="unicode", every=1):
     questions, problems = locate_all(index, dataset.questions[::every])
     assert not problems
     traces = [Trace(question, search_query=question.text) for question in questions]
-    for stage in (*searches(config, index, embedder), Merge(20)):
+    for stage in (*searches(Pipeline.on(index, embedder, config).parts), Merge(20)):
         traces = run_stage(stage, traces)
     ranked = [replace(trace, ranked=trace.candidates) for trace in traces]
     scores = evaluate(ranked, ["retrieval.mrr@10"])

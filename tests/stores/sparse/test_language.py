@@ -31,9 +31,9 @@ def test_auto_follows_the_dataset_and_shares_results_with_the_analyzer_by_its_na
         return Pipeline.planned(config, dataset, home=tmp_path / "home")
 
     def identity(analyzer):
-        stages = planned(analyzer).retrieval_stages
+        stages = planned(analyzer).stages
         return next(stage.identity() for stage in stages if stage.name == "search_bm25")
 
     assert PipelineConfig().retrieval.analyzer == "auto"
-    assert planned("auto").config.retrieval.analyzer == "english"
+    assert planned("auto").parts.retrieval.analyzer == "english"
     assert identity("auto") == identity("english") != identity("unicode")

@@ -1,0 +1,86 @@
+"""What a search of one's own found, as children of the corpus: ids, texts, or documents of LangChain's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.records import Chunk
+
+Children = list[Chunk]  # of one unit
+
+
+class FoundChunks:
+    """Finds the children of a corpus by what others call them. Texts are compared by their words."""
+
+    def __init__(self, index: CorpusIndex) -> None:
+        self._index = index
+        self._children = index.children()
+        self._by_id = {child.chunk_id: child for child in self._children}
+        pairs = groupby(self._children, key=lambda child: child.parent_id)
+        self._by_parent: dict[str, Children] = {parent_id: list(children) for parent_id, children in pairs}
+
+    def units(self, found: Any) -> list[Children]:
+        """Return the units that one result may mean, the likeliest first, as their children; none where it is unknown.
+
+        Args:
+            found: the id of a child or a parent; the text of one, or a piece of it; or an object with `page_content`
+                and `metadata`, of which `chunk_id` is such an id, and `source` and `page` tell equal texts apart.
+        """
+        if isinstance(found, str):
+            return self._named(found) or self._with_text(found)
+        metadata = found.metadata
+        return self._named(str(metadata.get("chunk_id", ""))) or sorted(
+            self._with_text(found.page_content), key=lambda children: _strangeness(children[0], metadata)
+        )
+
+    def _named(self, name: str) -> list[Children]:
+        if name in self._by_id:
+            return [[self._by_id[name]]]
+        return [self._by_parent[name]] if name in self._by_parent else []
+
+    def _with_text(self, text: str) -> list[Children]:
+        words = _words(text)
+        if not words:
+            return []
+        return (
+            self._where(lambda own: own == words, self._child_words, lambda name: [self._by_id[name]])
+            or self._where(lambda own: own == words, self._parent_words, lambda name: self._by_parent[name])
+            or self._where(lambda own: words in own, self._child_words, lambda name: [self._by_id[name]])
+            or self._where(lambda own: words in own, self._parent_words, lambda name: self._around(name, text))
+        )
+
+    def _where(
+        self, fits: Callable[[str], bool], texts: Mapping[str, str], children: Callable[[str], Children]
+    ) -> list[Children]:
+        return [children(name) for name, own in texts.items() if fits(own)]
+
+    def _around(self, parent_id: str, text: str) -> Children:
+        """Return the children of a parent that a piece of its text touches; all where its white space differs."""
+        parent, children = self._index.parent(parent_id), self._by_parent[parent_id]
+        start = parent.text.find(text.strip())
+        if start < 0:
+            return children
+        start, end = parent.start + start, parent.start + start + len(text.strip())
+        return [child for child in children if child.start < end and child.end > start] or children
+
+    @cached_property
+    def _child_words(self) -> dict[str, str]:
+        return {child.chunk_id: _words(child.text) for child in self._children}
+
+    @cached_property
+    def _parent_words(self) -> dict[str, str]:
+        return {parent_id: _words(self._index.parent(parent_id).text) for parent_id in self._by_parent}
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _strangeness(chunk: Chunk, metadata: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Order chunks by whether they stand in the file, and on the page, that the metadata name."""
+    source = str(metadata.get("source", "")).replace("\\", "/")
+    return not f"/{source}".endswith(f"/{chunk.source}"), metadata.get("page") != chunk.page

@@ -1,0 +1,30 @@
+"""The stages that a configuration asks for, from the ranked hits to the answer."""
+
+from __future__ import annotations
+
+from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
+from rag_lab.stages.answer.own_context import ContextPlace
+from rag_lab.stages.answer.own_reader import ReaderPlace
+from rag_lab.stages.answer.parse import Parse
+from rag_lab.stages.choose import stage_of
+from rag_lab.stages.parts import Parts
+from rag_lab.stages.stage import Stage
+
+
+def context_stage(parts: Parts) -> Stage:
+    """Return what assembles the context."""
+    answer = parts.answer
+
+    def place() -> ContextPlace:
+        counter, final_k = parts.chat("generation"), parts.rerank.final_k
+        return ContextPlace(parts.index, counter, final_k, answer.context_tokens, answer.context_bytes)
+
+    return stage_of(CONTEXTS, "context", answer.context, parts, place)
+
+
+def answer_stages(parts: Parts) -> tuple[Stage, ...]:
+    """Return what answers from the context; nothing where answers are switched off."""
+    if not parts.answer.is_on and "reader" not in parts.given:
+        return ()
+    stage = stage_of(READERS, "reader", parts.answer.name, parts, ReaderPlace)
+    return (stage,) if "answer" in stage.writes else (stage, Parse())

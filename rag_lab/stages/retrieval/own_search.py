@@ -1,0 +1,172 @@
+"""A search of one's own: `(query, k) -> ids or texts`, or pairs of one with a score; see `FoundChunks`.
+
+A class may have `build(chunks)` instead, which is called once with all children and returns such a function.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.own_code import OwnCode, OwnCodeError, numbers
+from rag_lab.access import Labels, access_label
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.index.found_chunks import FoundChunks
+from rag_lab.records import Chunk, Hit, Level, Trace
+from rag_lab.stages.own_stage import lost
+from rag_lab.stages.retrieval.search import Search
+from rag_lab.stages.stage import Outcome
+
+Found = tuple[int, tuple[tuple[str, float], ...]]  # how many results there were, and their children with scores
+
+_MORE = 4  # times as many results are asked for where too few units are among them
+_CHUNKS: WeakKeyDictionary[CorpusIndex, FoundChunks] = WeakKeyDictionary()
+_BUILT: WeakKeyDictionary[CorpusIndex, dict[str, OwnCode | OwnCodeError]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class OwnSearcher:
+    """Calls `code` until it has found k units that the asker may see, or has no more results.
+
+    `builds` says that `code` is called with the children and makes what is called with queries.
+    """
+
+    index: CorpusIndex
+    code: OwnCode
+    name: str
+    level: Level
+    builds: bool
+
+    def identity(self) -> Mapping[str, Any]:
+        """Index, level, and the module."""
+        return {"version": 1, "index": self.index.digest, "level": self.level, "code": self.code.identity()}
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the first k units that were found for each text, best first.
+
+        Raises:
+            OwnCodeError: if a call gave nothing usable.
+        """
+        return [self._search(text, k, labels) for text, labels in zip(texts, allowed, strict=True)]
+
+    def ready(self) -> OwnCode:
+        """Return what is called with queries; it is built once for an index.
+
+        Raises:
+            OwnCodeError: if it cannot be built.
+        """
+        if not self.builds:
+            return self.code
+        built = _BUILT.setdefault(self.index, {})
+        key = digest(self.code.identity())
+        if key not in built:
+            try:
+                built[key] = self.code.built(self.index.children())
+            except OwnCodeError as error:
+                built[key] = error
+        ready = built[key]
+        if isinstance(ready, OwnCodeError):
+            raise ready
+        return ready
+
+    def _search(self, text: str, k: int, labels: Labels | None) -> list[Hit]:
+        code, wanted = self.ready(), k
+        while True:
+            n, found = code.call(text, wanted, accept=lambda returned: self._found(returned, labels))
+            hits = self.index.units(
+                [name for name, _ in found], [score for _, score in found], k, self.level, self.name
+            )
+            if len(hits) >= k or n < wanted or wanted >= self.index.n_children:
+                return hits
+            wanted *= _MORE
+
+    def _found(self, returned: Any, labels: Labels | None) -> Found:
+        results = _scored(returned)
+        best: dict[str, float] = {}
+        for result, score in results:
+            for child in self._children(result, labels):
+                best.setdefault(child.chunk_id, score)
+        return len(results), tuple(best.items())
+
+    def _children(self, result: Any, labels: Labels | None) -> list[Chunk]:
+        """Return the children that a result means, none where the asker may not see them."""
+        if not isinstance(result, str) and not hasattr(result, "page_content"):
+            raise OwnCodeError(f"the search returned {type(result).__name__} where an id or a text is due")
+        if self.index not in _CHUNKS:
+            _CHUNKS[self.index] = FoundChunks(self.index)
+        units = _CHUNKS[self.index].units(result)
+        if not units:
+            shown = " ".join(str(getattr(result, "page_content", result)).split())[:80]
+            raise OwnCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
+        return next((unit for unit in units if labels is None or _label(unit[0]) in labels), [])
+
+
+@dataclass(frozen=True)
+class OwnSearch:
+    """Search question by question, so that a call that gives nothing usable costs one."""
+
+    search: Search
+    searcher: OwnSearcher
+    costly: bool  # False of what cannot be told apart from others, so that its results are not remembered
+
+    batch_size: ClassVar[int] = 8
+
+    @property
+    def name(self) -> str:
+        """`search_` and the name of the module."""
+        return self.search.name
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What is searched, and what the asker may see."""
+        return self.search.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The list that is filled."""
+        return self.search.writes
+
+    def identity(self) -> Mapping[str, Any]:
+        """The search, and k."""
+        return self.search.identity()
+
+    def prepare(self) -> None:
+        """Build what is searched, so that no question is charged with it; where that fails, each question says so."""
+        try:
+            self.searcher.ready()
+        except OwnCodeError:
+            return
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Search for each trace."""
+        return [self._run(trace) for trace in traces]
+
+    def _run(self, trace: Trace) -> Outcome:
+        started = time.perf_counter()
+        try:
+            (outcome,) = self.search.run([trace])
+        except OwnCodeError as error:
+            outcome = lost(error)
+        return replace(outcome, seconds=time.perf_counter() - started)
+
+
+def _scored(returned: Any) -> list[tuple[Any, float]]:
+    """Return the results best first, with their scores; 1 / rank where they have none."""
+    if isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise OwnCodeError(f"the search returned {type(returned).__name__} where a list of ids or texts is due")
+    given = list(returned)
+    pairs = [item for item in given if isinstance(item, tuple | list) and len(item) == 2]
+    if not pairs:
+        return [(item, 1 / rank) for rank, item in enumerate(given, start=1)]
+    if len(pairs) < len(given):
+        raise OwnCodeError("the search returned some results with a score and others without")
+    scores = numbers([score for _, score in pairs], len(pairs), "the search")
+    return sorted(zip([item for item, _ in pairs], scores, strict=True), key=lambda item: -item[1])
+
+
+def _label(chunk: Chunk) -> str:
+    return access_label(chunk.namespace, chunk.permissions)
