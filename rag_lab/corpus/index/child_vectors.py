@@ -17,7 +17,7 @@ from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Chunk
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.vector import choose as registry
-from rag_lab.stores.vector.engine import EngineStore
+from rag_lab.stores.vector.engine import SearchedRows
 
 _FORMAT = 1  # raised when what is embedded of a child changes
 
@@ -28,13 +28,14 @@ class ChildVectors:
 
     embedder: RememberedEmbedder
     store: StoreConfig
+    given: Any = None  # an object in place of the store that is named
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change what a search in them finds, beside the children."""
         return {
             "format": _FORMAT,
             "embedder": dict(self.embedder.identity()),
-            "store": registry.identity(self.store),
+            "store": registry.identity(self.store, self.given),
         }
 
     def folder(self, searched: Path) -> Path:
@@ -55,11 +56,12 @@ class ChildVectors:
                 return
             vectors = self.embedder.embed_documents([child.text for child in children])
             labels = [access_label(child.namespace, child.permissions) for child in children]
-            registry.build(self.store, partial, [child.chunk_id for child in children], vectors, labels)
+            ids = [child.chunk_id for child in children]
+            registry.stores_of(self.store, self.given).build(partial, ids, vectors, labels, self.store.url)
 
-    def open(self, searched: Path) -> EngineStore:
+    def open(self, searched: Path) -> SearchedRows:
         """Return the store that `ensure` built."""
-        return registry.store_class(self.store.name).open(self.folder(searched))
+        return registry.stores_of(self.store, self.given).open(self.folder(searched))
 
     def known(self, children: Sequence[Chunk]) -> dict[str, bool]:
         """Return a key for each different text of these children, and whether it was embedded before."""

@@ -262,6 +262,7 @@ def open_index(
     vision: ChatModel | None = None,
     splitter: Any = None,
     readers: Mapping[str, Any] = MappingProxyType({}),
+    own_store: Any = None,
     progress: bool = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -279,6 +280,7 @@ def open_index(
         store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that `config` names.
+        own_store: an object in place of the vector store that `store` names.
         readers: objects beside, or in place of, the file readers that it names, by suffix.
         progress: show a bar while texts are embedded.
         build: False names an index that is missing without building it; its `is_built` is False.
@@ -293,7 +295,7 @@ def open_index(
     listing = listing.strictest(digests)
     remembered = _remembering(embedder, home, progress)
     recipe = Recipe(config, reading, splitter_of(config, remembered, splitter))
-    vectors = ChildVectors(remembered, store)
+    vectors = ChildVectors(remembered, store, own_store)
     if not build:
         return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)
     path = ensure_index(listing, digests, recipe, home)

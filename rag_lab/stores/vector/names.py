@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-StoreName = Literal["chroma", "exact", "faiss", "qdrant", "duckdb", "milvus"]
-STORE_NAMES: tuple[StoreName, ...] = get_args(StoreName)
+from rag_lab._kit.registry import BuiltIn, Kind
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class StoreInfo:
     served: bool = False  # may lie on a server
 
 
-STORES: dict[StoreName, StoreInfo] = {
+STORES: dict[str, StoreInfo] = {
     "chroma": StoreInfo("rag_lab.stores.vector.chroma:ChromaStore", "chromadb", ("chromadb",), served=True),
     "exact": StoreInfo("rag_lab.stores.vector.exact:ExactStore", "numpy", ("numpy",)),
     "faiss": StoreInfo("rag_lab.stores.vector.faiss:FaissStore", "faiss", ("faiss-cpu",)),
@@ -28,13 +26,23 @@ STORES: dict[StoreName, StoreInfo] = {
     "duckdb": StoreInfo("rag_lab.stores.vector.duckdb:DuckDBStore", "duckdb", ("duckdb",)),
     "milvus": StoreInfo("rag_lab.stores.vector.milvus:MilvusStore", "milvus_lite", ("milvus-lite",)),
 }
+STORE_NAMES = tuple(STORES)
+
+VECTOR_STORES = Kind(
+    "vector store",
+    "rag_lab.vector_stores",
+    {
+        name: BuiltIn(info.target, f"vectors in {info.module}", info.module, "rag_lab[stores]")
+        for name, info in STORES.items()
+    },
+)
 
 
-def store_url_problem(name: StoreName, url: str) -> str:
+def store_url_problem(name: str, url: str) -> str:
     """Return what is wrong with `url` for the store `name`, or ''."""
     if not url:
         return ""
-    if not STORES[name].served:
+    if name in STORES and not STORES[name].served:
         served = " and ".join(name for name in STORE_NAMES if STORES[name].served)
         return f"{name} has no server, so url must be empty; {served} may have one"
     try:
