@@ -72,7 +72,7 @@ def test_a_build_that_is_killed_leaves_no_vectors_and_loses_no_work(
     opened: Any, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(child_vectors.registry, "build", None)
+        patch.setattr(child_vectors.registry, "stores_of", None)
         with pytest.raises(TypeError):
             opened().ensure_vectors()
     assert vectors_of(opened()) == []
