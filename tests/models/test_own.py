@@ -19,6 +19,7 @@ from rag_lab.models import shared
 from rag_lab.models.own_models import OwnModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS
+from rag_lab.testing import ChatModelContract, EmbedderContract
 
 MINE = """
 import os, time
@@ -77,6 +78,16 @@ class Embedder:
     embed_queries = embed_documents
 
 @dataclass(frozen=True)
+class Letters:
+    name: str = ""
+    version: ClassVar[int] = 1
+
+    def embed_documents(self, texts):
+        return [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+    embed_queries = embed_documents
+
+@dataclass(frozen=True)
 class Scorer:
     name: str = ""
     version: ClassVar[int] = 1
@@ -94,6 +105,16 @@ def made(name, shout=False):
 def fake_chat(reply="Paris"):
     from langchain_core.language_models import FakeListChatModel
     return FakeListChatModel(responses=[reply])
+
+def echo():
+    from langchain_core.language_models import SimpleChatModel
+    class Echo(SimpleChatModel):
+        @property
+        def _llm_type(self):
+            return "echo"
+        def _call(self, messages, stop=None, run_manager=None, **kwargs):
+            return f"You said: {messages[-1].content}"
+    return Echo()
 
 def fake_embeddings():
     from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -137,13 +158,28 @@ def package(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: quokka\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[rag_lab.chat_models]\nquokka = quokka:Chat\nmaker = quokka:made\nbroken = quokka:Gone\n"
-        "[rag_lab.embedders]\nquokka = quokka:Embedder\n[rag_lab.cross_encoders]\nquokka = quokka:Scorer\n"
+        "[rag_lab.embedders]\nquokka = quokka:Embedder\n"
+        "letters = quokka:Letters\n[rag_lab.cross_encoders]\nquokka = quokka:Scorer\n"
     )
     monkeypatch.syspath_prepend(site)
     registry.installed.cache_clear()
     yield
     sys.modules.pop("quokka", None)
     registry.installed.cache_clear()
+
+
+class TestOwnChatModels(ChatModelContract):
+    @pytest.fixture(autouse=True, params=["mine:Chat", "quokka:tiny-7b", "maker:tiny:7b", "langchain:mine:echo"])
+    def _each(self, request, folder, package):
+        made = shared.chat_model(request.param)
+        self.make = lambda: made
+
+
+class TestOwnEmbedders(EmbedderContract):
+    @pytest.fixture(autouse=True, params=["mine:Letters", "letters:any", "langchain:mine:fake_embeddings"])
+    def _each(self, request, folder, package):
+        made = shared.embedder(request.param)
+        self.make = lambda: made
 
 
 def ask(*texts):
