@@ -54,10 +54,10 @@ class OwnSplitter:
     def losses(self, text: str, spans: Sequence[Span]) -> str:
         """Return what no splitter of ours does and this one did: text in no piece, rows that are cut; '' if neither."""
         edges = [0, *(edge for span in _united(spans) for edge in span), len(text)]
-        left_out = sum(len("".join(text[a:b].split())) for a, b in list(pairwise(edges))[::2])
+        left_out = sum(sum(map(str.isalnum, text[a:b])) for a, b in list(pairwise(edges))[::2])
         cuts = {edge for span in spans for edge in span}
         n_rows = sum(any(start < cut < end for cut in cuts) for start, end in row_spans(text)) if cuts else 0
-        said = [f"{left_out:,} characters are in no piece, so they are never found"] if left_out else []
+        said = [f"{left_out:,} letters and digits in no piece, so never found"] if left_out else []
         said += [f"{n_rows:,} table row{'s are' if n_rows > 1 else ' is'} cut"] if n_rows else []
         return f"the {self._code.what}: {'; '.join(said)}." if said else ""
 
