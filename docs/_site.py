@@ -20,7 +20,7 @@ API = {
     "api/rag_lab.md": ("rag_lab", ["rag_lab"]),
     "api/stages.md": ("The contract of a stage", ["rag_lab.stages.stage"]),
     "api/models.md": ("The contract of a model", ["rag_lab.models.protocols"]),
-    "api/testing.md": ("Doubles for tests", ["rag_lab.testing"]),
+    "api/testing.md": ("Contracts and doubles for tests", ["rag_lab.testing"]),
 }
 
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)")

@@ -38,8 +38,8 @@ class Test{class_name}({contract}):
 '''
 _IMPORTS = {
     "Any": "typing",
-    "Chunk": "rag_lab.records",
     "Callable": "collections.abc",
+    "Chunk": "rag_lab.records",
     "ChatRequest": "rag_lab.models.protocols",
     "ClassVar": "typing",
     "Iterable": "collections.abc",

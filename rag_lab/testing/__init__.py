@@ -17,10 +17,20 @@ from rag_lab.testing.contracts.chat_model import ChatModelContract
 from rag_lab.testing.contracts.embedder import EmbedderContract
 from rag_lab.testing.contracts.metric import MetricContract
 from rag_lab.testing.contracts.pair_scorer import PairScorerContract
-from rag_lab.testing.contracts.rerank import RerankerContract
 from rag_lab.testing.contracts.sparse_index import SparseIndexContract
 from rag_lab.testing.contracts.splitter import SplitterContract
 from rag_lab.testing.contracts.stage import StageContract
+from rag_lab.testing.contracts.stage_kinds import (
+    ContextContract,
+    FusionContract,
+    HydeContract,
+    ReaderContract,
+    RerankerContract,
+    RewritingContract,
+    SearchContract,
+    SelectionContract,
+    UnderstandingContract,
+)
 from rag_lab.testing.contracts.vector_store import VectorStoreContract
 from rag_lab.testing.loopback_servers import ModelServer, Scripted, gemini_server, openai_server
 from rag_lab.testing.models import HashEmbedder, OverlapScorer, ScriptedChat
@@ -28,18 +38,26 @@ from rag_lab.testing.sample_traces import sample_chat, sample_index, sample_ques
 
 __all__ = [
     "ChatModelContract",
+    "ContextContract",
     "EmbedderContract",
+    "FusionContract",
     "HashEmbedder",
+    "HydeContract",
     "MetricContract",
     "ModelServer",
     "OverlapScorer",
     "PairScorerContract",
+    "ReaderContract",
     "RerankerContract",
+    "RewritingContract",
     "Scripted",
     "ScriptedChat",
+    "SearchContract",
+    "SelectionContract",
     "SparseIndexContract",
     "SplitterContract",
     "StageContract",
+    "UnderstandingContract",
     "VectorStoreContract",
     "gemini_server",
     "openai_server",

@@ -6,19 +6,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from rag_lab._kit.registry import Kind, own
 from rag_lab.memory.results import Memory
 from rag_lab.records import Hit, Passage, Question, StageRecord, Trace
 from rag_lab.stages.chat_stage import ChatStage
-from rag_lab.stages.choose import own_stage
-from rag_lab.stages.own_stage import Place
 from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome, Stage
 from rag_lab.testing.contracts.module import ModuleContract
 from rag_lab.testing.models import ScriptedChat
-from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_index, sample_trace
+from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_trace
 
 _LABELS = ("answers", "answerable", "query_class", "evidence", "tags", "not_relevant")  # only the dataset knows them
 
@@ -96,20 +93,6 @@ class StageContract(ModuleContract):
 
     def _run(self, *traces: Trace) -> list[Outcome]:
         return self.stage().run(traces)
-
-
-class PlacedContract(StageContract):
-    """A module at one place of the pipeline: `make` returns a function, what is called like one, or a whole stage."""
-
-    kind: ClassVar[Kind]
-
-    def place(self) -> Place:
-        """Return its place, on the sample index."""
-        raise NotImplementedError
-
-    def stage(self) -> Stage:
-        """Return the module as the pipeline calls it."""
-        return own_stage(self.kind, own(self.make(), self.kind), self.place(), sample_index())
 
 
 def _field(path: str) -> str:

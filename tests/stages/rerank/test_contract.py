@@ -31,6 +31,7 @@ class TestAFunction(RerankerContract):
 
 def unsorted(stage):
     """A stage that hands on what it was given, the worst first."""
+    stage.writes = ("ranked",)
     stage.run = lambda traces: [Outcome({"ranked": trace.candidates[::-1]}) for trace in traces]
     return stage
 
