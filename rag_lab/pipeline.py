@@ -216,6 +216,16 @@ class Pipeline:
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
         return self.run([Question("asked", text.strip(), may_see=may_see, namespace=namespace)])[0]
 
+    def as_retriever(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
+        """Return a `BaseRetriever` of LangChain's: what is ranked, with ids, scores and the trace in the metadata."""
+        from rag_lab.stages.retrieval.pipeline_retriever import PipelineRetriever
+
+        def ask(text: str) -> Trace:
+            question = Question("asked", text, may_see=may_see, namespace=namespace)
+            return self.run([question], answer=(), read=lambda _: ())[0]
+
+        return PipelineRetriever(ask=ask, text=self.index.text)
+
     def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
         """Return the questions with their evidence found in this index, as `run` asks them, and what is not found."""
         return locate_all(self.index, questions)

@@ -31,6 +31,7 @@ PUBLIC = [
     "Trace",
     "compare",
     "evaluate",
+    "stage",
     "sweep",
 ]
 HEAVY = ["torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "chromadb", "ragas", "pandas"]

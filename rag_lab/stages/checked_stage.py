@@ -32,7 +32,7 @@ class CheckedStage:
     """
 
     def __init__(self, stage: Stage, code: OwnCode, sets: tuple[str, ...], is_visible: IsVisible) -> None:
-        self._stage, self._code, self._is_visible = stage, code, is_visible
+        self._stage, self.code, self._is_visible = stage, code, is_visible
         self.name = stage.name
         # What is checked for one asker must not be replayed for another.
         self.reads, self.writes = tuple(dict.fromkeys((*stage.reads, *_ACCESS))), tuple(stage.writes)
@@ -44,7 +44,7 @@ class CheckedStage:
 
     def identity(self) -> Mapping[str, Any]:
         """Theirs, and the digest of their source."""
-        return {"own": dict(self._stage.identity()), "code": self._code.identity()}
+        return {"own": dict(self._stage.identity()), "code": self.code.identity()}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Run the batch; where it gives nothing usable, each trace alone."""
@@ -56,15 +56,15 @@ class CheckedStage:
         return [outcome for trace in traces for outcome in self.run([trace])]
 
     def _run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        outcomes: list[Outcome] = self._code.call(list(traces), accept=lambda given: self._accepted(given, traces))
+        outcomes: list[Outcome] = self.code.call(list(traces), accept=lambda given: self._accepted(given, traces))
         return outcomes
 
     def _accepted(self, given: Any, traces: Sequence[Trace]) -> list[Outcome]:
         outcomes = list(given) if isinstance(given, Sequence) else [given]
         if strangers := [type(outcome).__name__ for outcome in outcomes if not isinstance(outcome, Outcome)]:
-            raise OwnCodeError(f"the {self._code.what} returned {strangers[0]} where an Outcome is due")
+            raise OwnCodeError(f"the {self.code.what} returned {strangers[0]} where an Outcome is due")
         if len(outcomes) != len(traces):
-            raise OwnCodeError(f"the {self._code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
+            raise OwnCodeError(f"the {self.code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
         for outcome, trace in zip(outcomes, traces, strict=True):
             self._check(outcome.updates, trace.question)
         return outcomes
@@ -72,22 +72,22 @@ class CheckedStage:
     def _check(self, updates: Mapping[str, Any], question: Question) -> None:
         if undeclared := sorted(set(updates) - set(self.writes)):
             raise ConfigError(
-                f"The {self._code.what} writes {', '.join(undeclared)}, which its `writes` do not name; add it there."
+                f"The {self.code.what} writes {', '.join(undeclared)}, which its `writes` do not name; add it there."
             )
         for path, value in updates.items():
             try:
                 _type_of(path.partition(".")[0], "." in path).validate_python(value)
             except ValidationError as error:
                 wrong = error.errors()[0]["msg"]
-                raise OwnCodeError(f"the {self._code.what} set {path} to what it cannot be: {wrong}") from None
+                raise OwnCodeError(f"the {self.code.what} set {path} to what it cannot be: {wrong}") from None
             for record in _records(value):
                 self._check_record(path, record, question)
 
     def _check_record(self, path: str, record: Hit | Passage, question: Question) -> None:
         if isinstance(record, Hit) and not all(map(math.isfinite, (record.score, *record.scores.values()))):
-            raise OwnCodeError(f"the {self._code.what} set {path} with a score that is no number")
+            raise OwnCodeError(f"the {self.code.what} set {path} with a score that is no number")
         if not self._is_visible(record.source, question):
-            raise OwnCodeError(f"the {self._code.what} set {path} from {record.source}, which the asker may not see")
+            raise OwnCodeError(f"the {self.code.what} set {path} from {record.source}, which the asker may not see")
 
 
 def _fields(paths: Sequence[str]) -> set[str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 class Work:
     """What one stage or metric has to do with one model: a row of a bill.
 
-    `n` counts units: a `call` of a chat model, a `pair` that a reranker scores, a `chunk` to embed, a `file` that a
+    `n` counts units: a `call` of a chat model, a `question` for a module of one's own,
+    a `pair` that a reranker scores, a `chunk` to embed, a `file` that a
     model reads or splits. `at_most`: a part of it depends on results that are not there yet. `remembered` counts
     results that the memory holds. `tokens_measured`: tokens are a mean of an earlier sweep; otherwise they are at most,
     by prompts and settings. `cost_usd` is None where calls cost money and no table has a price, `minutes` where no
@@ -66,6 +67,8 @@ class Tally:
                 remembered=old.remembered + work.remembered,
                 tokens_in=old.tokens_in + work.tokens_in,
                 tokens_out=old.tokens_out + work.tokens_out,
+                cost_usd=None if None in (old.cost_usd, work.cost_usd) else old.cost_usd,
+                minutes=None if None in (old.minutes, work.minutes) else old.minutes,
             )
         )
 

@@ -25,8 +25,11 @@ from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Trace
 from rag_lab.stages.chat_stage import ChatStage
+from rag_lab.stages.checked_stage import CheckedStage
+from rag_lab.stages.own_stage import OwnStage
 from rag_lab.stages.query.prompts import GENERAL
 from rag_lab.stages.rerank.pair_rerank import PairRerank
+from rag_lab.stages.retrieval.own_search import OwnSearch
 from rag_lab.stages.run_stage import apply_outcome, decode_outcome, stage_key
 from rag_lab.stages.stage import Outcome, Stage
 
@@ -34,6 +37,8 @@ _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
 
 
 _FILLER = re.compile("\ue000([0-9]{1,9})\ue001")  # characters of no script: no text of a dataset looks so
+
+_OWN = (OwnStage, OwnSearch, CheckedStage)  # what they cost nobody knows before, and they are not run to find out
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class _Walk:
     def _outcomes(self, stage: Stage, wanted: Mapping[str, Foreseen]) -> dict[str, Outcome]:
         """Return the results that can be known; the others become work."""
         closed = {key: each for key, each in wanted.items() if not _waits_for(stage, each)}
-        if not stage.costly:
+        if not stage.costly and not isinstance(stage, _OWN):
             results = stage.run([each.trace for each in closed.values()]) if closed else []
             return dict(zip(closed, results, strict=True))
         texts = self.memory.recall(closed) if self.memory else {}
@@ -102,6 +107,8 @@ class _Walk:
 
     def _work(self, stage: Stage, nothing: Work, each: Foreseen) -> Work:
         waits = bool(_waits_for(stage, each))
+        if isinstance(stage, _OWN):
+            return replace(nothing, n=1, at_most=waits, cost_usd=None, minutes=None)
         if isinstance(stage, PairRerank):
             return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
         requests = stage.requests([each.trace]) if isinstance(stage, ChatStage) else []
@@ -120,7 +127,9 @@ class _Walk:
 
 
 def _nothing(stage: Stage) -> Work | None:
-    """Return no work, to be added to; None for a stage that asks no chat model and scores no pairs."""
+    """Return no work, to be added to; None for a stage of ours that asks no chat model and scores no pairs."""
+    if isinstance(stage, _OWN):
+        return Work(stage.name, stage.code.what, "question")
     if isinstance(stage, ChatStage):
         return Work(stage.name, spec_of(stage.model), "call")
     return Work(stage.name, spec_of(stage.scorer), "pair") if isinstance(stage, PairRerank) else None

@@ -116,6 +116,11 @@ class OwnSearch:
     batch_size: ClassVar[int] = 8
 
     @property
+    def code(self) -> OwnCode:
+        """What is called."""
+        return self.searcher.code
+
+    @property
     def name(self) -> str:
         """`search_` and the name of the module."""
         return self.search.name
