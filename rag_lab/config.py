@@ -5,7 +5,7 @@ Two configurations that produce the same output have the same `identity`; key or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from pydantic import Field, ValidationError
 from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.config_section import MAX_SEED, Section
 from rag_lab._kit.digest import digest
-from rag_lab._kit.registry import Kind
 from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.errors import ConfigError, unknown_name
@@ -23,7 +22,6 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.stages.answer.config import AnswerConfig
 from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
-from rag_lab.stages.rerank.rerankers import RERANKERS
 from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searches_vectors
 from rag_lab.stores.config import StoreConfig
 
@@ -91,14 +89,23 @@ class PipelineConfig(Section):
         return digest(self.model_dump())
 
 
-# The keys that name a module: what they name is imported where it is used, never where a configuration is read.
-KINDS: Mapping[str, Kind] = {"rerank.name": RERANKERS}
-
-
 def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:
-    """Return why modules of one's own that these configurations name cannot be used, a sentence each; imports them."""
-    named = {(key, str(config.flat()[key])) for config in configs for key in KINDS}
-    return [problem for key, text in sorted(named) if (problem := KINDS[key].problem(text))]
+    """Return why modules that these configurations name cannot be used here, a sentence each.
+
+    They are imported to find out; where a configuration is only read, nothing is.
+    """
+    kinds = dict(_kinds())
+    named = {(key, str(config.flat()[key])) for config in configs for key in kinds}
+    return [f"{key}: {problem}" for key, text in sorted(named) if (problem := kinds[key].problem(text))]
+
+
+def _kinds() -> Iterator[tuple[str, Any]]:
+    """Yield the keys that name a module, each with its kind, as the fields of the sections are annotated."""
+    for name, info in PipelineConfig.model_fields.items():
+        section = info.annotation
+        if isinstance(section, type) and issubclass(section, Section):
+            for inner, field in section.model_fields.items():
+                yield from ((f"{name}.{inner}", kind) for kind in field.metadata if hasattr(kind, "problem"))
 
 
 def dotted_keys() -> list[str]:

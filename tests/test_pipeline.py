@@ -209,8 +209,9 @@ def test_a_module_that_a_sweep_cannot_use_is_told_by_its_plan(tmp_path):
     )
     with modules_beside(tmp_path), pytest.raises(ExperimentError) as raised:
         plan(tmp_path / "e.yaml")
-    assert "reranker 'broken:Mine' does not load (ModuleNotFoundError: No module named 'no_such_package')" in str(
-        raised.value
+    assert (
+        "rerank.name: The reranker 'broken:Mine' does not load (ModuleNotFoundError: No module named 'no_such_package')"
+        in str(raised.value)
     )
     assert f"reranker 'missing:Mine' is not there: put missing.py into {tmp_path}" in str(raised.value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -26,7 +26,9 @@ class CorpusConfig(Section):
     readers: dict[str, str] = Field(
         default_factory=dict, description="suffix: reader of such files, ours or one of your own, module:function"
     )
-    splitter: str = Field("recursive", description="where children are cut; one of your own is module:function")
+    splitter: Annotated[str, SPLITTERS] = Field(
+        "recursive", description="where children are cut; one of your own is module:function"
+    )
     chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
     chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
     chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")

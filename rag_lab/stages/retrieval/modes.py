@@ -35,6 +35,10 @@ class Modes:
                 SEARCHES.check(part)
         return mode
 
+    def problem(self, mode: str) -> str:
+        """Return why a search that `mode` names cannot be used here, or ''; see `Kind.problem`."""
+        return " ".join(filter(None, map(SEARCHES.problem, searches_of(mode))))
+
 
 def searches_of(mode: str) -> tuple[str, ...]:
     """Return the searches that a mode makes, each once: `hybrid+my_search:Splade` makes three."""
