@@ -15,6 +15,7 @@ if _pytest := sys.modules.get("pytest"):  # so that a broken rule shows its valu
 
 from rag_lab.testing.contracts.chat_model import ChatModelContract
 from rag_lab.testing.contracts.embedder import EmbedderContract
+from rag_lab.testing.contracts.file_reader import FileReaderContract
 from rag_lab.testing.contracts.metric import MetricContract
 from rag_lab.testing.contracts.pair_scorer import PairScorerContract
 from rag_lab.testing.contracts.sparse_index import SparseIndexContract
@@ -40,6 +41,7 @@ __all__ = [
     "ChatModelContract",
     "ContextContract",
     "EmbedderContract",
+    "FileReaderContract",
     "FusionContract",
     "HashEmbedder",
     "HydeContract",
