@@ -1,11 +1,20 @@
-"""Corrections of p-values for many comparisons."""
+"""Corrections of p-values for many comparisons, each of which has one answer, quoted wherever it is shown again.
+
+A comparison that counted in two families would have two corrected p-values, and its reader two answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import pandas as pd
 
 from rag_lab.errors import ConfigError, unknown_name
+
+Key = tuple[Any, Any, Any, int]  # metric, variant, against, questions
+# What a table of differences says of a pair, in the order in which other tables say it of an effect.
+ANSWER = ("n", "difference", "low", "high", "p_value", "p_corrected", "effect_size", "verdict", "doubt")
 
 Correction = Literal["holm", "bh", "none"]
 
@@ -51,3 +60,9 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
         ceiling = min(ceiling, p_value * len(tested) / rank)
         adjusted[index] = ceiling
     return adjusted
+
+
+def answers(differences: pd.DataFrame | None) -> dict[Key, Mapping[Any, Any]]:
+    """Return the rows of a table that `comparisons` made by metric, variant, against and number of questions."""
+    rows = [] if differences is None else differences.to_dict("records")
+    return {(row["metric"], row["variant_id"], row["against"], row["n"]): row for row in rows}

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rag_lab.corpus.load.cells import Cell, table_blocks, table_line
-from rag_lab.corpus.load.markdown_table import CellBudget
+from rag_lab.corpus.load.markdown_table import Cell, CellBudget, table_blocks, table_line
 
 _UNREAD = frozenset(["script", "style", "noscript", "template", "nav", "head", "svg", "iframe", "object"])
 _LEVELS = {f"h{level}": level for level in range(1, 7)}

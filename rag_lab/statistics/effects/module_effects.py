@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.answers import ANSWER, answers
-from rag_lab.statistics.corrections import Correction, corrected
+from rag_lab.statistics.corrections import ANSWER, Correction, answers, corrected
 from rag_lab.statistics.effects.contrasts import Contrast, contrasts
 from rag_lab.statistics.effects.factors import Factors, read_factors
 from rag_lab.statistics.intervals import PairedDifference, paired_differences

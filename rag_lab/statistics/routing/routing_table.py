@@ -16,8 +16,7 @@ import pandas as pd
 
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
-from rag_lab.statistics.answers import ANSWER
-from rag_lab.statistics.corrections import Correction, corrected
+from rag_lab.statistics.corrections import ANSWER, Correction, corrected
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question

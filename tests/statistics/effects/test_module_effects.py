@@ -9,8 +9,8 @@ import pytest
 from one_sample import paired_difference
 from statsmodels.formula.api import ols
 
+from rag_lab.comparison.effects import sentences
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.effect_sentences import sentences
 from rag_lab.statistics.effects.factors import factor_values, read_factors
 from rag_lab.statistics.effects.module_effects import design, effects
 
