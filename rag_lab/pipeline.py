@@ -41,7 +41,8 @@ Read = Callable[[Question], Collection[str]]  # the trace fields of a question t
 
 # Where an object can stand in place of what the configuration names: stages, and models by their role.
 STAGE_SLOTS = ("understand", "rewrite", "hyde", "search", "fusion", "rerank", "select", "context", "reader")
-SLOTS = (*STAGE_SLOTS, *(f"{role}_model" for role in ModelsConfig.model_fields))
+INDEX_SLOTS = ("splitter", "file_readers", "store", "embedding_model", "vision_model")  # what an index is made with
+SLOTS = (*STAGE_SLOTS, *INDEX_SLOTS[:3], *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
 class Pipeline:
@@ -135,7 +136,7 @@ class Pipeline:
         """What the stages are made of."""
         config, home = self.config, self.home
         models = [config.models.embedding, config.models.vision]
-        objects = [id(self.given.get(slot)) for slot in ("embedding_model", "vision_model")]
+        objects = [id(self.given.get(slot)) for slot in INDEX_SLOTS]
         key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
         if key not in self._open:
             self._open[key] = self._open_index(home)
@@ -252,6 +253,9 @@ class Pipeline:
             embedder,
             home=home,
             store=config.store,
+            own_store=self.given.get("store"),
+            splitter=self.given.get("splitter"),
+            readers=self.given.get("file_readers", {}),
             vision=vision,
             progress=self._progress,
             build=self._builds,

@@ -9,6 +9,7 @@ import pytest
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.vectorstores import InMemoryVectorStore
 from small_dataset import write_dataset
 
 from rag_lab import Pipeline, evaluate
@@ -17,6 +18,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.stages.stage import Outcome
+from rag_lab.testing import HashEmbedder
 
 LEXICAL = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
 
@@ -225,3 +227,11 @@ def test_models_are_objects_too(base):
     assert trace.answer.text == "290 bar [1]"
     assert trace.hits["dense"]
     assert asked.replace(embedding_model=embedding).index is not asked.index
+
+
+def test_what_reads_splits_and_holds_the_documents_can_be_an_object(base, tmp_path):
+    by_line = base.replace(splitter=lambda text: [line for line in text.splitlines() if line.strip()])
+    assert by_line.index.n_children > base.index.n_children
+    assert by_line.index.digest != base.index.digest
+    stored = base.set("retrieval.mode", "dense").replace(store=InMemoryVectorStore, embedding_model=HashEmbedder())
+    assert all(trace.ranked for trace in stored.run())

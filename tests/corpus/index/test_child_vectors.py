@@ -12,9 +12,10 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index import build, child_vectors
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.stages.retrieval.retrieval_stages import prepare
+from rag_lab.pipeline import Pipeline
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stores.config import StoreConfig
+from rag_lab.testing import HashEmbedder
 
 CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
 
@@ -97,5 +98,5 @@ def test_the_searches_of_a_configuration_are_built_before_a_question_is_asked(
     changes: dict[str, Any], found: set[str], opened: Any
 ) -> None:
     index = opened()
-    prepare(PipelineConfig().override({"query.hyde": "none"} | changes), index)
+    Pipeline.on(index, HashEmbedder(), PipelineConfig().override({"query.hyde": "none"} | changes)).prepare()
     assert {path.name.split("-")[0] for path in index.path.glob("searched/*") if path.is_dir()} == found
