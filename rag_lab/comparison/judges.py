@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.evaluation.judge_trial.record import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
-from rag_lab.evaluation.registry import find_info
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class JudgeNote:
 
 def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
     """Return a note for each judge that scored a metric of the run."""
-    judged = [metric for metric in tables.quality_metrics if _is_judged(metric)]
+    judged = [metric for metric in tables.quality_metrics if _is_judged(tables, metric)]
     rows = tables.scores[tables.scores["metric"].isin(judged)].fillna({"judge": ""})
     return tuple(
         _note(tables, str(judge), tuple(metric for metric in judged if metric in set(part["metric"])))
@@ -44,6 +43,6 @@ def _note(tables: RunTables, judge: str, metrics: tuple[str, ...]) -> JudgeNote:
     return JudgeNote(judge, metrics, banner, None if check is None else check.passes)
 
 
-def _is_judged(metric: str) -> bool:
-    info = find_info(metric)
+def _is_judged(tables: RunTables, metric: str) -> bool:
+    info = tables.run.metric(metric)
     return info is not None and "judge" in info.needs

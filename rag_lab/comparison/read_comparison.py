@@ -12,7 +12,6 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.registry import find_info
 from rag_lab.records import Question, Trace
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
@@ -36,11 +35,11 @@ def read_comparison(run_dir: Path | str, *, correction: Correction = "holm", pai
     traces = {plan.variant_id: run.traces(plan.variant_id) for plan in run.variants}
     scores = run.scores()
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
-    cost_metrics = tuple(metric for metric in metrics if _is_cost(metric))
+    cost_metrics = tuple(metric for metric in metrics if _is_cost(run, metric))
     quality_metrics = tuple(metric for metric in metrics if metric not in cost_metrics)
     quality = scores[scores["metric"].isin(quality_metrics)]
     components = noise_by_metric(run, quality)
-    asked, scales = _asked(traces), _scales(metrics, scores)
+    asked, scales = _asked(traces), _scales(run, metrics, scores)
     clusters = clusters_of(asked.values(), run.clusters)
     return Comparison(
         run=run,
@@ -87,14 +86,14 @@ def _differences(
     )
 
 
-def _is_cost(metric: str) -> bool:
-    info = find_info(metric)
+def _is_cost(run: RunFolder, metric: str) -> bool:
+    info = run.metric(metric)
     return info is not None and info.is_cost
 
 
-def _scales(metrics: Sequence[str], scores: pd.DataFrame) -> dict[str, Scale]:
-    """Return the scale of each metric that the registry knows, without a bound that a score lies beyond."""
-    infos = {metric: info for metric in metrics if (info := find_info(metric)) is not None}
+def _scales(run: RunFolder, metrics: Sequence[str], scores: pd.DataFrame) -> dict[str, Scale]:
+    """Return the scale of each metric that is known, without a bound that a score lies beyond."""
+    infos = {metric: info for metric in metrics if (info := run.metric(metric)) is not None}
     known = {metric: Scale(info.low, info.high, info.higher_is_better) for metric, info in infos.items()}
     found = scales_of(scores, known)
     return {metric: found.get(metric, scale) for metric, scale in known.items()}

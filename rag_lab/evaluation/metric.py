@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from pydantic import TypeAdapter
+
 from rag_lab._kit.digest import digest
 from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.models.protocols import ChatModel, Embedder
@@ -50,6 +52,24 @@ class MetricInfo:
     def reads(self) -> frozenset[str]:
         """The fields of a trace that the metric reads, beside its question and the records of its stages."""
         return frozenset(FIELDS[need] for need in self.needs if need in FIELDS) if self.fields is None else self.fields
+
+
+_INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)
+
+
+def info_to_json(info: MetricInfo) -> dict[str, Any]:
+    """Return what a metric is as JSON values, sets in order."""
+    values = _INFO.dump_python(info, mode="json")
+    return {key: sorted(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def info_from_json(value: Any) -> MetricInfo:
+    """Read what `info_to_json` wrote.
+
+    Raises:
+        ValueError: if it is something else.
+    """
+    return _INFO.validate_python(value)
 
 
 @dataclass(frozen=True, slots=True)

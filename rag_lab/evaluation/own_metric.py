@@ -104,9 +104,12 @@ class OwnMetric:
         return RememberedJudge(self.tools.judge, replies, repeat)
 
     def _seen(self, trace: Trace) -> Trace:
-        """Return the trace without what the metric does not say that it reads: what it says is what counts."""
-        read = {field.partition(".")[0] for field in self.info.reads}
-        return Trace(trace.question, trace.repeat, stages=trace.stages, **{name: getattr(trace, name) for name in read})
+        """Return the trace without what the metric does not say that it reads: what it says is what counts.
+
+        One that asks models does not see the records of stages: its score is remembered by what it sees.
+        """
+        read = {field.partition(".")[0] for field in self.info.reads} | (set() if self.models else {"stages"})
+        return Trace(trace.question, trace.repeat, **{name: getattr(trace, name) for name in read})
 
     def _accepted(self, returned: Any) -> Gap | tuple[float, str]:
         if isinstance(returned, Gap):

@@ -45,6 +45,11 @@ class ParsedName:
     source: Family | Module
     argument: str = ""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether somebody brought it."""
+        return isinstance(self.source, Module)
+
 
 def describe() -> list[MetricInfo]:
     """Return every metric that is built in, by family; users fill in `@k`, `<stage>` and `<measure>`."""
@@ -134,7 +139,7 @@ def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool =
 def _lacking(parsed: ParsedName, has_judge: bool, has_embedder: bool, language: str) -> list[str]:
     info, name = parsed.info, parsed.name
     found = []
-    if isinstance(parsed.source, Module) and find_info(name) is not None:
+    if parsed.is_own and find_info(name) is not None:
         found.append(f"A metric of your own is called {name!r}, as a built-in one is: give it another `name`.")
     if language and not info.translatable:
         found.append(f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language.")

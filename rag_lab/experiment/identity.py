@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import rag_lab
 from rag_lab._kit.digest import digest
+from rag_lab._kit.module_files import modules_beside
+from rag_lab.evaluation.metric import Tools
+from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.plan import Plan
 
 
@@ -19,7 +23,7 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         "dataset": plan.dataset.digest,
         "questions": plan.questions,
         "answered": plan.answered,
-        "metrics": plan.experiment.metrics,
+        "metrics": _metrics(plan),
         "metric_embedding": plan.expansion.baseline.config.models.embedding,
         "judge": plan.experiment.judge,
         "judge_language": plan.experiment.judge_language,
@@ -28,6 +32,13 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         "notebook": hashlib.sha256(notebook.read_bytes()).hexdigest(),
     }
     return {v.variant_id: digest(shared | {"config": v.config.model_dump()}) for v in plan.variants}
+
+
+def _metrics(plan: Plan) -> list[Any]:
+    """Return the metrics by name, those of one's own also by their source."""
+    with modules_beside(plan.folder):
+        given = zip(plan.metrics, plan.experiment.metrics, strict=True)
+        return [dict(build_metric(name, Tools()).identity()) if known.is_own else name for known, name in given]
 
 
 def code_digest() -> str:

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from rag_lab._kit.registry import Kind
 from rag_lab.config import PipelineConfig
-from rag_lab.errors import ModelError
-from rag_lab.evaluation.metric import Needs
-from rag_lab.evaluation.registry import find_info
+from rag_lab.errors import ConfigError, ModelError
+from rag_lab.evaluation.metric import MetricInfo
+from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits
 from rag_lab.models import shared
 from rag_lab.models.prices import EXAMPLE, Price, price, user_file
@@ -46,11 +46,12 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     The generation model counts the tokens of the context where no answer is generated, too: where one of `metrics`
     reads the context, or somebody looks at it (None).
     """
+    infos = [info for metric in metrics or () if (info := _info(metric))]
     needed = {
-        "embedding": _embeds(config) or any("embeddings" in needs for needs in map(_needs, metrics or ())),
+        "embedding": _embeds(config) or any("embeddings" in info.needs for info in infos),
         "understanding": asks_understanding(config),
         "hyde": config.query.hyde != "none" and config.query.hyde_writer == "llm",
-        "generation": config.answer.is_on or metrics is None or any(map(_reads_context, metrics)),
+        "generation": config.answer.is_on or metrics is None or any(map(_reads_context, infos)),
         "cross_encoder": config.rerank.name == "cross_encoder",
         "likelihood": config.rerank.name == "query_likelihood",
         "vision": config.corpus.pdf == "vision",
@@ -68,15 +69,16 @@ def _embeds(config: PipelineConfig) -> bool:
     )
 
 
-def _reads_context(metric: str) -> bool:
+def _reads_context(metric: MetricInfo) -> bool:
     """Tell whether a metric reads the context of a question that is not answered."""
-    needs = _needs(metric)
-    return "contexts" in needs and "answer" not in needs
+    return "passages" in metric.reads and "answer" not in metric.needs
 
 
-def _needs(metric: str) -> Needs:
-    info = find_info(metric)
-    return info.needs if info else frozenset()
+def _info(metric: str) -> MetricInfo | None:
+    try:
+        return parse_name(metric).info
+    except ConfigError:  # which is said elsewhere
+        return None
 
 
 def model_problem(role: str, text: str) -> str:

@@ -12,6 +12,8 @@ from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
+from rag_lab.evaluation.registry import ParsedName, parse_name
+from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
@@ -33,6 +35,7 @@ class Plan:
     expansion: Expansion
     questions: tuple[str, ...]
     answered: tuple[str, ...]
+    metrics: tuple[ParsedName, ...]
     folder: Path = Path()  # whose files are modules that can be named
 
     @property
@@ -59,13 +62,14 @@ class Plan:
             question=self.experiment.question,
             dataset=self.experiment.dataset,
             baseline=self.expansion.baseline.variant_id,
-            metrics=tuple(self.experiment.metrics),
+            metrics=tuple(metric.name for metric in self.metrics),
             repeats=self.experiment.repeats,
             variants=tuple(VariantPlan(v.variant_id, v.label, dict(v.changes)) for v in self.variants),
             questions=self.questions,
             answered=self.answered,
             left_out=self.left_out,
             clusters=self.experiment.clusters,
+            own_metrics={metric.name: metric.info for metric in self.metrics if metric.is_own},
         )
 
 
@@ -99,7 +103,8 @@ def _plan(experiment: Given, folder: Path) -> Plan:
     questions, answered = choose_questions(dataset.questions, draft.config, answers)
     if problem := _size_problem(len(expansion.variants), len(questions), draft.config.repeats):
         raise ExperimentError(name, [problem])
-    return Plan(draft.config, dataset, expansion, questions, answered, folder)
+    metrics = tuple(map(parse_name, draft.config.metrics))
+    return Plan(draft.config, dataset, expansion, questions, answered, metrics, folder)
 
 
 def choose_questions(
@@ -158,10 +163,8 @@ def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
 
 
 def _metric_problems(draft: Draft) -> list[str]:
-    from rag_lab.evaluation import registry
-
     config = draft.config
-    return registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
+    return metric_problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
 
 
 def _store_problems(draft: Draft, expansion: Expansion | None) -> list[str]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.evaluation.metric import MetricInfo, info_from_json, info_to_json
+from rag_lab.evaluation.registry import find_info
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
 from rag_lab.runs.trace_file import read_traces
@@ -50,7 +52,11 @@ class VariantPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids."""
+    """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids.
+
+    `own_metrics` are those of `metrics` that somebody brought, as they were when it was planned: nobody who reads a run
+    imports them.
+    """
 
     path: Path
     name: str
@@ -64,6 +70,7 @@ class RunFolder:
     answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
     clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
     left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `runs.asked`
+    own_metrics: dict[str, MetricInfo] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -93,6 +100,10 @@ class RunFolder:
         if self.baseline not in ids:
             return f"the baseline in its {PLAN_FILE}, {self.baseline!r}, is none of its {len(ids)} variants"
         return ""
+
+    def metric(self, name: str) -> MetricInfo | None:
+        """Return what a metric of the run is; None for one that neither the plan nor the registry knows."""
+        return self.own_metrics.get(name) or find_info(name)
 
     def variant_dir(self, variant_id: str) -> Path:
         """Return the folder of one variant. It may not exist yet."""
@@ -162,6 +173,7 @@ class RunFolder:
     def write_plan(self) -> None:
         """Write `plan.json`, which makes `path` a run folder."""
         plan = {name: value for name, value in asdict(self).items() if name != "path"}
+        plan["own_metrics"] = {name: info_to_json(info) for name, info in self.own_metrics.items()}
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.path / PLAN_FILE, plan)
 
@@ -202,4 +214,5 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "answered": tuple(plan.get("answered", ())),
         "left_out": {str(reason): int(n) for reason, n in dict(plan.get("left_out", {})).items()},
         "clusters": str(plan.get("clusters", "none")),
+        "own_metrics": {str(name): info_from_json(info) for name, info in dict(plan.get("own_metrics", {})).items()},
     }

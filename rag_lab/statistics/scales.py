@@ -59,14 +59,16 @@ SHARE, UNKNOWN = Scale(), Scale(None, None)
 def scales_of(scores: pd.DataFrame, known: Mapping[Any, Scale] | None = None) -> dict[Any, Scale]:
     """Return the scale of each metric of the table.
 
-    A known one loses a bound that a score lies beyond. A metric of which nothing is known is taken for a share where
-    all its scores could be one, and otherwise for one without a range.
+    A known one loses a bound that a score lies beyond. A metric of whose range nothing is known is taken for a share
+    where all its scores could be one, and otherwise for one without a range.
     """
     value = pd.to_numeric(scores["value"]).astype(float)
     value = value.where((scores["status"] == "scored") & np.isfinite(value))
     found = {}
     for metric, values in value.groupby(scores["metric"], sort=False):
-        scale = (known or {}).get(metric)
-        around = (scale or SHARE).around(values.min(), values.max())
-        found[metric] = around if scale is not None or around == SHARE else UNKNOWN
+        scale = (known or {}).get(metric, UNKNOWN)
+        is_open = scale.low is None and scale.high is None
+        share = replace(SHARE, higher_is_better=scale.higher_is_better)
+        around = (share if is_open else scale).around(values.min(), values.max())
+        found[metric] = scale if is_open and around != share else around
     return found

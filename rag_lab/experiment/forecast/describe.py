@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
+from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab.data.clusters import clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
@@ -65,7 +66,8 @@ def _changes(variant: Variant) -> str:
 
 def _models(plan: Plan) -> str:
     metrics = plan.experiment.metrics
-    used = {(role, spec) for v in plan.variants for role, spec in models_used(v.config, metrics).items()}
+    with modules_beside(plan.folder):
+        used = {(role, spec) for v in plan.variants for role, spec in models_used(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
     return "\n" + text_table(("role", "model"), sorted(used)) if used else " none"
@@ -78,7 +80,9 @@ def not_applicable(plan: Plan) -> list[str]:
     variants_of: dict[Foreseen, list[str]] = {}
     for variant in plan.variants:
         answered = plan.answered if variant.config.answer.is_on else ()
-        for gap in foreseen_gaps(plan.experiment.metrics, questions, set(answered)):
+        with modules_beside(plan.folder):
+            gaps = foreseen_gaps(plan.experiment.metrics, questions, set(answered))
+        for gap in gaps:
             variants_of.setdefault(gap, []).append(variant.variant_id)
     return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
 
@@ -118,6 +122,8 @@ def _cells(row: Work) -> tuple[str, ...]:
     if row.unit == "call":
         bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
         of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", _amount("cost_usd", row.cost_usd))
+    elif row.unit == "score":
+        of_calls = (UNKNOWN, UNKNOWN, _amount("cost_usd", row.cost_usd))
     to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
     unit = row.unit if row.n == 1 else f"{row.unit}s"
     return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
@@ -155,7 +161,9 @@ def _notes(bill: Bill) -> list[str]:
             f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
             "prompts and replies, until a sweep has measured them, as long as the settings let them become."
         )
-    return [*notes, _minutes(bill), *_prices([row.model for row in bill.rows if row.unit == "call"])]
+    if unknown := ", ".join(row.purpose for row in bill.rows if row.unit == "score"):
+        notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
+    return [*notes, _minutes(bill), *_prices([row.model for row in bill.rows if row.unit in ("call", "score")])]
 
 
 def _minutes(bill: Bill) -> str:

@@ -64,6 +64,8 @@ def estimate(plan: Plan, home: Path | None = None) -> Bill:
 
 def _billed(work: Work, rate: Rate | None) -> Work:
     """Return `work` with its dollars and minutes, and with the tokens of earlier calls where there were any."""
+    if work.unit == "score":
+        return replace(work, cost_usd=0.0 if price_of(work.model) == "free" else None)
     if not work.calls:
         return work
     if rate is None:

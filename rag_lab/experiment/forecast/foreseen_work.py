@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 class Work:
     """What one stage or metric has to do with one model: a row of a bill.
 
-    `n` counts units: a `call` of a chat model, a `question` for a module of one's own,
-    a `pair` that a reranker scores, a `chunk` to embed, a `file` that a
-    model reads or splits. `at_most`: a part of it depends on results that are not there yet. `remembered` counts
-    results that the memory holds. `tokens_measured`: tokens are a mean of an earlier sweep; otherwise they are at most,
-    by prompts and settings. `cost_usd` is None where calls cost money and no table has a price, `minutes` where no
-    sweep has measured such a call; both are 0 where nothing is called.
+    `n` counts units: a `call` of a chat model, a `question` for a module of one's own, a `pair` that a reranker scores,
+    a `chunk` to embed, a `file` that a model reads or splits, a `score` for which somebody's metric asks a judge nobody
+    knows how often. `at_most`: a part of it depends on results that are not there yet. `remembered` counts results that
+    the memory holds. `tokens_measured`: tokens are a mean of an earlier sweep; otherwise they are at most, by prompts
+    and settings. `cost_usd` is None where calls cost money and no table has a price, `minutes` where no sweep has
+    measured such a call; both are 0 where nothing is called.
     """
 
     purpose: str

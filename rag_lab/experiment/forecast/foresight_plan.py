@@ -11,8 +11,9 @@ from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.loaders import LOADERS
 from rag_lab.evaluation.foreseen import reads_of
-from rag_lab.evaluation.judge.calls import CALLS
+from rag_lab.evaluation.judge.calls import CALLS, JudgeCalls
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
+from rag_lab.evaluation.own_metric import OwnMetric
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work
@@ -43,7 +44,7 @@ def foresee(plan: Plan, home: Path) -> list[Work]:
         traces = _foresee_variant(plan, pipeline, tally)
         for metric in metrics:
             scores.foresee(metric, traces)
-    order += plan.experiment.metrics
+    order += [metric.name for metric in metrics]
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
@@ -106,13 +107,26 @@ class ScoreForesight:
         keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
         known = self.memory.recall(keyed)
         nothing = Work(metric.name, self.judge, "call")
+        calls = _calls(metric)
         for key, each in keyed.items():
-            if self.tally.is_new(key):
-                self.tally.add(replace(nothing, remembered=1) if key in known else _work(nothing, metric, each))
+            if not self.tally.is_new(key):
+                continue
+            if key in known:
+                self.tally.add(replace(nothing, remembered=1))
+            elif calls is None:
+                self.tally.add(replace(nothing, unit="score", n=1, cost_usd=None, minutes=None))
+            else:
+                self.tally.add(_work(nothing, metric, calls, each))
 
 
-def _work(nothing: Work, metric: CostlyMetric, each: Foreseen) -> Work:
-    calls = CALLS[metric.name]
+def _calls(metric: CostlyMetric) -> JudgeCalls | None:
+    """Return how often a score asks the judge; None where somebody's metric does not say so."""
+    if not isinstance(metric, OwnMetric):
+        return CALLS[metric.name]
+    return None if metric.info.calls is None else JudgeCalls(metric.info.calls, 0, 0)
+
+
+def _work(nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: Foreseen) -> Work:
     n = calls.of(len(each.trace.passages))
     texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
     tokens_in = n * (calls.prompt_tokens + texts)
@@ -127,8 +141,8 @@ def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:
 
 def _waits_for(metric: Metric, each: Foreseen) -> dict[str, str]:
     """Return the open fields that the score depends on, with the keys that stand for them."""
-    fields = (field for need, field in FIELDS.items() if need in metric.needs)
-    return {field: each.open[field] for field in fields if field in each.open}
+    reads = metric.info.reads if isinstance(metric, OwnMetric) else {FIELDS[n] for n in metric.needs if n in FIELDS}
+    return {path: key for path, key in each.open.items() if {path, path.partition(".")[0]} & reads}
 
 
 def _texts(value: Any) -> list[str]:

@@ -111,7 +111,7 @@ def compare(
     if ids:
         asked, answered = ids, tuple(name for name in ids if name in set(answered))
     expansion, used = _expansion(pipelines)
-    plan = Plan(experiment, first.dataset, expansion, asked, answered)
+    plan = Plan(experiment, first.dataset, expansion, asked, answered, tuple(parsed))
     work = {
         name: VariantWork(
             pipeline, asked, answered, metrics, judge, judge_language,
