@@ -76,6 +76,8 @@ def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Fores
     _foresee_index(plan, pipeline, tally)
     answered = set(plan.answered)
     asked = [question for question in plan.dataset.questions if question.question_id in set(plan.questions)]
+    if pipeline.index.is_built:  # a metric may read where the evidence lies
+        asked = pipeline.locate(asked)[0]
     read = reads_of(plan.experiment.metrics, answered if pipeline.config.answer.is_on else ())
     return [
         each
@@ -106,15 +108,15 @@ class ScoreForesight:
         identity = digest(dict(metric.identity()))
         keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
         known = self.memory.recall(keyed)
-        nothing = Work(metric.name, self.judge, "call")
         calls = _calls(metric)
+        nothing = Work(metric.name, self.judge, "score" if calls is None else "call")
         for key, each in keyed.items():
             if not self.tally.is_new(key):
                 continue
             if key in known:
                 self.tally.add(replace(nothing, remembered=1))
             elif calls is None:
-                self.tally.add(replace(nothing, unit="score", n=1, cost_usd=None, minutes=None))
+                self.tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
             else:
                 self.tally.add(_work(nothing, metric, calls, each))
 
