@@ -14,34 +14,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, get_args
+from typing import Any
 
-from rag_lab._kit.home import home
-from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.memory.results import Memory
-from rag_lab.models import shared as registry
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
-from rag_lab.records import Question, Trace
-from rag_lab.stages.query.rewrite import OwnWords
-from rag_lab.stages.rerank.keep_order import KeepOrder
-from rag_lab.stages.retrieval.choices import Mode
-from rag_lab.stages.retrieval.merge import Merge
-from rag_lab.stages.retrieval.retrieval_stages import searches
-from rag_lab.stages.run_stage import run_stage
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Trace
+from rag_lab.stages.retrieval.modes import Modes
 
 METRICS = ("retrieval.ndcg@10", "retrieval.mrr@10", "retrieval.evidence_recall@5")
-
-
-def retrieve(config: PipelineConfig, index: CorpusIndex, embedder: Any, questions: Sequence[Question]) -> list[Trace]:
-    """Return the traces of retrieval alone."""
-    traces = [Trace(question) for question in questions]
-    for stage in (OwnWords(), *searches(config, index, embedder), Merge(20), KeepOrder(20)):
-        traces = run_stage(stage, traces, Memory(home() / "stages.sqlite"))
-    return traces
+RETRIEVAL_ALONE = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "rerank.final_k": 10}
 
 
 def measure(traces: Sequence[Trace]) -> dict[str, float]:
@@ -62,16 +44,13 @@ def main() -> None:
     parser.add_argument("--splitters", nargs="+", default=["recursive"])
     given = parser.parse_args()
     dataset = Dataset.load(Path(given.dataset) if Path(given.dataset).is_dir() else given.dataset)
-    embedder = RememberedEmbedder(registry.embedder("sentence_transformers:minilm"), home() / "vectors.sqlite")
+    asked = [question for question in dataset.questions if question.evidence][: given.questions]
+    alone = Pipeline(dataset).set(RETRIEVAL_ALONE | {"retrieval.analyzer": given.analyzer})
     results: dict[str, Any] = {}
     for splitter in given.splitters:
-        for mode in get_args(Mode):
-            config = PipelineConfig().override(
-                {"corpus.splitter": splitter, "retrieval.mode": mode, "retrieval.analyzer": given.analyzer}
-            )
-            index = open_index(dataset.corpus_dir, config.corpus, embedder, home=home())
-            questions, _ = locate_all(index, [q for q in dataset.questions if q.evidence][: given.questions])
-            results.setdefault(splitter, {})[mode] = measure(retrieve(config, index, embedder, questions))
+        for mode in Modes().names():
+            pipeline = alone.set({"corpus.splitter": splitter, "retrieval.mode": mode})
+            results.setdefault(splitter, {})[mode] = measure(pipeline.run(asked, answer=(), read=lambda _: ()))
     print(json.dumps({"dataset": dataset.name, "analyzer": given.analyzer, "modes": results}, indent=1))
 
 
