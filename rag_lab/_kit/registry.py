@@ -129,7 +129,11 @@ class Kind:
         entries = installed(self.group).get(name, ())
         if not entries:
             raise ConfigError(unknown_name(self.name, name, self.names()))
-        if len(entries) > 1 or name in self.built_in:
+        if name in self.built_in:
+            raise ConfigError(
+                f"The {self.name} {name} is built in, so {package(entries[0])} can not claim its name; use another."
+            )
+        if len(entries) > 1:
             claims = " and ".join(f"{package(entry)} ({entry.value})" for entry in entries)
             raise ConfigError(
                 f"More than one package claims the {self.name} {name!r}: {claims}; uninstall all but one."
@@ -163,8 +167,8 @@ def installed(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def package(entry: EntryPoint) -> str:
-    """Return the name of the package that an entry point comes with."""
-    return entry.dist.name if entry.dist else "an unnamed package"
+    """Return the name and the version of the package that an entry point comes with."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unnamed package"
 
 
 def _own(name: str, what: str) -> Any:
@@ -191,6 +195,6 @@ def importing(what: str) -> Iterator[None]:
         yield
     except RagLabError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"The {what} does not load ({type(error).__name__}: {reason}); mend its file.") from error

@@ -41,9 +41,11 @@ def settings(incomplete: str) -> list[tuple[str, str]]:
 def _values(field: Any) -> list[str]:
     if field.annotation is bool:
         return ["true", "false"]
-    if isinstance(field.default, dict):
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, dict):
         return []
-    return list(map(str, _choices(field.annotation))) or [str(field.default)]
+    modules = [name for each in field.metadata if hasattr(each, "names") for name in each.names()]
+    return modules or list(map(str, _choices(field.annotation))) or [str(default)]
 
 
 def _choices(annotation: Any) -> list[Any]:

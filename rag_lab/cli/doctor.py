@@ -39,6 +39,7 @@ def doctor() -> None:
     typer.echo(f"Home       {home()} ({_size_mb(home())} MB)")
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
     typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
+    typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")
 
 
 def _gpu() -> str:

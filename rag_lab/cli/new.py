@@ -108,10 +108,27 @@ def write_module(kind: str, name: str, out: Path) -> list[Path]:
     return list(paths)
 
 
+def class_of(name: str) -> str:
+    """Return the name of the class in the file of a module called `name`."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def named_by(kind: str, name: str) -> str:
+    """Return the line of an experiment that names a module called `name`, or '' where no module is written."""
+    import yaml
+
+    for part, value in _kinds().get(kind, {}).get("experiment", {}).items():
+        kept = {key: each for key, each in value.items() if "MODULE" in str(each)} if isinstance(value, dict) else value
+        if "MODULE" in str(kept):
+            line: str = yaml.safe_dump({part: kept}, default_flow_style=True, width=1000).strip()[1:-1]
+            return line.replace("MODULE", f"{name}:{class_of(name)}")
+    return ""
+
+
 def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
     import yaml
 
-    class_name = "".join(part.capitalize() for part in name.split("_"))
+    class_name = class_of(name)
     code = "".join(f"    {line}" if line.strip() else line for line in kind["code"].splitlines(keepends=True))
     given = {**kind, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
     experiment = {

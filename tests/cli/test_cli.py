@@ -38,7 +38,7 @@ def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["demo"], ["index"], ["ask"], ["sweep"], ["report"], ["export"], ["compare"], ["doctor"]]
+    [[], ["demo"], ["index"], ["ask"], ["sweep"], ["report"], ["export"], ["compare"], ["modules"], ["doctor"]]
     + [["datasets", name] for name in ("list", "check", "import", "export")],
     ids=" ".join,
 )

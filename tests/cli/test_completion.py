@@ -46,6 +46,8 @@ def offered(*words):
         (["sweep", "exp"], ["experiments/ablation.yaml"]),
         (["report", "res"], ["results/monday"]),
         (["ask", "why?", "--set", "rerank.name=n"], ["rerank.name=none"]),
+        (["ask", "why?", "--set", "rerank.name=c"], ["rerank.name=cross_encoder"]),
+        (["modules", "rer"], ["reranker"]),
         (["index", "nothing_has_this_name"], []),
     ],
 )

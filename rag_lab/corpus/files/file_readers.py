@@ -17,7 +17,9 @@ FILE_READERS = Kind(
         "spreadsheet": BuiltIn(f"{_ROOM}.spreadsheet:load_spreadsheet", "sheets as tables"),
         "delimited": BuiltIn(f"{_ROOM}.delimited:load_delimited", "values between separators as a table"),
         "pdf_text": BuiltIn(f"{_ROOM}.pdf.text:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
-        "pdf_tables": BuiltIn(f"{_ROOM}.pdf.tables:load_pdf_tables", "with ruled tables", "pymupdf", "pymupdf"),
+        "pdf_tables": BuiltIn(
+            f"{_ROOM}.pdf.tables:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"
+        ),
         "pdfium": BuiltIn(f"{_ROOM}.pdf.pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
     },
 )

@@ -1,0 +1,75 @@
+"""Every kind of module that a pipeline is made of, in its order, and how one is written and named.
+
+The table in docs/adding_a_module.md shows the same; a test compares them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_lab._kit.registry import Kind
+from rag_lab.corpus.files.file_readers import FILE_READERS
+from rag_lab.corpus.split.splitters import SPLITTERS
+from rag_lab.evaluation.registry import METRICS
+from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
+from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
+from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
+from rag_lab.stages.rerank.rerankers import RERANKERS
+from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
+from rag_lab.stores.vector.names import VECTOR_STORES
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleKind:
+    """One kind as a command names it, with the simple form of a module and the keys that name one."""
+
+    word: str
+    kind: Kind
+    takes: str  # and returns
+    keys: str
+    langchain: str = ""  # what `langchain:module:factory` may return, or load with
+
+
+_ROLES = "models.generation, models.understanding, models.hyde, models.vision"
+
+MODULE_KINDS = (
+    ModuleKind(
+        "file_reader", FILE_READERS, "(path) -> text, texts, or LangChain's documents", "corpus.readers", "BaseLoader"
+    ),
+    ModuleKind("splitter", SPLITTERS, "(text) -> pieces, or their (start, end)", "corpus.splitter", "TextSplitter"),
+    ModuleKind(
+        "embedder",
+        EMBEDDERS,
+        "embed_documents(texts), embed_queries(texts) -> vectors",
+        "models.embedding",
+        "Embeddings",
+    ),
+    ModuleKind(
+        "vector_store",
+        VECTOR_STORES,
+        "build(path, ids, vectors, labels), open(path), search(vectors, k) -> ids and scores",
+        "store.name",
+        "VectorStore",
+    ),
+    ModuleKind("understanding", UNDERSTANDINGS, '(question) -> {"class", "rewrite", "hyde"}', "query.understanding"),
+    ModuleKind("rewriting", REWRITINGS, "(question) -> str", "query.rewrite"),
+    ModuleKind("hyde", HYDE_WRITERS, "(question, query_class) -> str", "query.hyde_writer"),
+    ModuleKind(
+        "search",
+        SEARCHES,
+        "(query, k) -> ids or texts, or pairs of one with a score",
+        "retrieval.mode",
+        "BaseRetriever",
+    ),
+    ModuleKind("fusion", FUSIONS, "(lists: {search: [(id, score)]}, k) -> [(id, score)]", "retrieval.fusion"),
+    ModuleKind("reranker", RERANKERS, "(question, passages) -> scores, None for one to leave out", "rerank.name"),
+    ModuleKind("cross_encoder", CROSS_ENCODERS, "score(pairs) -> scores", "models.cross_encoder", "BaseCrossEncoder"),
+    ModuleKind(
+        "query_likelihood", QUERY_LIKELIHOODS, "score(pairs) -> scores", "models.likelihood", "BaseCrossEncoder"
+    ),
+    ModuleKind("selection", SELECTIONS, "(question, passages, scores) -> positions kept", "select.name"),
+    ModuleKind("context", CONTEXTS, "(question, passages) -> texts, None for one to leave out", "answer.context"),
+    ModuleKind("reader", READERS, "(question, passages) -> str or Answer", "answer.name"),
+    ModuleKind("chat_model", CHAT_MODELS, "generate(requests) -> texts or replies", _ROLES, "BaseChatModel"),
+    ModuleKind("metric", METRICS, "(trace) -> float, or (float, reason)", "metrics"),
+)

@@ -1,0 +1,167 @@
+"""`rag-lab modules`: what each part of a pipeline can be, built in, installed or one's own."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_lab.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from rag_lab.cli.module_kinds import ModuleKind
+
+_INDENT = 2
+_SUMMARY_AT = 25  # the column in which summaries begin
+_WIDEST = 120
+_UNUSABLE = "! "  # before what cannot be used here
+_Row = tuple[str, str]  # a name, which `_UNUSABLE` may stand before, and what it is
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    from rag_lab.cli.module_kinds import MODULE_KINDS
+
+    return [each.word for each in MODULE_KINDS if each.word.startswith(incomplete)]
+
+
+def modules(
+    kind: Annotated[
+        str, typer.Argument(help="One kind in detail, as reranker.", autocompletion=_complete_kind, show_default=False)
+    ] = "",
+) -> None:
+    """List what each part of a pipeline can be.
+
+    It is built in, installed with a package, or your own; what cannot be used here says why, and how to get it.
+
+    \b
+    Example:
+      rag-lab modules
+      rag-lab modules reranker
+    """
+    from rag_lab.cli.module_kinds import MODULE_KINDS
+
+    kinds = {each.word: each for each in MODULE_KINDS}
+    if kind and kind not in kinds:
+        raise ConfigError(unknown_name("kind of module", kind, kinds))
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    lines = _detail(kinds[kind]) if kind else _overview(MODULE_KINDS)
+    for name, text in lines:
+        typer.echo(_line(name, text, width))
+
+
+def _overview(kinds: tuple[ModuleKind, ...]) -> Iterator[_Row]:
+    for each in kinds:
+        yield each.word, each.keys
+        yield from _inside([*_built_in(each), *_installed(each)])
+        yield "", ""
+    yield _UNUSABLE, "can not be used here, for the reason beside it"
+    yield "rag-lab modules KIND", "one kind in detail: what a module takes and returns, and how one is named"
+    yield "your own", "module:Class?parameter=value, or langchain:module:factory, as the value of the kind's key"
+    yield "to begin one", "rag-lab new module reranker my_reranker"
+
+
+def _detail(each: ModuleKind) -> Iterator[_Row]:
+    yield each.kind.name, ""
+    yield "takes and returns", each.takes
+    yield "named by", each.keys
+    yield "", ""
+    yield "built in", ""
+    yield from _inside(_metrics() if each.word == "metric" else _built_in(each))
+    yield "", ""
+    found = _installed(each)
+    yield "installed", "" if found else f"nothing; packages bring more by entry points of the group {each.kind.group}"
+    yield from _inside(found)
+    yield "", ""
+    yield "your own", ""
+    yield from _inside(_own(each))
+
+
+def _built_in(each: ModuleKind) -> list[_Row]:
+    from rag_lab.models.providers import Provider
+
+    names = _measures() if each.word == "metric" else {}
+    rows = []
+    for name, entry in each.kind.built_in.items():
+        summary, missing = entry.summary, entry.missing
+        if name in names:
+            summary += f": {', '.join(names[name])}"
+        elif isinstance(entry, Provider):
+            summary += f", as {entry.example}"
+        rows.append((f"{_UNUSABLE}{name}", f"{summary}. {missing}") if missing else (name, summary))
+    return rows
+
+
+def _installed(each: ModuleKind) -> list[_Row]:
+    """Return what packages bring; each is imported, to find out whether it can be."""
+    from rag_lab._kit.registry import installed, package
+
+    rows = []
+    for name, entries in installed(each.kind.group).items():
+        try:
+            each.kind.load(name)
+            rows.append((name, " and ".join(f"{package(entry)}: {entry.value}" for entry in entries)))
+        except ConfigError as error:
+            rows.append((f"{_UNUSABLE}{name}", str(error)))
+    return rows
+
+
+def _own(each: ModuleKind) -> list[_Row]:
+    from rag_lab.cli.new import class_of, named_by
+
+    file = f"my_{each.word}"
+    module = f"{file}:{class_of(file)}"
+    line = named_by(each.word, file)
+    section, _, field = each.keys.partition(".")
+    rows = [
+        ("in a file", f"{module}, of {file}.py beside the experiment"),
+        ("with parameters", f"{module}?parameter=value"),
+        ("in an experiment", line or f"base: {{{section}: {{{field}: {module}}}}}"),
+    ]
+    if each.langchain:
+        rows.append(("LangChain's", f"langchain:module:factory, which returns its {each.langchain}"))
+    if line:
+        rows.append(("to begin one", f"rag-lab new module {each.word} {file}"))
+    return rows
+
+
+def _measures() -> dict[str, list[str]]:
+    """Return the metrics of each family, without its name."""
+    from rag_lab.evaluation.registry import describe
+
+    found: dict[str, list[str]] = {}
+    for info in describe():
+        family, _, measure = info.name.partition(".")
+        found.setdefault(family, []).append(measure)
+    return found
+
+
+def _metrics() -> list[_Row]:
+    from rag_lab.evaluation.registry import describe
+
+    return [(info.name, info.sentence) for info in describe()]
+
+
+def _inside(rows: list[_Row]) -> Iterator[_Row]:
+    for name, text in rows:
+        yield (name if name.startswith(_UNUSABLE) else " " * _INDENT + name), text
+
+
+def _line(name: str, text: str, width: int) -> str:
+    """Return `text` beside `name`, or below where the name is too long, in lines that begin in one column."""
+    first = f"{name:<{_SUMMARY_AT}}"
+    below = len(name) >= _SUMMARY_AT and text
+    wrapped = textwrap.fill(
+        text,
+        width,
+        initial_indent=" " * _SUMMARY_AT if below else first,
+        subsequent_indent=" " * _SUMMARY_AT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return (f"{name}\n{wrapped}" if below else wrapped or first).rstrip()
+
+
+COMMANDS = (modules,)
