@@ -161,14 +161,19 @@ def own(given: Any, kind: Kind) -> Module:
 def installed(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
     """Return the entry points of a group by name; more than one where packages claim the same name."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=group):
+    for entry in _all_installed().select(group=group):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
 
 
+@cache
+def _all_installed() -> Any:
+    return entry_points()  # reads a file of every package, which takes long, so it is done once for all kinds
+
+
 def package(entry: EntryPoint) -> str:
     """Return the name and the version of the package that an entry point comes with."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unnamed package"
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist and entry.dist.name else "an unnamed package"
 
 
 def _own(name: str, what: str) -> Any:

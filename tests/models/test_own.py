@@ -163,9 +163,11 @@ def package(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(site)
     registry.installed.cache_clear()
+    registry._all_installed.cache_clear()
     yield
     sys.modules.pop("quokka", None)
     registry.installed.cache_clear()
+    registry._all_installed.cache_clear()
 
 
 class TestOwnChatModels(ChatModelContract):
