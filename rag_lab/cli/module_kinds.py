@@ -47,7 +47,7 @@ MODULE_KINDS = (
     ModuleKind(
         "vector_store",
         VECTOR_STORES,
-        "build(path, ids, vectors, labels), open(path), search(vectors, k) -> ids and scores",
+        "(embeddings) -> store of LangChain's, or a class with build, open and search",
         "store.name",
         "VectorStore",
     ),
