@@ -179,6 +179,11 @@ def package(entry: EntryPoint) -> str:
 def _own(name: str, what: str) -> Any:
     """Return what `module:attribute` names, in a file beside the experiment or in an installed module."""
     module, _, attribute = name.partition(":")
+    if module == "__main__":
+        raise ConfigError(
+            f"The {what} lives in this process alone, and the kernels of a sweep cannot import it: put it into a file "
+            f"beside the experiment and name it, as in 'my_file:{attribute}'."
+        )
     try:
         found: Any = load_own(module) or import_module(module)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Every kind of module that a pipeline is made of, in its order, and how one is written and named.
+"""Every kind of module, in the order of a pipeline, then those of experiments: how one is written and named.
 
 The table in docs/adding_a_module.md shows the same; a test compares them.
 """
@@ -11,6 +11,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab.corpus.files.file_readers import FILE_READERS
 from rag_lab.corpus.split.splitters import SPLITTERS
 from rag_lab.evaluation.registry import METRICS
+from rag_lab.experiment.combinations import DESIGNS
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
@@ -72,4 +73,10 @@ MODULE_KINDS = (
     ModuleKind("reader", READERS, "(question, passages) -> str or Answer", "answer.name"),
     ModuleKind("chat_model", CHAT_MODELS, "generate(requests) -> texts or replies", _ROLES, "BaseChatModel"),
     ModuleKind("metric", METRICS, "(trace) -> float, or (float, reason)", "metrics"),
+    ModuleKind(
+        "design",
+        DESIGNS,
+        "(base, factors) -> [{key: value}], the changes of each variant, the baseline first",
+        "design",
+    ),
 )

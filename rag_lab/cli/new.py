@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
@@ -42,12 +43,15 @@ _IMPORTS = {
     "Chunk": "rag_lab.records",
     "ChatRequest": "rag_lab.models.protocols",
     "ClassVar": "typing",
+    "Embeddings": "langchain_core.embeddings",
+    "InMemoryVectorStore": "langchain_core.vectorstores",
     "Iterable": "collections.abc",
     "Mapping": "collections.abc",
     "Path": "pathlib",
     "Self": "typing",
     "Sequence": "collections.abc",
     "Trace": "rag_lab.records",
+    "VectorStore": "langchain_core.vectorstores",
     "dataclass": "dataclasses",
 }
 
@@ -151,11 +155,17 @@ def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
 def _imports(code: str) -> str:
     """Return the lines that import what `code` names, and what every module needs."""
     found: dict[str, list[str]] = {}
-    for name, module in sorted(_IMPORTS.items(), key=lambda item: (item[1].startswith("rag_lab"), item[1], item[0])):
+    for name, module in sorted(_IMPORTS.items(), key=lambda item: item[::-1]):
         if name in ("ClassVar", "dataclass") or re.search(rf"\b{name}\b", code):
             found.setdefault(module, []).append(name)
-    lines = [f"from {module} import {', '.join(names)}\n" for module, names in found.items()]
-    return "".join(f"\n{line}" if line.startswith("from rag_lab") else line for line in lines)
+    standard, installed = "", ""
+    for module, names in found.items():
+        line = f"from {module} import {', '.join(names)}\n"
+        if module.partition(".")[0] in sys.stdlib_module_names:
+            standard += line
+        else:
+            installed += line
+    return f"{standard}\n{installed}" if installed else standard
 
 
 def _is_taken(name: str, out: Path) -> bool:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import Field, ValidationError, field_serializer, field_validator
+from pydantic import AfterValidator, Field, ValidationError, field_serializer, field_validator
 
 from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.config_section import MAX_SEED, Section
@@ -18,7 +18,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.design import Design
+from rag_lab.experiment.combinations import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
 
 MAX_REPEATS = 100
@@ -52,7 +52,9 @@ class ExperimentConfig(Section):
         default_factory=dict,
         description="pipelines by name, for the design `list`: presets, YAML files, or changed keys",
     )
-    design: Design = Field("one_factor", description="which combinations are run")
+    design: Annotated[str, AfterValidator(DESIGNS.check), DESIGNS] = Field(
+        "one_factor", description="which combinations are run, or a design of one's own as module:function"
+    )
     repeats: int = Field(1, ge=1, le=MAX_REPEATS, description="how often each question is asked")
     metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
     judge: str | None = Field(None, description="a model, where a metric needs one")
@@ -186,7 +188,7 @@ def _refuse_objects(value: Any, where: str) -> None:
     elif isinstance(value, list | tuple):
         for inner in value:
             _refuse_objects(inner, where)
-    elif not isinstance(value, str | int | float | bool | Path | None) or str(value).startswith("__main__:"):
+    elif not isinstance(value, str | int | float | bool | Path | None):
         raise ConfigError(
             f"{where} holds {value!r:.80}, which the kernels of a sweep cannot import: put its class into a file in "
             "this folder and name it, as in `my_file:MyClass`; `rag_lab.compare` takes objects as they are."

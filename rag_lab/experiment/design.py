@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.combinations import Changes, Factors, check_size, combinations, is_built_in
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
-
-Design = Literal["grid", "one_factor", "list"]
-MAX_VARIANTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +36,27 @@ class Expansion:
         return self.variants[0]
 
 
-def expand(base: PipelineConfig, factors: Mapping[str, Sequence[Any]], design: Design) -> Expansion:
+def expand(base: PipelineConfig, factors: Factors, design: Any) -> Expansion:
     """Expand `factors` (dotted key to values, first value the baseline) around `base`.
 
-    `grid` crosses all values; any other design leaves the baseline in one factor at a time. Combinations that come out
-    as a configuration already there are left out with a notice.
+    Args:
+        base: the pipeline that is changed.
+        factors: dotted keys and their values.
+        design: the name of a design other than `list`, or one as an object. Combinations that come out as a
+            configuration already there are left out with a notice.
 
     Raises:
         ExperimentError: naming every unknown key and impossible value at once.
     """
-    problems = [unknown_name("parameter", key, dotted_keys()) for key in factors if key not in dotted_keys()]
     known = {key: values for key, values in factors.items() if key in dotted_keys()}
-    sizes = [len(values) for values in known.values()]
-    n = prod(sizes) if design == "grid" else 1 + sum(sizes) - len(sizes)
-    if n > MAX_VARIANTS:  # told before they are made, which would take the memory of all
-        problems.append(_too_many(n, " or use one_factor" if design == "grid" else ""))
+    problems = _unknown(factors)
+    if problems and not is_built_in(design):  # which cannot be asked about other factors than there are
         raise ExperimentError("factors", problems)
-    choices = list(_grid(known) if design == "grid" else _one_factor(known))
-    problems += _impossible(base, known, choices)
+    try:
+        choices = combinations(base, known, design)
+    except ExperimentError as error:
+        raise ExperimentError("factors", [*problems, *error.problems]) from error
+    problems += _unknown(key for choice in choices for key in choice) or _impossible(base, choices)
     if problems:
         raise ExperimentError("factors", problems)
     return _distinct(choices, [base.override(choice) for choice in choices])
@@ -73,8 +72,7 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     """
     if not variants:
         raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])
-    if len(variants) > MAX_VARIANTS:
-        raise ExperimentError("variants", [_too_many(len(variants))])
+    check_size(len(variants))
     baseline = next(iter(variants.values())).flat()
     seen: dict[str, str] = {}
     expanded: list[Variant] = []
@@ -88,8 +86,9 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     return Expansion(tuple(expanded), tuple(notices))
 
 
-def _too_many(n: int, instead: str = "") -> str:
-    return f"The design has {n:,} variants, and at most {MAX_VARIANTS:,} are allowed; take out values{instead}."
+def _unknown(keys: Iterable[str]) -> list[str]:
+    known = dotted_keys()
+    return [unknown_name("parameter", key, known) for key in dict.fromkeys(keys) if key not in known]
 
 
 def _same_pipeline(asked: str, ran: str) -> str:
@@ -100,12 +99,13 @@ def _differences(config: PipelineConfig, baseline: Mapping[str, Any]) -> dict[st
     return {key: value for key, value in config.flat().items() if value != baseline[key]}
 
 
-def _impossible(
-    base: PipelineConfig, factors: Mapping[str, Sequence[Any]], choices: Sequence[Mapping[str, Any]]
-) -> list[str]:
+def _impossible(base: PipelineConfig, choices: Sequence[Changes]) -> list[str]:
     """Return a sentence for each value that spoils its combinations, and for each combination of good values."""
     together = [problem for choice in choices if (problem := _problem(base, choice))]
-    alone = [_problem(base, {key: value}) for key, values in factors.items() for value in values]
+    if not together:
+        return []
+    keys = dict.fromkeys(key for choice in choices for key in choice)
+    alone = [_problem(base, {key: choice[key]}) for key in keys for choice in choices if key in choice]
     values = [problem for problem in alone if problem and any(problem in other for other in together)]
     return values + [problem for problem in together if not any(value in problem for value in values)]
 
@@ -118,30 +118,18 @@ def _problem(base: PipelineConfig, changes: Mapping[str, Any]) -> str:
     return ""
 
 
-def _grid(factors: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    for values in product(*factors.values()):
-        yield dict(zip(factors, values, strict=True))
-
-
-def _one_factor(factors: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    baseline = {key: values[0] for key, values in factors.items()}
-    yield baseline
-    for key, values in factors.items():
-        for value in values[1:]:
-            yield baseline | {key: value}
-
-
-def _distinct(choices: Sequence[Mapping[str, Any]], configs: Sequence[PipelineConfig]) -> Expansion:
-    baseline = configs[0].flat()
+def _distinct(choices: Sequence[Changes], configs: Sequence[PipelineConfig]) -> Expansion:
+    differences = [_differences(config, configs[0].flat()) for config in configs]
+    varied = {key for changes in differences for key in changes}
     seen: dict[str, str] = {}
     variants: list[Variant] = []
     notices: list[str] = []
-    for choice, config in zip(choices, configs, strict=True):
-        changes = _differences(config, baseline)
+    for choice, changes, config in zip(choices, differences, configs, strict=True):
         if config.identity in seen:
-            notices.append(_same_pipeline(variant_label(choice), seen[config.identity]))
+            told = {key: value for key, value in choice.items() if key in varied}
+            notices.append(_same_pipeline(variant_label(told or choice) or "{}", seen[config.identity]))
             continue
-        name = unique(variant_id(changes, among=tuple(choice)), seen.values()) if changes else BASELINE
+        name = unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
     return Expansion(tuple(variants), tuple(notices))

@@ -53,6 +53,7 @@ def build_manifest(
     records = [state.record for state in states if state.record]
     return {
         "name": experiment.name,
+        "design": experiment.design,
         "commit": commit,
         "dirty": dirty,
         "code": code_digest(),

@@ -57,4 +57,4 @@ def _slug(value: Any) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_plain(inner)}" for key, inner in value.items())
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -14,6 +14,7 @@ if _pytest := sys.modules.get("pytest"):  # so that a broken rule shows its valu
     _pytest.register_assert_rewrite("rag_lab.testing.contracts")
 
 from rag_lab.testing.contracts.chat_model import ChatModelContract
+from rag_lab.testing.contracts.design import DesignContract
 from rag_lab.testing.contracts.embedder import EmbedderContract
 from rag_lab.testing.contracts.file_reader import FileReaderContract
 from rag_lab.testing.contracts.metric import MetricContract
@@ -40,6 +41,7 @@ from rag_lab.testing.sample_traces import sample_chat, sample_index, sample_ques
 __all__ = [
     "ChatModelContract",
     "ContextContract",
+    "DesignContract",
     "EmbedderContract",
     "FileReaderContract",
     "FusionContract",

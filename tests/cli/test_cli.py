@@ -106,6 +106,23 @@ def test_a_dry_run_shows_the_plan_and_runs_nothing(rag_lab, tmp_path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.yaml", "small"]
 
 
+def test_a_dry_run_shows_the_variants_of_a_design_of_ones_own(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_dataset(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "def ends(base, factors):\n    return [{k: v[i] for k, v in factors.items()} for i in (0, -1)]\n"
+    )
+    experiment = "name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3, 8]}\ndesign: mine:%s\n"
+    (tmp_path / "e.yaml").write_text(experiment % "ends")
+    status, out, _ = rag_lab("sweep", "e.yaml", "--dry-run")
+    assert status == 0
+    assert "2 variants (mine:ends):" in out and "final_k-8" in out and "final_k-3" not in out
+    (tmp_path / "e.yaml").write_text(experiment % "end")
+    status, _, err = rag_lab("sweep", "e.yaml", "--dry-run")
+    assert status == 2
+    assert err.startswith("rag-lab: e.yaml: design: The design 'mine:end' is not there") and "Traceback" not in err
+
+
 def test_what_cannot_be_measured_is_said_before_a_sweep_starts(rag_lab, tmp_path, monkeypatch):
     def stop(*_):
         raise RagLabError("Stopped before anything ran.")

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from small_dataset import write_dataset
 
 import rag_lab
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.checkout import PACKAGED
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import RunFolder
 
@@ -98,8 +100,27 @@ class Mine:
     """A module that no kernel can import."""
 
 
-@pytest.mark.parametrize("value", [Mine(), "__main__:Mine"])
-def test_what_lives_in_memory_alone_is_refused_in_a_sentence(tmp_path, value):
-    data = {"name": "n", "question": "q", "dataset": "d", "factors": {"rerank.name": ["none", value]}}
+def test_what_lives_in_memory_alone_is_refused_in_a_sentence():
+    data = {"name": "n", "question": "q", "dataset": "d", "factors": {"rerank.name": ["none", Mine()]}}
     with pytest.raises(ConfigError, match=r"cannot import: put its class into a file in this folder and name it"):
         plan(data)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"factors": {"rerank.name": ["none", "__main__:Mine"]}},
+        {"base": {"corpus": {"readers": {".md": "__main__:Mine"}}}},
+        {"base": {"models": {"embedding": "__main__:Mine"}}},
+        {"base": {"store": {"name": "langchain:__main__:Mine"}}},
+        {"metrics": ["__main__:Mine"]},
+        {"judge": "__main__:Mine", "metrics": ["ragas.faithfulness"]},
+        {"design": "__main__:Mine"},
+    ],
+)
+def test_a_name_that_only_this_process_knows_is_refused_in_a_sentence(tmp_path, given):
+    (tmp_path / "e.yaml").write_text(yaml.safe_dump({"name": "n", "question": "q", "dataset": "d"} | given))
+    with pytest.raises(ExperimentError) as error:
+        plan(tmp_path / "e.yaml")
+    (said,) = {problem for problem in error.value.problems if "__main__" in problem}
+    assert "cannot import it: put it into a file beside the experiment and name it, as in 'my_file:Mine'" in said

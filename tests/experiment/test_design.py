@@ -2,12 +2,18 @@ import re
 from itertools import product
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_dataset import write_dataset
 
+from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import MAX_VARIANTS, expand, expand_list
+from rag_lab.experiment.combinations import MAX_VARIANTS, grid, one_factor
+from rag_lab.experiment.design import expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.plan import plan
+from rag_lab.testing import DesignContract
 
 FACTORS = {
     "query.hyde": st.sampled_from(["none", "always", "classified"]),
@@ -129,3 +135,100 @@ def test_a_list_runs_each_pipeline_under_its_name_the_first_as_baseline():
 def test_an_empty_list_is_refused():
     with pytest.raises(ExperimentError, match="at least one"):
         expand_list({})
+
+
+class TestGrid(DesignContract):
+    def make(self):
+        return grid
+
+
+class TestOneFactor(DesignContract):
+    def make(self):
+        return one_factor
+
+
+MINE = """
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+CALLS = count()
+
+@dataclass(frozen=True)
+class Corners:
+    middle: bool = False
+    version: ClassVar[int] = 1
+
+    def __call__(self, base, factors):
+        first = {key: values[0] for key, values in factors.items()}
+        last = {key: values[-1] for key, values in factors.items()}
+        between = [{key: values[1] for key, values in factors.items()}] if self.middle else []
+        return [first, *between, last]
+
+def around_the_base(base, factors):
+    return [{}, {"rerank.final_k": base["rerank.final_k"] + 1}, {}, base | {"query.hyde": "always"}]
+
+def number(base, factors): return 7
+def texts(base, factors): return [{}, "rerank.final_k"]
+def empty(base, factors): return []
+def unknown(base, factors): return [{}, {"rerank.nmae": "none", 3: 4}]
+def impossible(base, factors): return [{}, {"rerank.final_k": 0}, {"rerank.final_k": 0, "query.hyde": "always"}]
+def many(base, factors): return [{"seed": n} for n in range(1001)]
+def raises(base, factors): return factors["query.hyde"][9]
+def never_the_same(base, factors): return [{"seed": next(CALLS)}]
+"""
+VARIED = {"query.hyde": ["none", "always"], "rerank.final_k": [5, 3, 8]}
+
+
+@pytest.fixture
+def mine(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    with modules_beside(tmp_path):
+        yield tmp_path
+
+
+def test_a_design_of_ones_own_says_which_variants_there_are(mine):
+    corners = expand(PipelineConfig(), VARIED, "mine:Corners")
+    assert [v.variant_id for v in corners.variants] == ["baseline", "hyde-always__final_k-8"]
+    assert (
+        len(expand(PipelineConfig(), VARIED | {"query.hyde": ["none"] * 2}, "mine:Corners?middle=true").variants) == 3
+    )
+    around = expand(PipelineConfig(), {}, "mine:around_the_base")
+    assert [v.variant_id for v in around.variants] == ["baseline", "final_k-6", "hyde-always"]
+    assert around.notices == ("{} is the same pipeline as baseline and is run once.",)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("number", "the design 'mine:number' returned int where a list of changes is due"),
+        ("texts", "returned 'rerank.final_k' as variant 2, where dotted keys with values are due"),
+        ("empty", "returned no variants; the first is the baseline"),
+        ("unknown", "Unknown parameter 'rerank.nmae'.*did you mean 'rerank.name'.*\n.*Unknown parameter '3'"),
+        ("impossible", "^factors: rerank.final_k.* got 0"),
+        ("many", "has 1,001 variants, and at most 1,000 are allowed"),
+        ("raises", "the design 'mine:raises' raised IndexError: list index out of range"),
+        ("never_the_same", r"mine\.py\) says that it is deterministic, and its second run differs"),
+        ("gone", "The design 'mine:gone' is not there"),
+    ],
+)
+def test_what_a_design_does_wrong_is_one_sentence(mine, name, said):
+    with pytest.raises(ExperimentError, match=said):
+        expand(PipelineConfig(), VARIED, f"mine:{name}")
+
+
+def test_a_design_is_found_beside_its_experiment_and_its_faults_are_told_with_all_others(mine):
+    write_dataset(mine)
+    asked = {"name": "e", "question": "q", "dataset": "./small", "factors": VARIED, "design": "mine:Corners"}
+    path = mine / "e.yaml"
+    path.write_text(yaml.safe_dump(asked | {"dataset": str(mine / "small")}))
+    planned = plan(path)
+    assert [v.variant_id for v in planned.variants] == ["baseline", "hyde-always__final_k-8"]
+    path.write_text(yaml.safe_dump(asked | {"design": "mine:empty", "metrics": ["foo"]}))
+    with pytest.raises(ExperimentError) as error:
+        plan(path)
+    assert any(problem.startswith("design: the design 'mine:empty'") for problem in error.value.problems)
+    assert any("foo" in problem for problem in error.value.problems)
+    path.write_text(yaml.safe_dump(asked | {"design": "gird"}))
+    with pytest.raises(ExperimentError, match=r"design: must be grid, one_factor, list or one of your own.*mean grid"):
+        plan(path)

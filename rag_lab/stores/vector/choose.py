@@ -84,7 +84,7 @@ def identity(store: StoreConfig, given: Any = None) -> dict[str, Any]:
 def _own(name: str) -> tuple[Any, Mapping[str, Any], str]:
     """Return what a name stands for, its parameters, and the name."""
     made, parameters = VECTOR_STORES.load(name.partition("?")[0]), parse_parameters(name)
-    if parameters and not name.startswith(FACTORY):
+    if (parameters or is_dataclass(made)) and not name.startswith(FACTORY):
         made, parameters = VECTOR_STORES.find(name).made, {}
     return made, parameters, name
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.unit_vectors import unit_vectors
-from rag_lab.stores.vector.vector_store import Found, VectorStore
+from rag_lab.stores.config import StoreConfig
+from rag_lab.stores.vector.choose import stores_of
+from rag_lab.stores.vector.engine import SearchedRows
+from rag_lab.stores.vector.own_store import Stores
+from rag_lab.stores.vector.vector_store import Found
 
 DIM = 32
 _ROUNDING = 1e-5
@@ -39,16 +44,20 @@ def exact(ids: Sequence[str], vectors: Vectors, queries: Vectors, k: int, rows: 
 
 
 class VectorStoreContract:
-    """A vector store: `make` returns its class."""
+    """A vector store, in each of the forms in which one can be named; see docs/stores.md."""
 
-    def make(self) -> type[VectorStore]:
-        """Return the class that is tested."""
-        raise NotImplementedError("make() returns the class of the store that is tested.")
+    def make(self) -> Any:
+        """Return the class, the instance or the factory that is tested."""
+        raise NotImplementedError("make() returns the store that is tested: a class, an instance or a factory.")
 
-    def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str] = ()) -> VectorStore:
+    def stores(self) -> Stores:
+        """Return it as an index is built and opened by it."""
+        return stores_of(StoreConfig(), self.make())
+
+    def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str] = ()) -> SearchedRows:
         """Build a store in a new folder below `path` and open it."""
-        self.make().build(path / "store", ids, vectors, labels or ["public"] * len(ids))
-        return self.make().open(path / "store")
+        self.stores().build(path / "store", ids, vectors, labels or ["public"] * len(ids))
+        return self.stores().open(path / "store")
 
     def test_cosines_are_exact_and_sorted(self, tmp_path: Path) -> None:
         store = self.build(tmp_path, ["east", "north", "north-east"], unit([[1, 0], [0, 1], [1, 1]]))
@@ -100,7 +109,7 @@ class VectorStoreContract:
 
     def test_it_is_found_again_after_its_folder_was_moved(self, tmp_path: Path) -> None:
         vectors = random_units(50, 7)
-        self.make().build(tmp_path / "partial", [str(n) for n in range(50)], vectors, ["even", "odd"] * 25)
+        self.stores().build(tmp_path / "partial", [str(n) for n in range(50)], vectors, ["even", "odd"] * 25)
         (tmp_path / "partial").rename(tmp_path / "moved")
-        found, _ = self.make().open(tmp_path / "moved").search(vectors[:3], 1, frozenset({"even"}))
+        found, _ = self.stores().open(tmp_path / "moved").search(vectors[:3], 1, frozenset({"even"}))
         assert [found[0], found[2]] == [["0"], ["2"]]

@@ -15,6 +15,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, StoreError
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.vector.choose import identity, store_problem, stores_of
+from rag_lab.stores.vector.names import VECTOR_STORES
 from rag_lab.testing import VectorStoreContract
 from rag_lab.testing.contracts.vector_store import random_units
 
@@ -91,7 +92,7 @@ class TestOwnStores(VectorStoreContract):
         self.name = request.param
 
     def make(self) -> Any:
-        return stores_of(StoreConfig(name=self.name))
+        return VECTOR_STORES.load(self.name)
 
 
 def searched(path: Path, name: str, given: Any = None, allowed: frozenset[str] | None = None) -> Any:
