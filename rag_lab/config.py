@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import Field, ValidationError
@@ -95,7 +95,7 @@ def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:
     They are imported to find out; where a configuration is only read, nothing is.
     """
     kinds = dict(_kinds())
-    named = {(key, str(config.flat()[key])) for config in configs for key in kinds}
+    named = {(key, text) for config in configs for key in kinds for text in _texts(config.flat()[key])}
     return [f"{key}: {problem}" for key, text in sorted(named) if (problem := kinds[key].problem(text))]
 
 
@@ -105,7 +105,13 @@ def _kinds() -> Iterator[tuple[str, Any]]:
         section = info.annotation
         if isinstance(section, type) and issubclass(section, Section):
             for inner, field in section.model_fields.items():
-                yield from ((f"{name}.{inner}", kind) for kind in field.metadata if hasattr(kind, "problem"))
+                of_values = [rule for part in get_args(field.annotation) for rule in getattr(part, "__metadata__", ())]
+                rules = [*field.metadata, *of_values]
+                yield from ((f"{name}.{inner}", kind) for kind in rules if hasattr(kind, "problem"))
+
+
+def _texts(value: str | Mapping[str, str]) -> list[str]:
+    return list(value.values()) if isinstance(value, Mapping) else [value]
 
 
 def dotted_keys() -> list[str]:

@@ -23,7 +23,7 @@ class CorpusConfig(Section):
     vision_min_score: float = Field(
         0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"
     )
-    readers: dict[str, str] = Field(
+    readers: dict[str, Annotated[str, FILE_READERS]] = Field(
         default_factory=dict, description="suffix: reader of such files, ours or one of your own, module:function"
     )
     splitter: Annotated[str, SPLITTERS] = Field(
