@@ -47,6 +47,7 @@ def test_a_manifest_says_what_ran_and_how_it_ended(checked):
     ]
     manifest = build_manifest(checked, states, {"scored": 3, "failed": 1}, now())
     assert manifest["counts"] == {"scored": 3, "failed": 1, "not_applicable": 0}
+    assert manifest["design"] == "one_factor"
     assert manifest["variants"]["baseline"]["failed_stages"] == {"parse": 1}
     assert manifest["variants"]["final_k-3"]["reason"] == "It broke."
     assert manifest["models"] == {"generate": [{"name": "a"}]}
