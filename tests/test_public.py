@@ -14,7 +14,6 @@ from rag_lab.evaluation.judge_trial.check import check_judge
 from rag_lab.evaluation.judge_trial.record import judge_banner, load_check, save_check
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.export import export_run
-from rag_lab.experiment.plan import plan
 from rag_lab.memory.results import Memory
 from rag_lab.notebook.display import show_question
 from rag_lab.report.page.report_page import write_report
@@ -46,8 +45,8 @@ def test_the_public_names_are_these_and_all_resolve():
     "function",
     [
         rag_lab.Dataset.load, rag_lab.Pipeline, rag_lab.PipelineConfig.load, rag_lab.compare, rag_lab.evaluate,
-        rag_lab.sweep, ExperimentConfig.load, Memory, RunFolder.open, check_judge, export_dataset, export_run,
-        import_dataset, judge_banner, load_check, plan, read_mapping, save_check, show_question, write_report,
+        ExperimentConfig.load, Memory, RunFolder.open, check_judge, export_dataset, export_run,
+        import_dataset, judge_banner, load_check, read_mapping, save_check, show_question, write_report,
     ],
     ids=lambda function: function.__qualname__,
 )  # fmt: skip

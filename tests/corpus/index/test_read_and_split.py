@@ -167,7 +167,12 @@ open_index(Path({corpus!r}), CorpusConfig(chunk_size=60, chunk_overlap=20, paren
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [("build", "process"), ("build", "write_chunks"), ("child_vectors.registry", "build"), ("build.Path", "rename")],
+    [
+        ("build", "process"),
+        ("build", "write_chunks"),
+        ("child_vectors.registry", "stores_of"),
+        ("build.Path", "rename"),
+    ],
 )
 def test_a_killed_run_leaves_the_old_index_or_the_new_one(room: Room, where: str, name: str, tmp_path: Path) -> None:
     old = room.open()
