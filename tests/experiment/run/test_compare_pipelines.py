@@ -10,6 +10,8 @@ from whole_plan import CHAT, EMBEDDER, SCORER, install_doubles
 import rag_lab
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.plan import plan
 from rag_lab.report.page.report_page import write_report
 from rag_lab.runs.run_folder import RunFolder
 
@@ -67,6 +69,24 @@ def test_values_objects_and_metrics_of_ones_own_are_compared(base, doubles):
     assert set(found.differences["variant_id"]) == {"likely", "mine"}
     assert "likely" in found._repr_html_() and "Shortest" in found.to_markdown()
     assert doubles.chat.requests == []  # nothing reads answers, so none were generated
+
+
+def test_a_sweep_afterwards_finds_it_made(base, doubles):
+    silent = base.set("answer.name", "none")
+    rag_lab.compare({"base": silent, "likely": silent.set("rerank.name", "query_likelihood")}, [NDCG])
+    swept = plan(
+        {
+            "name": "afterwards",
+            "question": "Is anything left to do?",
+            "dataset": str(base.dataset.path),
+            "base": silent.config.model_dump(),
+            "metrics": [NDCG],
+            "factors": {"rerank.name": ["none", "query_likelihood"]},
+        }
+    )
+    rows = estimate(swept).rows
+    assert any(row.remembered for row in rows)
+    assert sum(row.n for row in rows) == 0
 
 
 def test_what_it_computed_is_never_paid_for_again(base, doubles):
