@@ -40,6 +40,8 @@ def own_target(kind: Kind, text: str) -> Any:
 
 def _is_there(module: str) -> bool:
     top = module.partition(".")[0]
+    if top == "__main__":
+        return True
     is_beside = any((own_folder() / name).exists() for name in (top, f"{top}.py"))
     return is_beside or (top.isidentifier() and find_spec(top) is not None)
 

@@ -45,7 +45,8 @@ def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataF
     questions = per_question(scores)
     variants = list(dict.fromkeys(scores["variant_id"]))
     ours = questions[questions["metric"] == metric]
-    if scales_of(scores, {metric: scale}).get(metric, scale) != scale:
+    is_bounded = scale.low is not None or scale.high is not None
+    if is_bounded and scales_of(scores, {metric: scale}).get(metric, scale) != scale:
         raise ConfigError(f"{metric} has scores beyond its range; give a scale that holds them, or `UNKNOWN`.")
     everything = set(ours["question_id"])
     rows = [_row(variant, ours[ours["variant_id"] == variant], everything, scale.worst) for variant in variants]
