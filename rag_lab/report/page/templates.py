@@ -13,6 +13,8 @@ from markupsafe import Markup, escape
 from rag_lab._kit import numbers, wording
 from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
+from rag_lab.comparison.marked_text import opening, pieces
+from rag_lab.comparison.passage_table import holds_evidence
 from rag_lab.comparison.question_cards import place
 from rag_lab.redaction import shown
 from rag_lab.report.tables import coverage_tables as coverage
@@ -55,6 +57,7 @@ def _environment() -> Environment:
         "cells": cells,
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
+    made.globals |= {"pieces": pieces, "opening": opening, "holds_evidence": holds_evidence}
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
