@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from devtools import PATIENCE_S, Page
+from browser import PATIENCE_S
+from playwright.sync_api import Page
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
@@ -38,21 +39,21 @@ def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
 
 def open_notebook(page: Page, address: str, name: str) -> None:
     """Open a notebook of the server and wait until its kernel is there."""
-    page.open(f"{address}lab/tree/{name}?reset")
-    page.wait("!!window.jupyterapp && !!document.querySelector('.jp-Notebook .jp-CodeCell')")
-    page.wait(_IDLE)
+    page.goto(f"{address}lab/tree/{name}?reset")
+    page.wait_for_function("!!window.jupyterapp && !!document.querySelector('.jp-Notebook .jp-CodeCell')")
+    page.wait_for_function(_IDLE)
 
 
 def set_theme(page: Page, theme: str) -> None:
     """Change JupyterLab's theme to `light` or `dark`, as its menu does."""
-    page.ask(f"jupyterapp.commands.execute('apputils:change-theme', {json.dumps({'theme': THEMES[theme]})})")
-    page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
+    page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", THEMES[theme])
+    page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
 
 
 def run_all(page: Page) -> None:
     """Run all cells, as the menu does, and wait until they have run."""
-    page.ask("jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait(_IDLE)
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.wait_for_function(_IDLE)
 
 
 _IDLE = "jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel?.status === 'idle'"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from devtools import CHROMIUM, browser
+from browser import browser, needs_browser, watch
 
 REPOSITORY = Path(__file__).parents[2]
 FETCHED = re.compile(
@@ -39,14 +39,14 @@ def test_links_between_files_of_the_repository_lead_to_pages_or_copies(site):
     assert copied.read_bytes() == (REPOSITORY / "constraints.txt").read_bytes()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
-def test_the_search_works_in_a_folder_without_a_server(site, tmp_path):
-    with browser(tmp_path / "profile") as page:
-        page.open((site / "api/models.html").as_uri())
-        page.ask("document.querySelector('.md-search__input').focus()")
-        page.send("Input.insertText", text="randomization")
+@needs_browser
+def test_the_search_works_in_a_folder_without_a_server(site):
+    with browser() as page:
+        seen = watch(page)
+        page.goto((site / "api/models.html").as_uri())
+        page.evaluate("document.querySelector('.md-search__input').focus()")
+        page.keyboard.type("randomization")
         found = "[...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
-        page.wait(f"{found}.length > 0")
-        assert any("conclusions.html" in link for link in page.ask(found))
-        requested = page.ask("performance.getEntriesByType('resource').map((entry) => entry.name)")
-    assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
+        page.wait_for_function(f"{found}.length > 0")
+        assert any("conclusions.html" in link for link in page.evaluate(found))
+    assert seen.requests == []

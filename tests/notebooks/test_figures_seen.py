@@ -14,7 +14,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
-from devtools import CHROMIUM, browser
+from browser import browser, needs_browser
 from run_folder_fixture import build_run
 
 from rag_lab.experiment.checkout import checkout_file
@@ -76,13 +76,13 @@ def test_a_figure_is_a_picture_in_the_order_of_any_imports(run_dir: Path, tmp_pa
             assert tuple(pixels[0, 0]) == WHITE and pixels[..., :3].min() < 0.3
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
+@needs_browser
 def test_a_page_made_of_the_notebook_shows_every_figure(book: Path, tmp_path: Path) -> None:
     convert = [sys.executable, "-m", "nbconvert", "--to", "html", f"--output-dir={tmp_path}", str(book)]
     subprocess.run(convert, check=True, capture_output=True)
-    with browser(tmp_path / "profile") as page:
-        page.open((tmp_path / "out.html").as_uri())
-        seen = page.ask(
+    with browser() as page:
+        page.goto((tmp_path / "out.html").as_uri())
+        seen = page.evaluate(
             "[...document.images].filter(i => i.complete && i.checkVisibility())"
             ".map(i => [i.naturalWidth, i.getBoundingClientRect().width])"
         )

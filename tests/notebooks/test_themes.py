@@ -6,15 +6,16 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from devtools import CHROMIUM, Page, browser
+from browser import browser, needs_browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all, set_theme
+from playwright.sync_api import Page
 from run_folder_fixture import build_run
 
 from rag_lab.notebook.display import question_html, trace_html
 from rag_lab.report.page.report_page import overview_html, write_report
 from rag_lab.report.shown_comparison import compare
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")]
+pytestmark = [pytest.mark.slow, needs_browser]
 READABLE = 4.5  # the contrast that WCAG asks of text
 
 # Opens what is folded, and returns of all texts: how many there are, their least contrast, the words that have it, and
@@ -47,8 +48,8 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_readable(page: Page, is_dark: bool) -> None:
-    page.wait(f"{LOOK}.count > 100")  # JupyterLab hides its cells while it lays them out
-    seen = page.ask(LOOK)
+    page.wait_for_function(f"{LOOK}.count > 100")  # JupyterLab hides its cells while it lays them out
+    seen = page.evaluate(LOOK)
     assert seen["least"] >= READABLE, seen
     assert seen["dark" if is_dark else "bright"], seen
 
@@ -65,15 +66,15 @@ def test_in_jupyterlab_its_theme_counts(run_dir: Path, tmp_path: Path) -> None:
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources], metadata=kernel)
     nbformat.write(book, tmp_path / "books" / "shown.ipynb")
-    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(tmp_path / "p", "1400,9000") as page:
+    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(1400, 9000) as page:
         open_notebook(page, address, "shown.ipynb")
         run_all(page)
-        page.wait("document.querySelectorAll('.rl').length === 3")
+        page.wait_for_function("document.querySelectorAll('.rl').length === 3")
         for theme, other in (("light", "dark"), ("dark", "light")):
             set_theme(page, theme)
-            page.prefer(other)
+            page.emulate_media(color_scheme=other)
             assert_readable(page, is_dark=theme == "dark")
-            page.shoot(tmp_path / f"{theme}.png")
+            page.screenshot(path=tmp_path / f"{theme}.png")
 
 
 @pytest.mark.parametrize(
@@ -95,15 +96,13 @@ def test_elsewhere_the_host_or_the_system_counts(
     trace = comparison.traces["query.hyde-always"][3]
     shown = overview_html(comparison) + trace_html(trace) + question_html(comparison, "q002")
     (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'><body {body}>{shown}")
-    with browser(tmp_path / "profile") as page:
-        page.prefer(system)
-        page.open((tmp_path / "page.html").as_uri())
+    with browser(color_scheme=system) as page:
+        page.goto((tmp_path / "page.html").as_uri())
         assert_readable(page, is_dark)
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_the_report_follows_the_system(run_dir: Path, tmp_path: Path, system: str) -> None:
-    with browser(tmp_path / "profile") as page:
-        page.prefer(system)
-        page.open(write_report(run_dir).as_uri())
+    with browser(color_scheme=system) as page:
+        page.goto(write_report(run_dir).as_uri())
         assert_readable(page, is_dark=system == "dark")

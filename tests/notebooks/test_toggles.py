@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from devtools import CHROMIUM, browser
+from browser import browser, needs_browser
 from IPython.core.interactiveshell import InteractiveShell
 from jupyter_lab import jupyter_lab, open_notebook, run_all
 from small_dataset import write_dataset
@@ -54,21 +54,25 @@ SELECT = """[...document.querySelectorAll('.widget-dropdown')]
 RESET = "[...document.querySelectorAll('.widget-button')].find(button => button.textContent.includes('Reset'))"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
+@needs_browser
 def test_a_choice_in_the_browser_outlives_run_all_cells(tmp_path: Path) -> None:
     book = nbformat.read(checkout_file("notebooks/01_tour.ipynb"), as_version=4)
     book.cells = [*book.cells[:3], nbformat.v4.new_code_cell("print('HyDE is', panel.config.query.hyde)")]
     (tmp_path / "books").mkdir()
     nbformat.write(book, tmp_path / "books" / "tour.ipynb")
-    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(tmp_path / "p") as page:
+    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser() as page:
         open_notebook(page, address, "tour.ipynb")
         run_all(page)
-        page.wait(f"!!({SELECT}) && document.body.innerText.includes('HyDE is classified')")
-        page.ask(f"(s => {{ s.value = 'always'; s.dispatchEvent(new Event('change', {{bubbles: true}})); }})({SELECT})")
-        page.wait("document.body.innerText.includes('query.hyde = always (starts as classified)')")
+        page.wait_for_function(f"!!({SELECT}) && document.body.innerText.includes('HyDE is classified')")
+        page.evaluate(
+            f"(s => {{ s.value = 'always'; s.dispatchEvent(new Event('change', {{bubbles: true}})); }})({SELECT})"
+        )
+        page.wait_for_function("document.body.innerText.includes('query.hyde = always (starts as classified)')")
         run_all(page)
-        page.wait("document.body.innerText.includes('HyDE is always')")
-        page.wait(f"({SELECT})?.value === 'always'")
-        page.shoot(tmp_path / "kept.png")
-        page.ask(f"({RESET}).click()")
-        page.wait(f"({SELECT}).value === 'classified' && document.body.innerText.includes('Nothing changed.')")
+        page.wait_for_function("document.body.innerText.includes('HyDE is always')")
+        page.wait_for_function(f"({SELECT})?.value === 'always'")
+        page.screenshot(path=tmp_path / "kept.png")
+        page.evaluate(f"({RESET}).click()")
+        page.wait_for_function(
+            f"({SELECT}).value === 'classified' && document.body.innerText.includes('Nothing changed.')"
+        )
