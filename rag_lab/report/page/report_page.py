@@ -76,8 +76,9 @@ def to_html(comparison: Comparison) -> str:
     return render(
         "template.html",
         **_shared(comparison),
+        linked=True,
         contents=_contents(comparison),
-        style=asset("card.css") + asset("style.css"),
+        style=asset("card.css") + asset("style.css") + asset("questions.css"),
         script=script,
         script_digest=_digest(script),
         correction=CORRECTIONS[comparison.correction],

@@ -27,6 +27,14 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", show);
   field("order").addEventListener("change", order);
+  const read = () => {
+    const [place, wanted] = decodeURI(location.hash).split("?");
+    if (place !== "#questions" || wanted === undefined) return;
+    document.getElementById("questions").scrollIntoView();
+  };
+  document.querySelectorAll("a[data-words]").forEach((link) => { link.hash = "questions?" + link.dataset.words; });
+  addEventListener("hashchange", read);
   form.hidden = false;
   show();
+  read();
 })();

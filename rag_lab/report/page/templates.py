@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
@@ -55,6 +56,7 @@ def _environment() -> Environment:
         "short": wording.short_verdict,
         "setting": setting,
         "cells": cells,
+        "address": address,
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
     made.globals |= {"pieces": pieces, "opening": opening, "holds_evidence": holds_evidence}
@@ -104,6 +106,11 @@ def cells(table: pd.DataFrame, column: str, metric: str) -> dict[str, dict[str, 
     for row in table[table["metric"] == metric].to_dict("records"):
         found.setdefault(str(row[column]), {})[str(row["variant_id"])] = {str(key): row[key] for key in row}
     return found
+
+
+def address(wanted: Mapping[str, str | None]) -> str:
+    """Write filters of the questions as they stand in the page's address: `variant=B&metric=retrieval.ndcg%405`."""
+    return urlencode({name: value for name, value in wanted.items() if value})
 
 
 def judged(comparison: Comparison) -> set[str]:
