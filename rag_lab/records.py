@@ -172,6 +172,9 @@ class StageRecord:
     cost_usd: float = 0.0
     remembered: bool = False  # replayed from the store in this run
     curable: bool = False  # another attempt may do better: a rate limit, a time-out, a server that was down
+    model: str = (
+        ""  # the chat model that it asked, as the configuration names it; '' for none, or one given as an object
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
+    from rag_lab.models.toy_note import toy_note
+
     _check(question, *(may_see or ()), namespace or "")
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
@@ -49,6 +51,8 @@ def ask(
     if trace.failure:
         raise typer.Exit(1)
     typer.echo(_answer(trace))
+    if trace.answer and (note := toy_note(pipeline.config.models.generation)):
+        typer.echo(f"\n{note}", err=True)
 
 
 def _check(question: str, *names: str) -> None:

@@ -139,6 +139,7 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
+    from rag_lab.models.toy_note import toy_note
     from rag_lab.runs.asked import asked_told
 
     left_out = [asked_told(len(checked.questions), checked.left_out)] if checked.left_out else []
@@ -151,6 +152,9 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
         raise typer.Exit(130) from None
     for sentence in failures(run):
         typer.echo(sentence, err=True)
+    answering = {v.config.models.generation for v in checked.variants if v.config.answer.name != "none"}
+    for note in sorted({toy_note(spec, "the answers of this run") for spec in answering} - {""}):
+        typer.echo(note, err=True)
     typer.echo(f"{spent_text(run)}\n")
     for name in ("report.html", "report.md"):
         if (run.path / name).is_file():

@@ -59,6 +59,7 @@ def trace_html(trace: Trace) -> str:
     """Return the HTML of `show`; everything from outside is escaped."""
     from rag_lab.comparison.passage_table import holds_evidence
     from rag_lab.comparison.question_cards import refused_rewrite
+    from rag_lab.models.toy_note import toy_note
     from rag_lab.report.page.templates import asset, render
     from rag_lab.stages.retrieval.search import HYDE
 
@@ -79,5 +80,6 @@ def trace_html(trace: Trace) -> str:
         hits=[entry for entry in lists if entry[1]],
         steps=list(dict.fromkeys(step for hit in hits for step in hit.scores)),
         refused=refused_rewrite(trace),
+        toy=toy_note(next((record.model for record in trace.stages if record.stage == "generate"), "")),
         holds_evidence=holds_evidence,
     )

@@ -15,6 +15,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
+from rag_lab.models.shared import spec_of
 from rag_lab.records import StageRecord, Trace
 from rag_lab.stages.stage import Outcome, Stage
 
@@ -115,6 +116,7 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         cost_usd=outcome.cost_usd,
         remembered=remembered,
         curable=not outcome.lasting,
+        model=spec_of(getattr(stage, "model", None)),
     )
     return replace(_updated(trace, outcome.updates), stages=(*trace.stages, record))
 

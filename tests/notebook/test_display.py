@@ -8,7 +8,7 @@ import run_folder_fixture
 
 from rag_lab.errors import RagLabError
 from rag_lab.notebook.display import question_html, show, show_question, trace_html
-from rag_lab.records import Question, Trace
+from rag_lab.records import Answer, Question, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
 
 
@@ -38,6 +38,16 @@ def test_hostile_text_stays_text(build: ModuleType, run_dir: Path) -> None:
 
 def test_a_trace_on_which_nothing_has_run_is_shown() -> None:
     assert "Why?" in trace_html(Trace(Question("q", "Why?")))
+
+
+def test_an_answer_of_the_packaged_model_says_that_a_toy_wrote_it() -> None:
+    def shown(model: str) -> str:
+        return trace_html(
+            Trace(Question("q", "Why?"), answer=Answer("So."), stages=(StageRecord("generate", model=model),))
+        )
+
+    assert "A toy model wrote this" in shown("llamacpp:smollm2")
+    assert "toy" not in shown("gemini:gemini-2.5-flash") + shown("")
 
 
 def test_a_question_stands_with_all_variants(run_dir: Path) -> None:

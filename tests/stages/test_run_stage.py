@@ -8,6 +8,7 @@ from rag_lab._kit.digest import digest
 from rag_lab.memory import results, sharing
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models.own_models import OwnModelError
+from rag_lab.models.shared import chat_model
 from rag_lab.records import Hit, Question, Trace
 from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome
@@ -42,6 +43,15 @@ def test_what_others_have_paid_for_counts_as_this_results_own(memory):
     assert (again.seconds, again.replayed_s, again.remembered) == (record.seconds, 300.0, True)
     (alone,) = run_stage(Shout(version=2), traces("a"), memory)[0].stages
     assert alone.replayed_s == 0.0
+
+
+def test_a_record_names_the_chat_model_that_the_configuration_named(memory):
+    class Asking(Shout):
+        model = chat_model("llamacpp:smollm2")  # never called: nothing loads
+
+    first, again = (run_stage(Asking(), traces("a"), memory)[0].stages[0] for _ in range(2))
+    assert (first.model, again.model) == ("llamacpp:smollm2", "llamacpp:smollm2")
+    assert run_stage(Shout(), traces("a"), memory)[0].stages[0].model == ""
 
 
 def test_a_second_run_computes_nothing_and_keeps_the_first_runs_seconds(memory):
