@@ -11,6 +11,7 @@ import pandas as pd
 from rag_lab.comparison.effects import EffectsFound, effects_found
 from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
+from rag_lab.comparison.paired_questions import paired_questions
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.evaluation.shallow import Shallow, shallow
 from rag_lab.records import QUERY_CLASSES
@@ -62,6 +63,10 @@ class Comparison(RunTables):
         configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
         known = {name: config for name, config in configs.items() if config is not None}
         return shallow(self.quality_metrics, known)
+
+    def paired(self, variant_id: str, metric: str | None = None) -> pd.DataFrame:
+        """Return what a variant won and lost against the baseline on each question; see `paired_questions`."""
+        return paired_questions(self, variant_id, metric)
 
     def column(self, metric: str) -> str:
         """Return what stands above the column of a metric: its name, its direction, and what limits it."""

@@ -1,0 +1,84 @@
+"""The figure of several rankings of one question: each hit as a line from list to list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.evaluation.measures.retrieval import covers
+from rag_lab.report.figures.figure_style import ABOVE, FONT_SIZE, INK, MUTED, SAME, literal, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rag_lab.records import Hit, Question
+    from rag_lab.report.figures.figure_style import ShownFigure
+
+LABEL_CHARS = 30
+
+
+def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: int = 10) -> ShownFigure:
+    """Plot where each hit stands in each list, the hits that hold evidence in colour.
+
+    A hit that is not among the first of a list is drawn below its last line.
+
+    Args:
+        lists: rankings of the same parents by name, in the order in which they are drawn.
+        question: with its evidence located, as a trace has it.
+        first: how many hits of each list are drawn.
+    """
+    shown = {name: list(hits[:first]) for name, hits in lists.items()}
+    hits = {hit.parent_id: hit for found in shown.values() for hit in found}
+    evidence = {parent for parent, hit in hits.items() if any(covers(hit, one) for one in question.evidence)}
+    ranks = [{hit.parent_id: rank for rank, hit in enumerate(found, 1)} for found in shown.values()]
+    places = "; ".join(f"{name}: {_told(one, evidence)}" for name, one in zip(shown, ranks, strict=True))
+    lowest = max((len(one) for one in ranks), default=1)
+    alt = f"Ranks of what was found for {question.text!r}. Evidence stands, in {places}."
+    figure, axes = new_figure(3.8 + 1.2 * len(shown), 0.6 + 0.26 * (lowest + 1), alt)
+    for parent in sorted(hits, key=lambda parent: parent in evidence):
+        _line(axes, [one.get(parent, lowest + 1) for one in ranks], lowest, parent in evidence)
+    if ranks:
+        _labels(axes, 0, ranks[0], hits, evidence)
+        _labels(axes, len(ranks) - 1, ranks[-1], hits, evidence)
+    axes.set_xticks(range(len(shown)), [literal(name, 24) for name in shown])
+    axes.xaxis.tick_top()
+    axes.set_yticks([lowest + 1], [f"not in\nthe first {lowest}"], color=MUTED)
+    axes.set_ylim(lowest + 1.4, 0.5)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def _told(ranks: Mapping[str, int], evidence: set[str]) -> str:
+    found = sorted(rank for parent, rank in ranks.items() if parent in evidence)
+    return f"at {', '.join(map(str, found))}" if found else "nowhere"
+
+
+def _line(axes: Axes, ranks: Sequence[int], lowest: int, is_evidence: bool) -> None:
+    """Draw one hit from list to list; of what is no evidence, only where both lists have it."""
+    line: dict[str, Any] = (
+        {"color": ABOVE, "linewidth": 2.4, "zorder": 3} if is_evidence else {"color": SAME, "lw": 0.8}
+    )
+    for column, (here, there) in enumerate(pairwise(ranks)):
+        if is_evidence or max(here, there) <= lowest:
+            axes.plot([column, column + 1], [here, there], **line)
+    dot: dict[str, Any] = (
+        {"marker": "D", "markersize": 8, "color": ABOVE} if is_evidence else {"marker": "o", "color": MUTED}
+    )
+    for column, rank in enumerate(ranks):
+        if is_evidence or rank <= lowest:
+            axes.plot([column], [rank], **{"markersize": 5, "zorder": 4, **dot})
+
+
+def _labels(axes: Axes, column: int, ranks: Mapping[str, int], hits: Mapping[str, Hit], evidence: set[str]) -> None:
+    """Write rank and place of each hit beside the first or the last list."""
+    side = "right" if column == 0 else "left"
+    for parent, rank in ranks.items():
+        hit = hits[parent]
+        name = hit.source.rsplit("/", 1)[-1] + ("" if hit.page is None else f", p. {hit.page}")
+        text = f"{literal(name, LABEL_CHARS)}  {rank}" if column == 0 else f"{rank}  {literal(name, LABEL_CHARS)}"
+        style: dict[str, Any] = {"color": ABOVE, "fontweight": "bold"} if parent in evidence else {"color": INK}
+        offset = (-9 if column == 0 else 9, 0)
+        axes.annotate(
+            text, (column, rank), offset, textcoords="offset points", ha=side, va="center", fontsize=FONT_SIZE, **style
+        )

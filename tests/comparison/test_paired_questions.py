@@ -1,0 +1,53 @@
+"""What a variant won and lost, question by question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.errors import ConfigError
+from rag_lab.statistics.scales import Scale
+
+MAIN = "retrieval.ndcg@10"
+
+
+def other(comparison: Comparison) -> str:
+    """Return the first variant beside the baseline that has a difference."""
+    return next(p.variant_id for p in comparison.variants if comparison.difference(p.variant_id, MAIN))
+
+
+def test_the_gains_are_those_of_the_paired_difference_most_lost_first(wide: Comparison) -> None:
+    variant = other(wide)
+    table, told = wide.paired(variant), wide.difference(variant, MAIN) or {}
+    assert list(table["gain"]) == sorted(table["gain"])
+    assert len(table) == told["n"]
+    assert table["gain"].mean() == pytest.approx(told["difference"])
+    assert (table["gain"] > 0).sum() == told["wins"] and (table["gain"] < 0).sum() == told["losses"]
+    assert list(table["gain"]) == pytest.approx(list(table[variant] - table[wide.run.baseline]))
+    assert [wide.asked[name].text for name in table["question_id"]] == list(table["question"])
+
+
+def test_less_is_a_gain_where_lower_is_better(wide: Comparison) -> None:
+    variant = other(wide)
+    turned = replace(wide, scales={**wide.scales, MAIN: Scale(higher_is_better=False)})
+    assert sorted(-turned.paired(variant)["gain"]) == pytest.approx(list(wide.paired(variant)["gain"]))
+
+
+def test_a_question_that_one_side_did_not_score_is_no_pair(wide: Comparison) -> None:
+    variant = other(wide)
+    gone = wide.paired(variant)["question_id"].iloc[0]
+    rows = (wide.scores["question_id"] == gone) & (wide.scores["variant_id"] == variant)
+    scores = wide.scores.assign(
+        status=wide.scores["status"].mask(rows, "failed"), value=wide.scores["value"].mask(rows, None)
+    )
+    left = replace(wide, scores=scores).paired(variant)
+    assert gone not in set(left["question_id"]) and len(left) == len(wide.paired(variant)) - 1
+
+
+def test_what_cannot_be_paired_is_one_sentence(wide: Comparison) -> None:
+    with pytest.raises(ConfigError, match="variant beside the baseline 'baselin'"):
+        wide.paired("baselin")
+    with pytest.raises(ConfigError, match=r"did you mean 'retrieval\.ndcg@10'"):
+        wide.paired(other(wide), "retrieval.ndgc@10")
