@@ -29,12 +29,12 @@ def paired_questions(tables: RunTables, variant_id: str, metric: str | None = No
     Raises:
         ConfigError: if the run has no such variant or metric, or nothing to pair it with.
     """
-    metric, baseline = metric or tables.main_metric, tables.run.baseline
+    metric, baseline = metric or tables.main_metric or "", tables.run.baseline
     others = [plan.variant_id for plan in tables.variants if plan.variant_id != baseline]
     if variant_id not in others:
         raise ConfigError(unknown_name("variant beside the baseline", variant_id, others))
     if metric not in set(tables.scores["metric"]):
-        raise ConfigError(unknown_name("metric of the run", str(metric), dict.fromkeys(tables.scores["metric"])))
+        raise ConfigError(unknown_name("metric of the run", metric, dict.fromkeys(tables.scores["metric"])))
     scored = per_question(tables.scores[tables.scores["metric"] == metric])
     means = scored[scored["scored"]].pivot_table(index="question_id", columns="variant_id", values="mean")
     both = means.reindex(columns=[baseline, variant_id]).dropna()
