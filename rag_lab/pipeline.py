@@ -24,13 +24,10 @@ from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.stages.answer.answer_stages import answer_stages, context_stage
-from rag_lab.stages.choose import stage_of
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.query.query_stages import query_stages
 from rag_lab.stages.readers import with_readers
-from rag_lab.stages.rerank.keep_order import n_kept
-from rag_lab.stages.rerank.own_reranker import RerankPlace
-from rag_lab.stages.rerank.rerankers import RERANKERS
+from rag_lab.stages.rerank.rerank_stage import rerank_stage
 from rag_lab.stages.retrieval.merge import Merge
 from rag_lab.stages.retrieval.retrieval_stages import hyde_search, prepare, searches, selection
 from rag_lab.stages.run_stage import Progress, run_stage
@@ -145,18 +142,18 @@ class Pipeline:
 
     def prepare(self) -> None:
         """Build what the searches read, where it is missing, so that no question is charged with it."""
-        prepare(self.parts)
+        prepare(self.parts, self.stages)
 
-    @property
+    @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """All stages, in their order."""
+        """All stages, in their order; made once, as a module of one's own remembers that it was tried."""
         parts = self.parts
         return (
             *query_stages(parts),
             *searches(parts),
             hyde_search(parts),
             Merge(parts.rerank.input_limit),
-            _rerank(parts),
+            rerank_stage(parts),
             selection(parts),
             context_stage(parts),
             *answer_stages(parts),
@@ -239,7 +236,8 @@ class Pipeline:
     def _with(self, **changes: Any) -> Self:
         """Return a copy with these attributes; indexes that are open are shared."""
         other = copy(self)
-        vars(other).pop("parts", None)
+        for made in ("parts", "stages"):
+            vars(other).pop(made, None)
         vars(other).update(changes)
         return other
 
@@ -281,13 +279,6 @@ class Pipeline:
             replayed=embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed(),
             given=self.given,
         )
-
-
-def _rerank(parts: Parts) -> Stage:
-    rerank = parts.rerank
-    return stage_of(
-        RERANKERS, "rerank", rerank.name, parts, lambda: RerankPlace(parts.index, n_kept(parts), rerank.passage)
-    )
 
 
 def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:

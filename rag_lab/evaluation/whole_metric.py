@@ -34,7 +34,7 @@ class WholeMetric:
 
     def identity(self) -> Mapping[str, Any]:
         """Return its own, and the digest of its source."""
-        return {"metric": self.name, "own": dict(self.code.made.identity()), "code": self.code.identity()}
+        return {"metric": self.name, "code": self.code.identity()}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order."""

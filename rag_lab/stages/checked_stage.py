@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from rag_lab._kit.own_code import OwnCode, OwnCodeError
 from rag_lab.errors import ConfigError
 from rag_lab.records import Hit, Passage, Question, Trace
-from rag_lab.stages.own_stage import lost
 from rag_lab.stages.stage import Outcome, Stage
+from rag_lab.stages.trace_fields import field_type
 
 IsVisible = Callable[[str, Question], bool]  # a file, and who asks
 _ACCESS = ("question.may_see", "question.namespace")
@@ -21,8 +20,6 @@ _ACCESS = ("question.may_see", "question.namespace")
 
 class CheckedStage:
     """A stage that somebody brought. What it does wrong costs the questions that it does it to.
-
-    A batch that fails as a whole is run again question by question.
 
     Args:
         stage: theirs.
@@ -43,19 +40,15 @@ class CheckedStage:
             )
 
     def identity(self) -> Mapping[str, Any]:
-        """Theirs, and the digest of their source."""
-        return {"own": dict(self._stage.identity()), "code": self.code.identity()}
+        """Theirs, with the digest of their source."""
+        return self.code.identity()
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Run the batch; where it gives nothing usable, each trace alone."""
-        try:
-            return self._run(traces)
-        except OwnCodeError as error:
-            if len(traces) == 1:
-                return [lost(error)]
-        return [outcome for trace in traces for outcome in self.run([trace])]
+        """Run the batch.
 
-    def _run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        Raises:
+            OwnCodeError: if it gives nothing usable; `run_stage` then runs each trace alone.
+        """
         outcomes: list[Outcome] = self.code.call(list(traces), accept=lambda given: self._accepted(given, traces))
         return outcomes
 
@@ -76,7 +69,7 @@ class CheckedStage:
             )
         for path, value in updates.items():
             try:
-                _type_of(path.partition(".")[0], "." in path).validate_python(value)
+                field_type(path).validate_python(value)
             except ValidationError as error:
                 wrong = error.errors()[0]["msg"]
                 raise OwnCodeError(f"the {self.code.what} set {path} to what it cannot be: {wrong}") from None
@@ -100,9 +93,3 @@ def _records(value: Any) -> Iterator[Hit | Passage]:
     elif isinstance(value, Mapping | Sequence) and not isinstance(value, str):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _records(inner)
-
-
-@cache
-def _type_of(name: str, is_entry: bool) -> TypeAdapter[Any]:
-    hint = get_type_hints(Trace)[name]
-    return TypeAdapter(hint.__args__[1] if is_entry else hint)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab._kit.digest import digest
@@ -17,7 +15,9 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.shared import spec_of
 from rag_lab.records import StageRecord, Trace
+from rag_lab.stages.own_stage import lost
 from rag_lab.stages.stage import Outcome, Stage
+from rag_lab.stages.trace_fields import field_type
 
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
 
@@ -94,12 +94,12 @@ def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed) -> Work
 
 
 def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
-    """Return the stage's results; where a model of somebody's own gives a batch nothing, each trace is tried alone."""
+    """Return the stage's results; where somebody's own code gives a batch nothing, each trace is tried alone."""
     try:
         return stage.run(traces)
     except OwnCodeError as error:
         if len(traces) == 1:
-            return [Outcome(status="failed", reason=str(error), lasting=False)]
+            return [lost(error)]
     return [outcome for trace in traces for outcome in _run(stage, [trace])]
 
 
@@ -144,12 +144,5 @@ def _encode(outcome: Outcome) -> str | None:
 def decode_outcome(text: str) -> Outcome:
     """Return the outcome that the memory holds as `text`."""
     data = from_json(text)
-    updates = {name: _field(name).validate_python(value) for name, value in data.pop("updates").items()}
+    updates = {name: field_type(name).validate_python(value) for name, value in data.pop("updates").items()}
     return Outcome(updates=updates, **data)
-
-
-@cache
-def _field(path: str) -> TypeAdapter[Any]:
-    name, _, search = path.partition(".")
-    hint = get_type_hints(Trace)[name]
-    return TypeAdapter(get_args(hint)[1] if search else hint)

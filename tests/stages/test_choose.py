@@ -130,3 +130,18 @@ def test_a_module_that_says_its_kind_stands_nowhere_else(pipeline):
     marked.stage_kind = "search"
     with pytest.raises(ConfigError, match=r"says that it is a search, and stands where a reranker is due"):
         pipeline.replace(rerank=marked).run()
+
+
+def test_a_module_is_tried_twice_once_in_the_life_of_a_pipeline(pipeline):
+    calls = []
+
+    def shortest(question, passages):
+        calls.append(question)
+        return [-len(text) for text in passages]
+
+    mine = pipeline.replace(rerank=shortest)
+    assert mine.stages is mine.stages
+    first, second = "Which valve opens?", "Which pump runs?"
+    mine.ask(first)
+    mine.ask(second)
+    assert calls == [first, first, second]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -44,15 +44,15 @@ def hyde_search(parts: Parts) -> Stage:
     return Search(_dense(parts, "hypothetical"), parts.index, parts.retrieval.hyde_k, HYDE)
 
 
-def prepare(parts: Parts) -> None:
-    """Build what the searches read, where it is missing: no question is charged with it."""
+def prepare(parts: Parts, stages: Iterable[Stage]) -> None:
+    """Build what the searches among `stages` read, where it is missing: no question is charged with it."""
     weights = _weights(parts)
     if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()
     for name in SPARSE:
         if name in weights:
             parts.index.sparse(name, analyzer_for(parts.retrieval.analyzer, ""))
-    for stage in (_own_search(module, parts) for module in _modules(parts)):
+    for stage in stages:
         if isinstance(stage, OwnSearch):
             stage.prepare()
 
