@@ -9,6 +9,9 @@ from pathlib import Path
 from rag_lab.redaction import redact_sentence, redact_value
 from rag_lab.visible import visible
 
+_LISTED = 25
+_NEAREST = 5
+
 
 class RagLabError(Exception):
     """Base of every error the user can mend; the command line prints it without a traceback and exits with 2.
@@ -49,9 +52,15 @@ class DamagedFile(RagLabError):  # noqa: N818 - it names what is wrong
 
 
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
-    """Return the sentence for a name that is not in `allowed`, with the nearest allowed name as a suggestion."""
+    """Return the sentence for a name that is not in `allowed`, with the nearest allowed name as a suggestion.
+
+    Of more names than can be looked over, the nearest are listed where any is near.
+    """
     names = sorted(allowed)
     by_lower = {name.lower(): name for name in names}
-    near = get_close_matches(given.lower(), by_lower, n=1)
-    hint = f"; did you mean {by_lower[near[0]]!r}?" if near else "."
-    return f"Unknown {kind} {redact_value(given)!r}: allowed are {', '.join(names)}{hint}"
+    near = [by_lower[name] for name in get_close_matches(given.lower(), by_lower, n=_NEAREST)]
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    listed = f"allowed are {', '.join(names)}"
+    if near and len(names) > _LISTED:
+        listed = f"the nearest of {len(names)} allowed {'is' if len(near) == 1 else 'are'} {', '.join(near)}"
+    return f"Unknown {kind} {redact_value(given)!r}: {listed}{hint}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import typer
+
 
 def datasets(incomplete: str) -> list[str]:
     """Return the names of data sets that begin so."""
@@ -24,6 +26,54 @@ def runs(incomplete: str) -> list[str]:
     """Return the run folders in `results/` whose path begins so."""
     found = (str(plan.parent) for plan in Path("results").glob("*/plan.json"))
     return sorted(path for path in found if path.startswith(incomplete))
+
+
+def variants(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return the variants of the experiment on the line that begin so, each with what it changes."""
+    from rag_lab.errors import RagLabError
+    from rag_lab.experiment.config import read_experiment
+    from rag_lab.experiment.design import expand, expand_list
+
+    try:
+        config = read_experiment(ctx.params["experiment"]).config
+        is_list = config.design == "list"
+        found = expand_list(config.variants) if is_list else expand(config.base, config.factors, config.design)
+    except (RagLabError, KeyError):
+        return []
+    return [(v.variant_id, v.label) for v in found.variants if v.variant_id.startswith(incomplete)]
+
+
+def presets(incomplete: str) -> list[str]:
+    """Return the presets that begin so."""
+    from rag_lab.experiment.checkout import checkout_file
+
+    names = {path.stem for path in checkout_file("experiments/presets").glob("*.yaml")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def metrics(incomplete: str) -> list[str]:
+    """Return the metrics that begin so, the last of a list with commas; a cut-off is offered as 10."""
+    from rag_lab.evaluation.registry import metric_names
+
+    before, comma, last = incomplete.rpartition(",")
+    names = (name.replace("@k", "@10") for name in metric_names() if "<" not in name)
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+
+def designs(incomplete: str) -> list[str]:
+    """Return the designs that vary factors."""
+    return [name for name in ("one_factor", "grid") if name.startswith(incomplete)]
+
+
+def factors(incomplete: str) -> list[tuple[str, str]]:
+    """Return the settings that begin so with the values that are not listed yet: after `key=a,` comes `key=a,b`."""
+    before, comma, last = incomplete.rpartition(",")
+    if not comma:
+        return settings(incomplete)
+    key, _, listed = before.partition("=")
+    there = set(listed.split(","))
+    offered = ((setting.partition("=")[2], what) for setting, what in settings(f"{key}={last}"))
+    return [(f"{before},{value}", what) for value, what in offered if value not in there]
 
 
 def settings(incomplete: str) -> list[tuple[str, str]]:

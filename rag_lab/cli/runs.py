@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.next_step import command_line, next_steps, of_run
+from rag_lab.cli.set_option import Settings, parse_settings
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
@@ -22,6 +24,9 @@ RunDir = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Check everything; show what would run and what it would cost; stop.")
+]
 
 
 def demo(out: Out = None, jobs: Jobs = 2) -> None:
@@ -33,7 +38,7 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
     from rag_lab.experiment.checkout import checkout_file
     from rag_lab.experiment.plan import plan
 
-    run = _run(plan(checkout_file(DEMO)), out, jobs)
+    run = run_told(plan(checkout_file(DEMO)), out, jobs)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -46,9 +51,16 @@ def sweep(
     ],
     out: Out = None,
     jobs: Jobs = 1,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything; show what would run and what it would cost; stop.")
-    ] = False,
+    dry_run: DryRun = False,
+    settings: Settings = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VARIANT",
+            help="Run this variant and the baseline alone, by the name that --dry-run shows; repeatable.",
+            autocompletion=completion.variants,
+        ),
+    ] = None,
 ) -> None:
     """Run every variant of an experiment, write one report.
 
@@ -61,6 +73,7 @@ def sweep(
       rag-lab sweep experiments/ablation.yaml --dry-run
       rag-lab sweep experiments/ablation.yaml --jobs 2
       rag-lab sweep my_question.yaml --out results/monday
+      rag-lab sweep experiments/ablation.yaml --only hyde-always --set corpus.chunk_size=400
 
     \b
     An experiment file:
@@ -75,20 +88,9 @@ def sweep(
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """
-    from rag_lab.experiment.forecast.describe import describe
     from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.finish import failures
-    from rag_lab.experiment.run.sweep import to_try_again
-    from rag_lab.runs.curable import tried_again
 
-    checked = plan(experiment)
-    if dry_run:
-        typer.echo(describe(checked))
-        if sentence := tried_again(to_try_again(checked, out)):
-            typer.echo(f"\n{sentence}")
-        return
-    if failures(_run(checked, out, jobs)):
-        raise typer.Exit(1)
+    start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, jobs, dry_run)
 
 
 def report(
@@ -134,8 +136,24 @@ def export(
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)
 
 
-def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
-    """Run a plan; say before what it cannot measure, after what failed, what it cost, and where the report is."""
+def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: bool = False) -> None:
+    """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
+    from rag_lab.experiment.forecast.describe import describe
+    from rag_lab.experiment.run.finish import failures
+    from rag_lab.experiment.run.sweep import to_try_again
+    from rag_lab.runs.curable import tried_again
+
+    if dry_run:
+        typer.echo(describe(checked))
+        if sentence := tried_again(to_try_again(checked, out)):
+            typer.echo(f"\n{sentence}")
+        next_steps(f"{command_line(without='--dry-run')}   runs it")
+    elif failures(run_told(checked, out, jobs, scores)):
+        raise typer.Exit(1)
+
+
+def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -> RunFolder:
+    """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
@@ -148,7 +166,7 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     try:
         run = run_plan(checked, out, jobs)
     except KeyboardInterrupt:
-        typer.echo("\nStopped. Start the same command again and it goes on where it was.", err=True)
+        typer.echo(f"\nStopped. Start it again and it goes on where it was: {command_line()}", err=True)
         raise typer.Exit(130) from None
     for sentence in failures(run):
         typer.echo(sentence, err=True)
@@ -156,10 +174,19 @@ def _run(checked: Plan, out: Path | None, jobs: int) -> RunFolder:
     for note in sorted({toy_note(spec, "the answers of this run") for spec in answering} - {""}):
         typer.echo(note, err=True)
     typer.echo(f"{spent_text(run)}\n")
+    if scores:
+        typer.echo(_scores(run))
     for name in ("report.html", "report.md"):
         if (run.path / name).is_file():
             typer.echo(f"Report: {run.path / name}")
+    of_run(run.path)
     return run
+
+
+def _scores(run: RunFolder) -> str:
+    from rag_lab.report.text.compare_text import compare_text
+
+    return compare_text(run.path)
 
 
 COMMANDS = (demo, sweep, report, export)

@@ -23,6 +23,8 @@ Needs = frozenset[Need]
 
 FIELDS: Mapping[Need, str] = {"ranking": "ranked", "contexts": "passages", "answer": "answer"}  # of the trace
 
+_OF_ANSWERS = frozenset({"answer", "raw_text", "prompt"})
+
 # A failure in these stages comes after the field is complete, so it takes nothing away from a metric that reads it.
 _ASSEMBLY = "context"
 _AFTER_CONTEXTS = frozenset({"generate", "parse"})
@@ -52,6 +54,11 @@ class MetricInfo:
     def reads(self) -> frozenset[str]:
         """The fields of a trace that the metric reads, beside its question and the records of its stages."""
         return frozenset(FIELDS[need] for need in self.needs if need in FIELDS) if self.fields is None else self.fields
+
+    @property
+    def reads_answers(self) -> bool:
+        """Whether the metric reads what only stages that answer set."""
+        return "answer" in self.needs or bool(self.reads & _OF_ANSWERS)
 
 
 _INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)

@@ -55,6 +55,9 @@ class ExperimentConfig(Section):
     design: Annotated[str, AfterValidator(DESIGNS.check), DESIGNS] = Field(
         "one_factor", description="which combinations are run, or a design of one's own as module:function"
     )
+    only: list[str] = Field(
+        default_factory=list, description="variants that are run beside the baseline, by id or label; all where empty"
+    )
     repeats: int = Field(1, ge=1, le=MAX_REPEATS, description="how often each question is asked")
     metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
     judge: str | None = Field(None, description="a model, where a metric needs one")

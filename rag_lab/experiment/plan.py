@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig, module_problems
@@ -18,6 +19,7 @@ from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of,
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
+from rag_lab.experiment.narrowed import chosen, narrowed
 from rag_lab.records import Question
 from rag_lab.runs.asked import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
@@ -73,23 +75,30 @@ class Plan:
         )
 
 
-def plan(experiment: Given) -> Plan:
+def plan(
+    experiment: Given,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
+    folder: Path | None = None,
+) -> Plan:
     """Check an experiment and choose its questions.
 
     Args:
-        experiment: its file, the mapping that would stand in it, or an `ExperimentConfig`; of those that are no file,
-            paths and modules are looked for in the current folder.
+        experiment: its file, the mapping that would stand in it, or an `ExperimentConfig`.
+        settings: dotted keys that are changed in all of its variants.
+        only: variants that are run beside the baseline, by id or label; all where empty.
+        folder: where paths and modules are looked for; beside the file, or else in the current folder, where None.
 
     Raises:
         ExperimentError: naming everything that is wrong with it, its dataset, metrics, models and stores at once.
     """
-    folder = folder_of(experiment).resolve()
+    folder = (folder or folder_of(experiment)).resolve()
     with modules_beside(folder):
-        return _plan(experiment, folder)
+        return _plan(name_of(experiment), narrowed(read_experiment(experiment), settings or {}, only), folder)
 
 
-def _plan(experiment: Given, folder: Path) -> Plan:
-    name, draft = name_of(experiment), read_experiment(experiment)
+def _plan(name: str, draft: Draft, folder: Path) -> Plan:
     problems = list(draft.problems)
     expansion = _expand(draft, problems)
     dataset = _dataset(draft, problems)
@@ -140,8 +149,8 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
         if config.design == "list":
-            return None if "variants" in draft.broken else expand_list(config.variants)
-        return expand(config.base, config.factors, config.design)
+            return None if "variants" in draft.broken else chosen(expand_list(config.variants), config.only)
+        return chosen(expand(config.base, config.factors, config.design), config.only)
     except ExperimentError as error:
         problems += error.problems
         return None

@@ -19,7 +19,6 @@ from rag_lab._kit.source_digest import source_digest
 from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import ExperimentConfig, Limits
@@ -38,7 +37,6 @@ from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
 
-_ANSWERS = frozenset({"answer", "raw_text", "prompt"})  # what only stages that answer set
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -106,7 +104,7 @@ def compare(
         seed=seed,
     )
     asked, answered = choose_questions(
-        first.dataset.questions, experiment, any(_reads_answers(metric.info) for metric in parsed)
+        first.dataset.questions, experiment, any(metric.info.reads_answers for metric in parsed)
     )
     if ids:
         asked, answered = ids, tuple(name for name in ids if name in set(answered))
@@ -198,10 +196,6 @@ def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple
         if name not in known:
             raise ConfigError(f"{unknown_name('question', str(name), known[:20])} Texts are given to Pipeline.")
     return tuple(name for name in known if name in set(questions)), None
-
-
-def _reads_answers(info: MetricInfo) -> bool:
-    return "answer" in info.needs or bool(info.reads & _ANSWERS)
 
 
 def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, Pipeline]]:

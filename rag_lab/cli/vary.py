@@ -1,0 +1,193 @@
+"""`rag-lab run` and `vary`: one variant, or a sweep, without a file to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_lab._kit.yaml_file import parse_yaml
+from rag_lab.cli import completion
+from rag_lab.cli.ask import DEFAULT_DATASET
+from rag_lab.cli.next_step import command_line
+from rag_lab.cli.runs import DryRun, Jobs, Out, start
+from rag_lab.cli.set_option import Settings, parse_settings
+from rag_lab.errors import ConfigError
+from rag_lab.redaction import redact_value
+
+if TYPE_CHECKING:
+    from rag_lab.experiment.without_file import Asked
+
+Labelled = Annotated[
+    str, typer.Option(help="Whose questions are asked: a name, or a path.", autocompletion=completion.datasets)
+]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRESET",
+        help="The pipeline to begin with: a preset or a YAML file; the defaults where left out.",
+        autocompletion=completion.presets,
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[,NAME]",
+        help="The first decides; repeatable. retrieval.ndcg@10, retrieval.evidence_recall@5 and cost.seconds where "
+        "left out.",
+        autocompletion=completion.metrics,
+    ),
+]
+Judge = Annotated[
+    str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that judges, where a metric needs one.")
+]
+Questions = Annotated[int | None, typer.Option(min=1, help="Ask a stratified sample of so many.")]
+Answers = Annotated[int | None, typer.Option(min=0, help="Answer so many of those asked; all where left out.")]
+
+
+def run(
+    dataset: Labelled = DEFAULT_DATASET,
+    base: Base = None,
+    settings: Settings = None,
+    metrics: Metrics = None,
+    questions: Questions = None,
+    answers: Answers = None,
+    judge: Judge = None,
+    out: Out = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Run one pipeline on a data set, print its scores.
+
+    What earlier runs and sweeps computed is not computed again. Where no metric reads answers, none are generated.
+
+    \b
+    Examples:
+      rag-lab run --questions 40
+      rag-lab run --base laptop --set rerank.name=query_likelihood --dry-run
+      rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
+    """
+    from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.without_file import Asked, run_name
+
+    asked = Asked(dataset, base, parse_settings(settings or []), {}, **_measured(metrics, questions, answers, judge))
+    experiment = asked.experiment()
+    checked = plan({"name": run_name(asked.name, experiment), **experiment})
+    _say_no_answers(asked)
+    start(checked, out, 1, dry_run, scores=True)
+
+
+def vary(
+    factors: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY=VALUE,VALUE...",
+            help="A setting and its values; the first of each is the baseline's.",
+            autocompletion=completion.factors,
+        ),
+    ],
+    dataset: Labelled = DEFAULT_DATASET,
+    base: Base = None,
+    settings: Settings = None,
+    metrics: Metrics = None,
+    questions: Questions = None,
+    answers: Answers = None,
+    judge: Judge = None,
+    design: Annotated[
+        str,
+        typer.Option(
+            help="one_factor: the baseline left in one setting at a time. grid: all combinations.",
+            autocompletion=completion.designs,
+        ),
+    ] = "one_factor",
+    out: Out = None,
+    jobs: Jobs = 1,
+    dry_run: DryRun = False,
+) -> None:
+    """Run a sweep without a file, which it writes.
+
+    The file is an experiment to keep, change and sweep again; it is written into experiments/, if there is such a
+    folder here, else beside you, and nothing that is there is written over. Where no metric reads answers, none are
+    generated.
+
+    \b
+    Examples:
+      rag-lab vary rerank.name=none,query_likelihood query.hyde=none,always --dry-run
+      rag-lab vary corpus.chunk_size=400,800,1200 --base laptop --questions 60 --jobs 2
+      rag-lab vary rerank.name=none,query_likelihood answer.thinking=false,true --design grid --answers 20 \\
+          --metrics retrieval.ndcg@10,answer.abstention
+    """
+    from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.without_file import Asked, file_for, write_file
+
+    asked = Asked(
+        dataset,
+        base,
+        parse_settings(settings or []),
+        parse_factors(factors),
+        design=design,
+        **_measured(metrics, questions, answers, judge),
+    )
+    experiment = asked.experiment()
+    path = file_for(asked.name, experiment)
+    whole = {"name": path.stem, **experiment}
+    checked = plan(whole, folder=path.parent)
+    _say_no_answers(asked)
+    if dry_run:
+        typer.echo(f"Nothing is written yet; the experiment will be {path}.", err=True)
+    else:
+        write_file(path, whole, command_line())
+        typer.echo(f"Experiment: {path} (change it, and run it by `rag-lab sweep {path}`)", err=True)
+    start(checked, out, jobs, dry_run)
+
+
+def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
+    """Return dotted keys and their values; `rerank.final_k=3,5` gives two numbers.
+
+    Raises:
+        ConfigError: naming every factor that is no `key=value,value`, and every key that is there twice.
+    """
+    found: dict[str, list[Any]] = {}
+    problems = []
+    for factor in factors:
+        key, _, listed = factor.partition("=")
+        try:
+            values = parse_yaml(f"[{listed}]")
+        except ValueError:
+            values = []
+        if not key.strip() or not values:
+            problems.append(
+                f"{redact_value(factor)!r} is no setting with values; write for instance rerank.final_k=3,5"
+            )
+        elif key.strip() in found:
+            problems.append(f"{key.strip()} is given twice; write all of its values after one =")
+        else:
+            found[key.strip()] = values
+    if problems:
+        raise ConfigError("; ".join(problems))
+    if all(len(values) == 1 for values in found.values()):
+        given = " ".join(f"{key}={values[0]}" for key, values in found.items())
+        raise ConfigError(f"{redact_value(given)!r} varies nothing; give two values or more, as in rerank.final_k=3,5")
+    return found
+
+
+def _measured(
+    metrics: list[str] | None, questions: int | None, answers: int | None, judge: str | None
+) -> dict[str, Any]:
+    from rag_lab.evaluation.registry import split_names
+    from rag_lab.experiment.without_file import METRICS
+
+    names = [name for text in metrics or () for name in split_names(text)]
+    return {"metrics": names or METRICS, "questions": questions, "answers": answers, "judge": judge}
+
+
+def _say_no_answers(asked: Asked) -> None:
+    if asked.leaves_out_answers:
+        typer.echo(
+            "No answers are generated (answer.name=none), since no metric reads them; name one that does, as "
+            "answer.abstention.",
+            err=True,
+        )
+
+
+COMMANDS = (run, vary)
