@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -191,7 +192,8 @@ class Pipeline:
             repeat: number of this repetition; results of different repeats are never shared.
             answer: ids of the questions that are answered, all where None; the others end with their context.
             read: the trace fields that are read beside ranking and answer; a stage that sets nothing that is read, be
-                it by a later stage, is not run. Where None, the context is read, too.
+                it by a later stage, is not run. Where None, the context is read, too, and the texts of all hits are
+                kept on the trace, which shows them.
             progress: called after each batch with stage, traces done and traces to do.
         """
         self.prepare()
@@ -202,7 +204,7 @@ class Pipeline:
             done = run_stage(stage, some, self.memory, progress, self.parts.replayed)
             for place, trace in zip(places, done, strict=True):
                 traces[place] = trace
-        return traces
+        return traces if read else [_with_texts(trace, self.index) for trace in traces]
 
     def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
         """Answer one question, from what an asker with these permissions may see (None: everything).
@@ -279,6 +281,16 @@ class Pipeline:
             replayed=embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed(),
             given=self.given,
         )
+
+
+def _with_texts(trace: Trace, index: CorpusIndex) -> Trace:
+    hits = (
+        *trace.base_hits,
+        *trace.candidates,
+        *trace.ranked,
+        *(hit for found in trace.hits.values() for hit in found),
+    )
+    return replace(trace, texts={hit.span: index.text(hit) for hit in hits})
 
 
 def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:

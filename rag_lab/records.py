@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from rag_lab.shows_itself import shows_itself
+
 QueryClass = Literal["specific", "fuzzy", "comparative", "procedural", "creative"]
 QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
 StageStatus = Literal["ok", "fallback", "failed"]
 ScoreStatus = Literal["scored", "failed", "not_applicable"]
+Span = tuple[str, int | None, int, int]  # source, page, start, end
 Level = Literal["child", "parent", "document"]  # what one result of a search is
 
 
@@ -84,6 +87,7 @@ class Evidence:
     copies: tuple[str, ...] = ()  # other files with the same bytes, which serve as well; filled with the span
 
 
+@shows_itself("rag_lab.notebook.views.question_view")
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question with what is known about its answer."""
@@ -116,6 +120,11 @@ class Hit:
     end: int
     score: float  # the score that ordered the list this hit stands in
     scores: dict[str, float] = field(default_factory=dict)  # by step: dense, bm25, hyde, rrf, cross_encoder, ...
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return self.source, self.page, self.start, self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +186,7 @@ class StageRecord:
     )
 
 
+@shows_itself("rag_lab.notebook.views.trace_view")
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One question's whole history under one variant. Fields are None or empty until their stage has run."""
@@ -199,6 +209,12 @@ class Trace:
     raw_text: str | None = None
     answer: Answer | None = None
     stages: tuple[StageRecord, ...] = ()
+    texts: Mapping[Span, str] = field(default_factory=dict, compare=False, repr=False)  # of hits; never saved
+
+    def text(self, hit: Hit) -> str:
+        """Return what a hit says, as far as this trace knows: of its texts, or as the reader got it whole; else ""."""
+        whole = (passage.text for passage in self.passages if _span(passage) == hit.span)
+        return self.texts.get(hit.span) or next(whole, "")
 
     @property
     def failure(self) -> StageRecord | None:
@@ -225,3 +241,7 @@ class Score:
     seconds: float = 0.0
     calls: int = 0
     curable: bool = False  # another attempt may give a value, so this one is not remembered
+
+
+def _span(passage: Passage) -> Span:
+    return passage.source, passage.page, passage.start, passage.end

@@ -14,7 +14,7 @@ from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.memory.results import Memory
-from rag_lab.notebook.display import trace_html
+from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
 from rag_lab.testing import HashEmbedder

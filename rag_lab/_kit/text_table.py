@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
+from textwrap import wrap
+
+_LEAST_WIDTH = 12  # of a column that is broken into lines
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return aligned columns under `header`; numbers stand to the right."""
+def text_table(header: Sequence[str], rows: Sequence[Sequence[object]], width: int = 0) -> str:
+    """Return aligned columns under `header`; numbers stand to the right.
+
+    Where the table is wider than `width` (0 is no limit), the widest columns are broken into lines.
+    """
     cells = [[_text(value) for value in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     is_number = [bool(rows) and all(map(_is_number, column[1:])) for column in zip(*cells, strict=True)]
+    widths = _narrowed([max(map(len, column)) for column in zip(*cells, strict=True)], width)
+    cells = [line for row in cells for line in _lines(row, widths)]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
@@ -18,6 +26,20 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         ).rstrip()
         for line in cells
     )
+
+
+def _narrowed(widths: list[int], width: int) -> list[int]:
+    """Return `widths` with the widest made narrower, one column at a time, until all fit or none can give more."""
+    excess = sum(widths) + 2 * (len(widths) - 1) - width if width else 0
+    while excess > 0 and (widest := max(widths)) > _LEAST_WIDTH:
+        widths[widths.index(widest)] -= 1
+        excess -= 1
+    return widths
+
+
+def _lines(row: list[str], widths: list[int]) -> list[list[str]]:
+    broken = [wrap(cell, width) if len(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
+    return [list(line) for line in zip_longest(*broken, fillvalue="")]
 
 
 def _is_number(cell: str) -> bool:

@@ -11,7 +11,7 @@ from rag_lab.evaluation.measures.retrieval import Placed, covers
 from rag_lab.records import Evidence, Question
 
 OPENING_CHARS = 220  # of a passage that stands folded
-_BEFORE_CHARS = 60  # of them shown before evidence that stands further below
+_BEFORE = 0.25  # of them, shown before evidence that stands further below
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ def opening(parts: Sequence[Piece], chars: int = OPENING_CHARS) -> tuple[Piece, 
     line = [Piece(re.sub(r"\s+", " ", part.text), part.is_evidence) for part in parts]
     before = sum(len(part.text) for part in takewhile(lambda part: not part.is_evidence, line))
     total = sum(len(part.text) for part in line)
-    is_below = any(part.is_evidence for part in line) and before > chars - _BEFORE_CHARS
-    start = max(0, min(before - _BEFORE_CHARS, total - chars)) if is_below else 0
+    is_below = any(part.is_evidence for part in line) and before > chars * (1 - _BEFORE)
+    start = max(0, min(before - round(chars * _BEFORE), total - chars)) if is_below else 0
     shown = _between(line, start, start + chars)
     head, tail = [Piece("… ")] * (start > 0), [Piece(" …")] * (start + chars < total)
     return (*head, *shown, *tail)

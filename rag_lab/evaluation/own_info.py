@@ -13,7 +13,12 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.metric import MetricInfo, Need
 from rag_lab.records import Trace
 
-FIELDS = frozenset(each.name for each in fields(Trace)) - {"question", "repeat", "stages"}  # those that stages set
+FIELDS = frozenset(each.name for each in fields(Trace)) - {
+    "question",
+    "repeat",
+    "stages",
+    "texts",
+}  # those that stages set
 _MODELS: Mapping[str, Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
 
 

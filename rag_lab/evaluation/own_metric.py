@@ -61,7 +61,7 @@ class OwnMetric:
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
         """Return the trace as the metric sees it; None where it is not called."""
-        seen: dict[str, Any] = _TRACE.dump_python(self._seen(trace), mode="json")
+        seen: dict[str, Any] = _TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
         return None if find_gap(trace, self.needs) else seen
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:

@@ -17,7 +17,9 @@ def show(trace: Trace) -> None:
     """Display every stage's result of `trace`."""
     from IPython.display import HTML, display
 
-    display(HTML(trace_html(trace)))
+    from rag_lab.notebook.views.trace_view import to_html
+
+    display(HTML(to_html(trace)))
 
 
 def show_question(run: Comparison | Path | str, question_id: str) -> None:
@@ -53,33 +55,3 @@ def _unknown_question(given: str, asked: list[str]) -> str:
         f"did you mean {' or '.join(map(repr, near))}?" if near else f"for example {', '.join(map(repr, asked[:3]))}."
     )
     return f"Unknown question {given!r}: give the id of one of the {len(asked)} questions of the run; {hint}"
-
-
-def trace_html(trace: Trace) -> str:
-    """Return the HTML of `show`; everything from outside is escaped."""
-    from rag_lab.comparison.passage_table import holds_evidence
-    from rag_lab.comparison.question_cards import refused_rewrite
-    from rag_lab.models.toy_note import toy_note
-    from rag_lab.report.page.templates import asset, render
-    from rag_lab.stages.retrieval.search import HYDE
-
-    titles = {"dense": "Dense search", "bm25": "BM25", "tfidf": "TF-IDF"}
-    searches = [(titles.get(name, name), found) for name, found in trace.hits.items() if found and name != HYDE]
-    lists = [
-        *((name, found, False) for name, found in searches if len(searches) > 1),
-        ("Found by the question", trace.base_hits, False),
-        ("Found by the HyDE text", trace.hits.get(HYDE, ()), False),
-        ("Candidates after merging", trace.candidates, False),
-        ("After reranking and selection", trace.ranked, True),
-    ]
-    hits = [hit for _, found, _ in lists for hit in found]
-    return render(
-        "trace.html",
-        trace=trace,
-        style=asset("card.css"),
-        hits=[entry for entry in lists if entry[1]],
-        steps=list(dict.fromkeys(step for hit in hits for step in hit.scores)),
-        refused=refused_rewrite(trace),
-        toy=toy_note(next((record.model for record in trace.stages if record.stage == "generate"), "")),
-        holds_evidence=holds_evidence,
-    )

@@ -25,7 +25,7 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
     """
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for trace in traces:
-            file.write(hide_known_json(_TRACE.dump_json(trace).decode()) + "\n")
+            file.write(hide_known_json(_TRACE.dump_json(trace, exclude={"texts"}).decode()) + "\n")
 
 
 def read_traces(path: Path) -> list[Trace]:

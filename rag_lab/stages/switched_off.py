@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from rag_lab.records import Trace
 from rag_lab.stages.stage import Outcome
 
+OFF = "off"  # the reason in the record of what is switched off
+
 
 @dataclass(frozen=True)
 class Off:
@@ -27,4 +29,4 @@ class Off:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Leave every trace as it is."""
-        return [Outcome(reason="off", seconds=0.0) for _ in traces]
+        return [Outcome(reason=OFF, seconds=0.0) for _ in traces]

@@ -12,7 +12,8 @@ import run_folder_fixture
 from hostile_text import CONTROLS, EVIL, NAME_EVIL, controls_in, poison_run, write_evil_dataset
 
 from rag_lab import cli
-from rag_lab.notebook.display import question_html, trace_html
+from rag_lab.notebook.display import question_html
+from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.text.compare_text import compare_text

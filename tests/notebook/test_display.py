@@ -6,8 +6,10 @@ from types import ModuleType
 import pytest
 import run_folder_fixture
 
+from rag_lab.comparison.step_names import stage_name
 from rag_lab.errors import RagLabError
-from rag_lab.notebook.display import question_html, show, show_question, trace_html
+from rag_lab.notebook.display import question_html, show, show_question
+from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.records import Answer, Question, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
 
@@ -25,9 +27,9 @@ def run_dir(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_every_stage_result_is_shown(run_dir: Path) -> None:
     trace = compare(run_dir).traces["query.hyde-always"][3]
     shown = trace_html(trace)
-    for text in ("the weather in Bonn", "refused the rewrite", "A manual would say", "dense", "rrf", "[1]", "85 Nm"):
+    for text in ("the weather in Bonn", "refused the rewrite", "A manual would say", "cosine", "RRF", "[1]", "85 Nm"):
         assert text in shown
-    assert all(record.stage in shown for record in trace.stages)
+    assert all(stage_name(record.stage) in shown for record in trace.stages)
     assert "fallback" in shown and "the rewrite drifted" in shown
 
 

@@ -11,7 +11,8 @@ from jupyter_lab import jupyter_lab, open_notebook, run_all, set_theme
 from playwright.sync_api import Page
 from run_folder_fixture import build_run
 
-from rag_lab.notebook.display import question_html, trace_html
+from rag_lab.notebook.display import question_html
+from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import overview_html, write_report
 from rag_lab.report.shown_comparison import compare
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_lab.notebook.display import trace_html
+from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import question_html, to_html
 from rag_lab.report.shown_comparison import compare
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from rag_lab.records import Trace
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
+from rag_lab.stages.switched_off import OFF
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class KeepOrder:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Cut each list."""
-        return [Outcome({"ranked": trace.candidates[: self.keep]}, seconds=0.0) for trace in traces]
+        return [Outcome({"ranked": trace.candidates[: self.keep]}, reason=OFF, seconds=0.0) for trace in traces]
 
 
 def keep_order(parts: Parts) -> KeepOrder:

@@ -34,7 +34,7 @@ class StageContract(ModuleContract):
 
     def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self) -> None:
         stage = self.stage()
-        known = {field.name for field in fields(Trace)} - {"stages", "question"}
+        known = {field.name for field in fields(Trace)} - {"stages", "question", "texts"}
         asked = {f"question.{field.name}" for field in fields(Question)} - {f"question.{name}" for name in _LABELS}
         assert {path if path in asked else _field(path) for path in stage.reads} <= known | asked
         assert {_field(path) for path in stage.writes} <= known

@@ -1,0 +1,173 @@
+"""One question's whole history: the answer, then what was searched, found, ordered and read, and what that took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_lab._kit.numbers import plain, seconds
+from rag_lab.comparison.marked_text import opening, pieces
+from rag_lab.comparison.passage_table import holds_evidence
+from rag_lab.comparison.question_cards import place, refused_rewrite
+from rag_lab.comparison.stage_tables import NOTICED_S
+from rag_lab.comparison.step_names import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
+from rag_lab.models.toy_note import toy_note
+from rag_lab.notebook.views.text_view import TextView
+from rag_lab.records import Hit, StageRecord, Trace
+from rag_lab.report.page.templates import asset, render
+from rag_lab.stages.retrieval.search import HYDE
+from rag_lab.stages.switched_off import OFF
+
+_OPENING_CHARS = 78  # of a passage in a terminal
+_WITH_TEXT = 5  # passages that are told there with their text; the others only by where they stand
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A list of hits as one of the stages left it."""
+
+    title: str
+    hits: Sequence[Hit]
+    before: Sequence[Hit] = ()  # the list that it was made of
+    is_final: bool = False
+
+    @property
+    def scores(self) -> list[tuple[str, ScoreName]]:
+        """The steps that scored hits of the list; "" is the score that ordered it, where that is none of them."""
+        named = [(step, score_name(step)) for step in steps_of(self.hits)]
+        is_sum = any(hit.scores and hit.score not in hit.scores.values() for hit in self.hits)
+        return [*named, ("", ORDERED_BY)] if is_sum or not named else named
+
+    @property
+    def meanings(self) -> list[ScoreName]:
+        """The scores of which it can be said what they mean."""
+        return [name for _, name in self.scores if name.meaning]
+
+    def rank_before(self, hit: Hit) -> int | None:
+        """Return where a hit stood in the list before, from 1."""
+        return next((n for n, other in enumerate(self.before, 1) if other.parent_id == hit.parent_id), None)
+
+
+def to_html(trace: Trace) -> str:
+    """Return the page of a trace; everything from outside is escaped."""
+    return render(
+        "trace.html",
+        trace=trace,
+        style=asset("card.css"),
+        rankings=rankings(trace),
+        read_as={passage.parent_id: passage.number for passage in trace.passages},
+        refused=refused_rewrite(trace),
+        toy=toy_of(trace),
+        ran=[record for record in trace.stages if not is_off(record)],
+        off=switched_off(trace),
+        stage_name=stage_name,
+    )
+
+
+def to_text(trace: Trace) -> str:
+    """Return question, answer, ranking and stages in at most 100 columns."""
+    view = TextView()
+    view.fact("Question", trace.question.text)
+    _tell_answer(view, trace)
+    view.fact("Reference", " / ".join(trace.question.answers))
+    for evidence in trace.question.evidence:
+        view.fact(
+            "Evidence", place(evidence.source, evidence.page) + (f" “{evidence.quote}”" if evidence.quote else "")
+        )
+    _tell_query(view, trace)
+    for ranking in rankings(trace)[:1]:
+        view.block(
+            f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)",
+            _ranking_text(ranking, trace),
+        )
+    if trace.stages:
+        view.fact("Stages", "; ".join(map(_stage_text, filter(_is_noticed, trace.stages))))
+        view.fact("Off", ", ".join(switched_off(trace)))
+    return view.text()
+
+
+def rankings(trace: Trace) -> list[Ranking]:
+    """Return the lists of a trace, the final one first, then those that it came from; none is told twice."""
+    is_reranked = any(record.stage == "rerank" and not is_off(record) for record in trace.stages)
+    order = "after reranking" if is_reranked else "in the order of the merge, not reranked"
+    searches = {name: found for name, found in trace.hits.items() if name != HYDE}
+    by_search = [Ranking(stage_name(f"search_{name}"), found) for name, found in searches.items()]
+    final = [Ranking(f"Ranked, {order}", trace.ranked, trace.candidates if is_reranked else (), is_final=True)]
+    earlier = [
+        Ranking("Candidates", trace.candidates),
+        Ranking("Found by the question", trace.base_hits),
+        Ranking("Found by the HyDE text", trace.hits.get(HYDE, ())),
+        *(by_search if len(searches) > 1 else ()),
+    ]
+    shown = final if trace.ranked else []
+    for ranking in earlier:
+        if ranking.hits and all(_ids(ranking) != _ids(other) for other in shown):
+            shown.append(ranking)
+    return shown
+
+
+def is_off(record: StageRecord) -> bool:
+    """Tell whether a stage was switched off."""
+    return record.status == "ok" and record.reason == OFF
+
+
+def switched_off(trace: Trace) -> list[str]:
+    """Return what the stages that were switched off are called."""
+    return [stage_name(record.stage) for record in trace.stages if is_off(record)]
+
+
+def toy_of(trace: Trace) -> str:
+    """Return the note on a packaged model that wrote the answer, or ''."""
+    return toy_note(next((record.model for record in trace.stages if record.stage == "generate"), ""))
+
+
+def _ids(ranking: Ranking) -> list[str]:
+    return [hit.parent_id for hit in ranking.hits]
+
+
+def _tell_answer(view: TextView, trace: Trace) -> None:
+    if trace.failure:
+        view.fact("Failed", f"{stage_name(trace.failure.stage)}: {trace.failure.reason}")
+    if trace.answer is None:
+        view.fact("Model wrote", trace.raw_text or "")
+        return
+    abstained = " (abstained)" if trace.answer.abstained else ""
+    view.fact("Answer", trace.answer.text + abstained)
+    for cited in trace.answer.citations:
+        quote = f" “{cited.quote}”" if cited.quote else ""
+        view.fact("", f"[{cited.number}] {place(cited.source, cited.page)}{quote}")
+    view.fact("Not in context", ", ".join(trace.answer.rejected_citations))
+    view.fact("Note", toy_of(trace))
+
+
+def _tell_query(view: TextView, trace: Trace) -> None:
+    if trace.query_class:
+        labelled = f" (labelled {trace.question.query_class})" if trace.question.query_class else ""
+        view.fact("Class", trace.query_class + labelled)
+    view.fact("Searched", trace.search_query or "")
+    view.fact("Refused", refused_rewrite(trace) or "")
+    view.fact("Searched, too", " / ".join(trace.phrasings))
+    view.fact("HyDE text", trace.hypothetical or "")
+
+
+def _ranking_text(ranking: Ranking, trace: Trace) -> str:
+    step, _ = ranking.scores[-1]
+    lines = []
+    for rank, hit in enumerate(ranking.hits, 1):
+        holds = holds_evidence(hit, trace.question)
+        score = plain(hit.scores.get(step, hit.score))
+        lines.append(f"{rank:4} {'★' if holds else ' '} {score:>8}  {place(hit.source, hit.page)}")
+        told = opening(pieces(hit, trace.text(hit), trace.question), _OPENING_CHARS)
+        if told and (holds or rank <= _WITH_TEXT):
+            lines.append(" " * 17 + "".join(piece.text for piece in told))
+    return "\n".join(lines)
+
+
+def _is_noticed(record: StageRecord) -> bool:
+    return record.seconds >= NOTICED_S or record.tokens_in > 0 or record.status != "ok"
+
+
+def _stage_text(record: StageRecord) -> str:
+    tokens = f", {record.tokens_in:,} + {record.tokens_out:,} tokens" if record.tokens_in or record.tokens_out else ""
+    troubled = f" ({record.status}: {record.reason})" if record.status != "ok" else ""
+    return f"{stage_name(record.stage)} {seconds(record.seconds)} s{tokens}{troubled}"
