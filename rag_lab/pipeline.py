@@ -141,6 +141,11 @@ class Pipeline:
         index, embedder = self._open[key]
         return self._parts(index, embedder, Memory(home / "stages.sqlite"), self.dataset.language)
 
+    @property
+    def language(self) -> str:
+        """The language that `retrieval.analyzer: auto` goes by: what is declared, else what the texts are in."""
+        return self.dataset.language or self.index.language
+
     def prepare(self) -> None:
         """Build what the searches read, where it is missing, so that no question is charged with it."""
         prepare(self.parts, self.stages)
@@ -267,6 +272,8 @@ class Pipeline:
 
     def _parts(self, index: CorpusIndex, embedder: Embedder, memory: Memory | None, language: str) -> Parts:
         config = self.config
+        if config.retrieval.follows_language:
+            language = language or index.language
         return Parts(
             models=config.models,
             query=config.query,

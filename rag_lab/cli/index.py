@@ -83,9 +83,10 @@ def _line(file: IndexedFile) -> str:
 
 
 def _summary(dataset: str, found: CorpusIndex) -> str:
+    language = f" in {found.language}" if found.language else ""
     return (
         f"{dataset}: {found.n_files} files, {found.n_documents} pages and unpaged files, {found.n_parents} parents, "
-        f"{found.n_children} children, {len(found.problems)} problems"
+        f"{found.n_children} children{language}, {len(found.problems)} problems"
     )
 
 

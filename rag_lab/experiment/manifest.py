@@ -62,6 +62,7 @@ def build_manifest(
         "dataset": {"name": plan.dataset.name, "digest": plan.dataset.digest, "questions": len(plan.questions)},
         "versions": package_versions(),
         "seeds": {"questions": experiment.seed, "pipeline": sorted({v.config.seed for v in plan.variants})},
+        "language": next((record["language"] for record in records), None),
         "models": _merge(record["models"] for record in records),
         "judge": next((record["judge"] for record in records), None),
         "judge_language": experiment.judge_language,

@@ -12,6 +12,7 @@ ABSENT = "-"
 # What may change a number, the likeliest suspects first. Times, counts and paths change with every run.
 _TOLD = (
     "dataset",
+    "language",
     "models",
     "judge",
     "judge_language",

@@ -30,6 +30,7 @@ def checked(tmp_path):
 def record(**models):
     return {
         "config_identity": "c",
+        "language": "english (detected)",
         "models": models,
         "judge": None,
         "metric_embedding": {"name": "minilm"},
@@ -52,6 +53,7 @@ def test_a_manifest_says_what_ran_and_how_it_ended(checked):
     assert manifest["variants"]["final_k-3"]["reason"] == "It broke."
     assert manifest["models"] == {"generate": [{"name": "a"}]}
     assert manifest["problems"] == ["press.pdf: no text"]
+    assert manifest["language"] == "english (detected)"
     assert manifest["start"] <= manifest["end"]
     assert manifest["dataset"]["digest"] == checked.dataset.digest
 

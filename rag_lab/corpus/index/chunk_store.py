@@ -68,6 +68,13 @@ class ChunkStore:
             raise KeyError((source, page))
         return _record(Document, rows[0])
 
+    def beginnings(self, n: int, characters: int) -> list[str]:
+        """Return how `n` documents begin, evenly spread over the corpus; all of them where there are no more."""
+        (count,) = self._rows("SELECT count(*) FROM documents")[0]
+        step = max(1, count // n)
+        rows = self._rows("SELECT substr(text, 1, ?) FROM documents WHERE rowid % ? = 0", characters, step)
+        return [text for (text,) in rows]
+
     def children(self) -> list[Chunk]:
         """Return all children, in the order of the corpus."""
         return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]

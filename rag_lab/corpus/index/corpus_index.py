@@ -33,6 +33,7 @@ from rag_lab.corpus.index.child_vectors import ChildVectors
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.index.levels import Units
 from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
@@ -43,6 +44,8 @@ from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName, open_sparse
 from rag_lab.stores.sparse.sparse_index import SparseIndex
 from rag_lab.stores.vector.engine import SearchedRows
+
+_SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
 
 
 class CorpusIndex:
@@ -128,6 +131,12 @@ class CorpusIndex:
     def labels(self) -> Labels:
         """The access labels of the children."""
         return self._chunks.labels()
+
+    @cached_property
+    def language(self) -> str:
+        """The language of most of the corpus, as `english`, told by a sample of it; '' where it cannot be told."""
+        texts = self._chunks.beginnings(*_SAMPLE) if self.is_built else []
+        return main_language((language_of(text), len(text)) for text in texts)
 
     @property
     def has_vectors(self) -> bool:

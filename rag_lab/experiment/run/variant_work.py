@@ -130,6 +130,7 @@ class VariantWork:
         return {
             "replaced": self.pipeline.replaced,
             "config_identity": self.pipeline.config.identity,
+            "language": self._language(),
             "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
             "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
             "judge_language": self.judge_language,
@@ -144,6 +145,11 @@ class VariantWork:
             "problems": [str(problem) for problem in self.problems],
             "peak_memory_mb": peak_memory_mb(),
         }
+
+    def _language(self) -> str:
+        """Return the language that searches by words go by, and who says so."""
+        declared = self.pipeline.dataset.language
+        return f"{declared} (declared)" if declared else f"{self.pipeline.language or 'unknown'} (detected)"
 
     def _metric_embedding(self) -> dict[str, Any] | None:
         """Return the identity of the model that metrics embed with; None where none of them does."""

@@ -30,7 +30,9 @@ class RetrievalConfig(Section):
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
     min_similarity: float = Field(-1.0, ge=-1, le=1, description="cosine below which a dense search leaves results out")
     analyzer: AnalyzerChoice = Field(
-        "auto", description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's"
+        "auto",
+        description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's, declared "
+        "or detected",
     )
     dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
     bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
@@ -51,8 +53,13 @@ class RetrievalConfig(Section):
         weights = {name: given.get(name, 1.0) for name in searches}
         return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
 
+    @property
+    def follows_language(self) -> bool:
+        """Whether results depend on the language: words are searched, and the analyzer is left to it."""
+        return self.analyzer == "auto" and bool(self.weights.keys() & {"bm25", "tfidf"})
+
     def in_language(self, language: str) -> RetrievalConfig:
-        """Return the configuration with the analyzer of a dataset's language in place of `auto`."""
+        """Return the configuration with the analyzer of a corpus's language in place of `auto`."""
         return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)})
 
     @model_validator(mode="after")

@@ -1,0 +1,86 @@
+"""Which language a text is in, told by the words that every text of it is full of, and which one a corpus is in.
+
+The lists of words are those of bm25s. A language that has none is not guessed: its texts are in none, as are numbers,
+code and a few words. Greek, Japanese, Korean, Thai and Chinese are told by their letters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+_LEAST_WORDS = 30
+_LEAST_SHARE = 0.12  # of a text's words that its language's list holds; prose has 0.3 to 0.45, Russian 0.17
+_MARGIN, _MORE = 1.5, 2  # times, and words: how many more are its own than the next likely language's own
+_MAIN = 0.8  # of the words of a corpus, for its language to be said of the whole
+_SCRIPTS = {
+    "greek": r"\p{Greek}", "japanese": r"[\p{Hiragana}\p{Katakana}]", "korean": r"\p{Hangul}", "thai": r"\p{Thai}",
+    "chinese": r"\p{Han}",
+}  # fmt: skip
+_SCRIPT_SHARE = 0.2  # of the letters: Japanese is written with Chinese characters, too
+
+
+def language_of(text: str) -> str:
+    """Return the language of a text in small letters, as `english`; '' where it cannot be told."""
+    if name := _by_script(text):
+        return name
+    found = Counter(_words().findall(text.casefold()))
+    n_words = found.total()
+    if n_words < _LEAST_WORDS:
+        return ""
+    held = {name: {word: found[word] for word in listed if word in found} for name, listed in _common_words().items()}
+    best, second = sorted(held, key=lambda name: -sum(held[name].values()))[:2]
+    if sum(held[best].values()) < _LEAST_SHARE * n_words:
+        return ""
+    own, of_second = _only(held[best], held[second]), _only(held[second], held[best])
+    return best if own >= _MARGIN * of_second + _MORE else ""
+
+
+def main_language(languages: Iterable[tuple[str, int]]) -> str:
+    """Return the language of most of a corpus, '' where there is none: of each text its language, and its length."""
+    lengths: Counter[str] = Counter()
+    for name, length in languages:
+        lengths[name] += length
+    if not lengths.total():
+        return ""
+    name, length = lengths.most_common(1)[0]
+    return name if length >= _MAIN * lengths.total() else ""
+
+
+def _by_script(text: str) -> str:
+    n_letters = len(_pattern(r"\p{L}").findall(text))
+    if not n_letters or text.isascii():
+        return ""
+    shares = {name: len(_pattern(script).findall(text)) / n_letters for name, script in _SCRIPTS.items()}
+    return next((name for name, share in shares.items() if share >= _SCRIPT_SHARE), "")
+
+
+def _only(words: Mapping[str, int], others: Mapping[str, int]) -> int:
+    return sum(count for word, count in words.items() if word not in others)
+
+
+def _words() -> Any:
+    return _pattern(r"\p{L}{2,}")
+
+
+@cache
+def _pattern(expression: str) -> Any:
+    import regex
+
+    return regex.compile(expression)
+
+
+@cache
+def _common_words() -> dict[str, frozenset[str]]:
+    from bm25s import stopwords
+
+    return {
+        "english": frozenset(stopwords.STOPWORDS_EN_PLUS), "german": frozenset(stopwords.STOPWORDS_GERMAN),
+        "french": frozenset(stopwords.STOPWORDS_FRENCH), "spanish": frozenset(stopwords.STOPWORDS_SPANISH),
+        "italian": frozenset(stopwords.STOPWORDS_ITALIAN), "portuguese": frozenset(stopwords.STOPWORDS_PORTUGUESE),
+        "dutch": frozenset(stopwords.STOPWORDS_DUTCH), "swedish": frozenset(stopwords.STOPWORDS_SWEDISH),
+        "norwegian": frozenset(stopwords.STOPWORDS_NORWEGIAN), "danish": frozenset(stopwords.STOPWORDS_DANISH),
+        "russian": frozenset(stopwords.STOPWORDS_RUSSIAN), "turkish": frozenset(stopwords.STOPWORDS_TURKISH),
+    }  # fmt: skip

@@ -1,0 +1,68 @@
+"""Words are cut by the language that a data set declares, else by the one that its texts are in."""
+
+import pytest
+
+from rag_lab.config import PipelineConfig
+from rag_lab.experiment.run.variant_work import VariantWork
+from rag_lab.pipeline import Pipeline
+
+FILLER = " Das ist so, weil es nicht anders sein kann, und wer das nicht weiß, der wird es bei der Arbeit noch lernen."
+BY_WORDS = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
+
+
+@pytest.fixture
+def german(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in {
+        "a": "Die Ventile öffnen bei 290 bar.",
+        "b": "Die Pumpe läuft.",
+        "c": "Der Ofen ist heiß.",
+    }.items():
+        (folder / f"{name}.txt").write_text(text + FILLER * 2, encoding="utf-8")
+    return folder
+
+
+def asked(folder, tmp_path, **changes):
+    config = PipelineConfig().override({**BY_WORDS, **changes})
+    pipeline = Pipeline(folder, config, home=tmp_path / "home", progress=False)
+    return pipeline, [hit.source for hit in pipeline.ask("Ventils").ranked]
+
+
+def test_the_detected_language_takes_words_to_their_stems(german, tmp_path):
+    pipeline, found = asked(german, tmp_path)
+    assert pipeline.language == "german"
+    assert pipeline.parts.retrieval.analyzer == "german"
+    assert found == ["a.txt"]
+
+
+def test_what_is_set_or_declared_comes_before_what_is_detected(german, tmp_path):
+    pipeline, found = asked(german, tmp_path, **{"retrieval.analyzer": "unicode"})
+    assert (pipeline.parts.retrieval.analyzer, found) == ("unicode", [])
+    (german / "dataset.yaml").write_text("language: fr")
+    (german / "corpus").mkdir()
+    for file in german.glob("*.txt"):
+        file.rename(german / "corpus" / file.name)
+    assert asked(german, tmp_path)[0].parts.retrieval.analyzer == "french"
+
+
+def test_a_language_that_cannot_be_told_is_cut_plainly(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "parts.txt").write_text("4711 valve 290 bar")
+    assert asked(tmp_path / "docs", tmp_path)[0].parts.retrieval.analyzer == "unicode"
+
+
+def test_a_search_by_meaning_does_not_ask_for_the_language(german, tmp_path):
+    pipeline = Pipeline(german, PipelineConfig(), home=tmp_path / "home", progress=False)
+    assert pipeline.parts.retrieval.analyzer == "unicode"
+    assert "language" not in vars(pipeline.index)
+
+
+@pytest.mark.parametrize(("declared", "told"), [("", "german (detected)"), ("de", "de (declared)")])
+def test_the_record_of_a_variant_says_which_language_and_who_says_so(german, tmp_path, declared, told):
+    if declared:
+        (german / "dataset.yaml").write_text(f"language: {declared}")
+        (german / "corpus").mkdir()
+        (german / "a.txt").rename(german / "corpus" / "a.txt")
+    pipeline = asked(german, tmp_path)[0]
+    assert VariantWork(pipeline, (), (), ()).record()["language"] == told
