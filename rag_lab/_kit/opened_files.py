@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,10 +35,21 @@ class OpenedFiles:
 
 
 _hooked: list[bool] = []
+_paused: list[bool] = []
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Leave out what is opened here, by whatever thread: a model's weights are known by the model's identity."""
+    _paused.append(True)
+    try:
+        yield
+    finally:
+        _paused.pop()
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _open or event != "open" or not isinstance(arguments[0], str | Path):
+    if not _open or _paused or event != "open" or not isinstance(arguments[0], str | Path):
         return
     path, mode = Path(arguments[0]), str(arguments[1] or "r")
     if path.suffix in _CODE or not mode.startswith("r") or _is_aside(path):

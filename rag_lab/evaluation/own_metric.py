@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from rag_lab._kit.opened_files import unwatched
 from rag_lab._kit.own_code import OwnCode, OwnCodeError
 from rag_lab._kit.registry import Module
 from rag_lab.evaluation.judge.remembered_judge import RememberedJudge
@@ -72,7 +73,7 @@ class OwnMetric:
         if gap := find_gap(trace, self.needs):
             return gap.to_score(trace, self.name)
         judge = self._judge(trace.repeat)
-        given: dict[str, Any] = {"judge": judge, "embedder": self.tools.embedder}
+        given: dict[str, Any] = {"judge": judge, "embedder": _Unwatched(self.tools.embedder)}
         models = [given[name] for name in self.models]
         started = time.perf_counter()
         try:
@@ -127,3 +128,21 @@ class OwnMetric:
         if (low is not None and number < low) or (high is not None and number > high):
             raise OwnCodeError(f"the {self.code.what} returned {number:g}, which is beyond its own low or high")
         return number, str(reason)
+
+
+@dataclass(frozen=True)
+class _Unwatched:
+    """An embedder whose weights may be loaded while a metric is watched: they are known by its identity."""
+
+    embedder: Any
+
+    def identity(self) -> Mapping[str, Any]:
+        return dict(self.embedder.identity())
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        with unwatched():
+            return self.embedder.embed_documents(texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Any:
+        with unwatched():
+            return self.embedder.embed_queries(texts)

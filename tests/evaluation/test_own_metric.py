@@ -301,6 +301,23 @@ def test_a_metric_asks_the_judge_whose_replies_are_remembered(tmp_path):
     assert len(judge.requests) == n_asked + 1
 
 
+def test_a_model_may_load_its_weights_while_a_metric_is_watched(tmp_path):
+    weights = tmp_path / "weights.gguf"
+    weights.write_text("0.5")
+
+    class Loads(HashEmbedder):
+        def embed_queries(self, texts):
+            weights.read_text()
+            return super().embed_queries(texts)
+
+    def both(trace, judge, embedder):
+        return asks(trace, judge) * len(embedder.embed_queries(["a"]))
+
+    judge = ScriptedJudge(lambda request: weights.read_text())
+    (score,) = evaluate(traces_of(1), [both], judge=judge, embedder=Loads())
+    assert score.value == 0.5
+
+
 def test_a_judge_that_does_not_reply_is_asked_again_another_time(tmp_path):
     memory = tmp_path / "scores.sqlite"
     down = ScriptedJudge(lambda request: ChatReply(error="is down", transient=True))

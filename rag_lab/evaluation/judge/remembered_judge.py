@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rag_lab._kit.opened_files import unwatched
 from rag_lab.evaluation.judge.replies import SEEDS_PER_REPEAT, JudgeReplies
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 
@@ -38,7 +39,8 @@ class RememberedJudge:
 
     def count_tokens(self, text: str) -> int:
         """Count as the judge does."""
-        return self._judge.count_tokens(text)
+        with unwatched():
+            return self._judge.count_tokens(text)
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order.
@@ -47,13 +49,14 @@ class RememberedJudge:
             ModelError: if the judge cannot be used at all.
         """
         seeded = [replace(request, seed=request.seed + self._first_seed) for request in requests]
-        keys = [self._replies.key(request) for request in seeded]
-        wanted = dict(zip(keys, seeded, strict=True))
         self.is_troubled = True  # until it has replied
-        known = self._replies.recall(wanted)
-        new = {key: request for key, request in wanted.items() if key not in known}
-        if new:
-            known |= dict(zip(new, self._replies.ask(new, self._judge.generate), strict=True))
+        with unwatched():  # the weights may be loaded now, and what is remembered is ours
+            keys = [self._replies.key(request) for request in seeded]
+            wanted = dict(zip(keys, seeded, strict=True))
+            known = self._replies.recall(wanted)
+            new = {key: request for key, request in wanted.items() if key not in known}
+            if new:
+                known |= dict(zip(new, self._replies.ask(new, self._judge.generate), strict=True))
         self._asked |= {key: reply.seconds for key, reply in known.items()}
         self.is_troubled = any(reply.error for reply in known.values())
         return [known[key] for key in keys]

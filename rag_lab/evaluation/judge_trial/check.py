@@ -15,17 +15,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from tqdm.auto import tqdm
 
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.perturb import PERTURBATIONS
+from rag_lab.data.perturb import PERTURBATIONS, Perturbation
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.judge_trial.items import TrialItem, trial_items
+from rag_lab.evaluation.judge_trial.metric_trial import tellings
 from rag_lab.evaluation.judge_trial.record import judge_banner, load_check, save_check
-from rag_lab.evaluation.judge_trial.result import ALL, Agreement, JudgeCheck, Objects, Telling
+from rag_lab.evaluation.judge_trial.result import Agreement, JudgeCheck, Objects
 from rag_lab.evaluation.metric import Metric, Tools, model_name
 from rag_lab.evaluation.ragas.metrics import make_metric
 from rag_lab.evaluation.ragas.table import SPECS
@@ -34,7 +34,6 @@ from rag_lab.evaluation.remembered import score_metric
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score
-from rag_lab.statistics.auc import auc_interval
 
 __all__ = ["check_judge", "judge_banner", "judged_metrics", "load_check", "save_check"]
 
@@ -97,7 +96,9 @@ def check_judge(
         n_questions=len(right),
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
-        telling=tuple(each for metric, found in trials for each in _telling(metric.name, items, found, seed)),
+        telling=tuple(
+            each for metric, found in trials for each in tellings(metric.name, items, found, _seen(metric.name), seed)
+        ),
         agreement=_agreement(faithfulness.name, first, second),
         calls=sum(score.calls for score in scores),
         seconds=time.perf_counter() - started,
@@ -127,26 +128,9 @@ def _objects(metric: str, scores: Sequence[Score]) -> Objects:
     return Objects(metric, n_scored, len(asked), tuple(reasons.most_common()))
 
 
-def _telling(metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seed: int) -> list[Telling]:
-    """Return one result a perturbation that the metric can see, and one of all; answers without a score are out."""
-    seen = [name for name in PERTURBATIONS if name != "moved_citation" or metric == "ragas.faithfulness"]
-    return [_one_telling(metric, name, {name}, items, scores, seed) for name in seen] + [
-        _one_telling(metric, ALL, set(seen), items, scores, seed)
-    ]
-
-
-def _one_telling(
-    metric: str, name: str, seen: set[Any], items: Sequence[TrialItem], scores: Sequence[Score], seed: int
-) -> Telling:
-    clusters: dict[str, tuple[list[float], list[float]]] = {}
-    for item, score in zip(items, scores, strict=True):
-        if score.value is not None and (item.perturbation is None or item.perturbation in seen):
-            right, wrong = clusters.setdefault(score.question_id, ([], []))
-            (right if item.perturbation is None else wrong).append(score.value)
-    paired = [cluster for cluster in clusters.values() if all(cluster)]
-    found = auc_interval(paired, seed=seed)
-    n_wrong = sum(len(wrong) for _, wrong in paired)
-    return Telling(metric, name, found.mean, found.low, found.high, found.n, n_wrong, found.reason)
+def _seen(metric: str) -> list[Perturbation]:
+    """Return the perturbations that a metric can see: a moved citation only where the passages are read."""
+    return [name for name in PERTURBATIONS if name != "moved_citation" or metric == "ragas.faithfulness"]
 
 
 def _agreement(metric: str, first: Sequence[Score], second: Sequence[Score]) -> Agreement:
