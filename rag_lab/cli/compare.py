@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.next_step import next_steps
 
 
 def compare(
@@ -37,23 +39,39 @@ def compare(
     pairs: Annotated[
         str, typer.Option(help="baseline: each variant against the baseline. all: every pair of variants.")
     ] = "baseline",
+    all_: Annotated[bool, typer.Option("--all", help="Print every table and sentence, instead of one screen.")] = False,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Print this table alone; repeatable. scores, differences, order, effects, routing, noise, coverage, "
+            "costs, failed; of two runs scores, differences, same, changes.",
+            autocompletion=completion.tables,
+        ),
+    ] = None,
 ) -> None:
     """Compare the variants of a run, or of two runs.
 
-    Conclusions in plain sentences; means with intervals and how many questions were scored; differences with a verdict;
-    the effect of each module, whether routing pays, noise, complete cases. Two runs are compared on the questions that
-    both asked, with what changed between them: data, models, code, packages.
+    One screen: means with intervals, variant by metric, and the differences that can be told from chance. --all prints
+    the conclusions in plain sentences and every table, as the other formats do. Two runs are compared on the questions
+    that both asked, with what changed between them: data, models, code, packages.
 
     \b
     Examples:
       rag-lab compare results/ablation
+      rag-lab compare results/ablation --table effects --table costs
       rag-lab compare results/ablation --format latex > ablation.tex
-      rag-lab compare results/ablation --pairs all --correction bh
+      rag-lab compare results/ablation --all --pairs all --correction bh
       rag-lab compare results/monday results/tuesday
     """
-    from rag_lab.report.text.compare_text import compare_text
+    from rag_lab.report.text.compare_text import compare_screen, compare_text
 
-    typer.echo(compare_text(run, other, format, correction, pairs), nl=False)
+    if format == "text" and not all_ and not table:
+        typer.echo(compare_screen(run, other, correction, pairs), nl=False)
+        both = " ".join(shlex.quote(str(path)) for path in (run, other) if path)
+        next_steps(f"rag-lab compare {both} --all   every sentence and table", f"rag-lab open {shlex.quote(str(run))}")
+    else:
+        typer.echo(compare_text(run, other, format, correction, pairs, table or ()), nl=False)
 
 
 COMMANDS = (compare,)

@@ -7,6 +7,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 
+TABLES = ("scores", "differences", "order", "effects", "routing", "noise", "coverage", "costs", "failed", "changes")
+
 
 def datasets(incomplete: str) -> list[str]:
     """Return the names of data sets that begin so."""
@@ -58,6 +60,11 @@ def metrics(incomplete: str) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
     names = (name.replace("@k", "@10") for name in metric_names() if "<" not in name)
     return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+
+def tables(incomplete: str) -> list[str]:
+    """Return the tables of a comparison that begin so."""
+    return [name for name in TABLES if name.startswith(incomplete)]
 
 
 def designs(incomplete: str) -> list[str]:

@@ -184,9 +184,9 @@ def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -
 
 
 def _scores(run: RunFolder) -> str:
-    from rag_lab.report.text.compare_text import compare_text
+    from rag_lab.report.text.compare_text import compare_screen
 
-    return compare_text(run.path)
+    return compare_screen(run.path)
 
 
 COMMANDS = (demo, sweep, report, export)

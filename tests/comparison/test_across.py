@@ -195,7 +195,7 @@ def test_the_command_prints_and_refuses(wide, twins, monkeypatch, capsys):
             cli.main()
         return ended.value.code, *capsys.readouterr()
 
-    status, out, _ = run(wide.run.path)
+    status, out, _ = run(wide.run.path, "--all")
     assert (status, out) == (0, compare_text(wide.run.path))
     status, out, _ = run(*twins, "--format", "markdown")
     assert status == 0

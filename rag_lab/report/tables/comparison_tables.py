@@ -38,35 +38,43 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "none"}
 
 def tables(comparison: Comparison) -> list[Table]:
     """Return every table of the run: scores, differences, order, effects, routing, noise, complete cases, failures."""
+    return [table for made in named_tables(comparison).values() for table in made]
+
+
+def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
+    """Return the tables of the run by what one can ask for."""
     run = comparison.run
     metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
-    made = [
-        scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.column),
-        differences_table(differences_title(comparison), comparison.differences, comparison.name),
-    ]
-    if comparison.main_metric is not None:
-        made += [order_table(comparison), *effect_tables(comparison.effects, comparison.main_metric)]
-    for study in comparison.routing:
-        made += [*routing_tables(study), rule_table(study)]
-    made += [noise_table(comparison), coverage_table(comparison), bill_table(comparison)]
-    if comparison.failed:
-        rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
-        made.append(Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2))
-    return made
+    decides = comparison.main_metric
+    routed = [table for study in comparison.routing for table in (*routing_tables(study), rule_table(study))]
+    rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
+    return {
+        "scores": [
+            scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.column)
+        ],
+        "differences": [differences_table(differences_title(comparison), comparison.differences, comparison.name)],
+        "order": [order_table(comparison)] if decides is not None else [],
+        "effects": effect_tables(comparison.effects, decides) if decides is not None else [],
+        "routing": routed,
+        "noise": [noise_table(comparison)],
+        "coverage": [coverage_table(comparison)],
+        "costs": [bill_table(comparison)],
+        "failed": [Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2)],
+    }
 
 
-def tables_across(found: AcrossRuns) -> list[Table]:
+def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
     """Return of two runs: scores, differences, the variants that both have, and what changed."""
     metrics = list(dict.fromkeys(found.summary["metric"]))
     first, second = found.names
     baseline = found.label(f"{first}/{found.first.run.baseline}")
     changes = tuple((change.what, change.first, change.second) for change in found.changes)
-    return [
-        scores_table("Scores on the shared questions", found.summary, metrics, found.label),
-        differences_table(f"Against {baseline}", found.differences, found.label),
-        differences_table(f"The same variant, {second} minus {first}", found.same, found.label),
-        Table("What changed", ("what", first, second), changes, names=3),
-    ]
+    return {
+        "scores": [scores_table("Scores on the shared questions", found.summary, metrics, found.label)],
+        "differences": [differences_table(f"Against {baseline}", found.differences, found.label)],
+        "same": [differences_table(f"The same variant, {second} minus {first}", found.same, found.label)],
+        "changes": [Table("What changed", ("what", first, second), changes, names=3)],
+    }
 
 
 def differences_title(comparison: Comparison) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rag_lab.comparison.across import AcrossRuns, compare_runs
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
 from rag_lab.report.tables.table import Table, escape_latex, escape_markdown
@@ -20,8 +24,9 @@ def compare_text(
     form: str = "text",
     correction: str = "holm",
     pairs: str = "baseline",
+    only: Sequence[str] = (),
 ) -> str:
-    """Return the comparison of a run's variants, or of two runs, in `form`.
+    """Return the comparison of a run's variants, or of two runs, in `form`, with all of its tables.
 
     A CSV has one row a (variant, metric), or with all pairs a (variant, metric, against).
 
@@ -31,30 +36,49 @@ def compare_text(
         form: `text`, `markdown`, `latex` or `csv`.
         correction: see `compare`.
         pairs: see `compare`.
+        only: names of tables, without the sentences; all where empty.
 
     Raises:
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
-    from rag_lab.comparison.across import compare_runs
     from rag_lab.comparison.conclusions import conclusions
-    from rag_lab.comparison.read_comparison import read_comparison
-    from rag_lab.report.tables.comparison_tables import tables, tables_across
+    from rag_lab.report.tables.comparison_tables import named_tables, tables_across
     from rag_lab.runs.asked import asked_told
 
     if form not in FORMATS:
         raise ConfigError(unknown_name("format", form, FORMATS))
-    options: dict[str, Any] = {"correction": correction, "pairs": pairs}
-    if other is None:
-        one = read_comparison(run, **options)
-        sentences = [asked_told(len(one.run.questions), one.run.left_out), *conclusions(one)]
-        summary, differences, made = one.summary, one.differences, tables(one)
+    if form == "csv" and only:
+        raise ConfigError("csv has scores and differences in one table; leave out --table, or take another format.")
+    found = _read(run, other, correction, pairs)
+    if isinstance(found, AcrossRuns):
+        sentences, made = found.sentences, tables_across(found)
     else:
-        two = compare_runs(run, other, **options)
-        summary, differences, sentences, made = two.summary, two.differences, two.sentences, tables_across(two)
+        sentences = [asked_told(len(found.run.questions), found.run.left_out), *conclusions(found)]
+        made = named_tables(found)
     if form == "csv":
-        wide = summary.merge(differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))
+        wide = found.summary.merge(found.differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))
         return shown(str(wide.to_csv(index=False, lineterminator="\n")))
-    return shown(write(sentences, made, form))
+    if unknown := [name for name in only if name not in made]:
+        raise ConfigError(unknown_name("table", unknown[0], made))
+    chosen = [table for name in only or made for table in made[name]]
+    if only and not any(table.rows for table in chosen):
+        raise ConfigError(f"{', '.join(only)}: this run has nothing to say there; --all prints the tables that it has.")
+    return shown(write([] if only else sentences, chosen, form))
+
+
+def compare_screen(
+    run: Path | str, other: Path | str | None = None, correction: str = "holm", pairs: str = "baseline"
+) -> str:
+    """Return what a run, or two, come to on one screen; see `compare_text`."""
+    from rag_lab.report.text.compare_screen import screen, screen_across
+
+    found = _read(run, other, correction, pairs)
+    return screen_across(found) if isinstance(found, AcrossRuns) else screen(found)
+
+
+def _read(run: Path | str, other: Path | str | None, correction: str, pairs: str) -> Comparison | AcrossRuns:
+    options: dict[str, Any] = {"correction": correction, "pairs": pairs}
+    return read_comparison(run, **options) if other is None else compare_runs(run, other, **options)
 
 
 def write(sentences: list[str], made: list[Table], form: str) -> str:
@@ -64,7 +88,7 @@ def write(sentences: list[str], made: list[Table], form: str) -> str:
         parts = [*(f"% {escape_latex(sentence)}" for sentence in sentences), *(table.to_latex() for table in made)]
     elif form == "markdown":
         told = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-        parts = [told, *(table.to_markdown() for table in made)]
+        parts = [*([told] if told else []), *(table.to_markdown() for table in made)]
     else:
-        parts = ["\n".join(sentences), *(table.to_text() for table in made)]
+        parts = [*(["\n".join(sentences)] if sentences else []), *(table.to_text() for table in made)]
     return "\n\n".join(parts) + "\n"
