@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from rag_lab.comparison.advice.price import Price, prices
 from rag_lab.comparison.effects import EffectsFound, effects_found
 from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
@@ -51,6 +52,11 @@ class Comparison(RunTables):
     def routing(self) -> tuple[RoutingStudy, ...]:
         """The HyDE studies of the run, in the main metric: does routing by class pay, and a rule learned from it."""
         return routing_studies(self)
+
+    @cached_property
+    def prices(self) -> Mapping[str, Price]:
+        """What a question takes under each variant that has traces."""
+        return prices(self)
 
     @cached_property
     def judges(self) -> tuple[JudgeNote, ...]:

@@ -37,17 +37,19 @@ logger = logging.getLogger(__name__)
 HTML_FILE = "report.html"
 MARKDOWN_FILE = "report.md"
 CONTENTS = (
-    ("verdict", "Verdict"),
+    ("verdict", "What to use"),
+    ("reasons", "Why"),
     ("scores", "Scores"),
     ("effects", "Effects"),
+    ("costs", "Costs"),
     ("routing", "Routing"),
     ("classes", "Classes"),
-    ("noise", "Noise"),
     ("coverage", "Complete cases"),
-    ("costs", "Costs"),
+    ("noise", "Noise"),
     ("stages", "Stages"),
     ("variants", "Variants"),
     ("questions", "Questions"),
+    ("method", "Method"),
     ("provenance", "Provenance"),
 )
 
@@ -71,14 +73,14 @@ def write_report(run_dir: Path | str) -> Path:
 
 def to_html(comparison: Comparison) -> str:
     """Return the whole page."""
-    script = asset("script.js")
+    script = asset("script.js") + asset("copy.js")
     shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
         **_shared(comparison),
         linked=True,
         contents=_contents(comparison),
-        style=asset("card.css") + asset("style.css") + asset("questions.css"),
+        style=asset("card.css") + asset("first_screen.css") + asset("style.css") + asset("questions.css"),
         script=script,
         script_digest=_digest(script),
         correction=CORRECTIONS[comparison.correction],
@@ -104,7 +106,7 @@ def to_html(comparison: Comparison) -> str:
 
 def overview_html(comparison: Comparison) -> str:
     """Return conclusions, scores, effects, routing, noise and complete cases, for a notebook."""
-    return render("overview.html", **_shared(comparison), style=asset("card.css"))
+    return render("overview.html", **_shared(comparison), style=asset("card.css") + asset("first_screen.css"))
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:

@@ -13,11 +13,14 @@ from markupsafe import Markup, escape
 
 from rag_lab._kit import numbers, wording
 from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.advice.module_rows import module_rows
+from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.passage_table import holds_evidence
 from rag_lab.comparison.question_cards import place
 from rag_lab.redaction import shown
+from rag_lab.report.page.effect_axis import EffectAxis
 from rag_lab.report.tables import coverage_tables as coverage
 from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from rag_lab.runs.run_folder import VariantPlan
 
 FOLDER = Path(__file__).parent
+MOST_ROWS = 12  # of the first table; the others fold
 
 
 @cache
@@ -64,6 +68,8 @@ def _environment() -> Environment:
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
     made.globals |= {"routing": routing_text, "coverage": coverage}
+    made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
+    made.globals |= {"MOST_ROWS": MOST_ROWS}
     made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
     return made
 

@@ -1,0 +1,86 @@
+"""The variants of a run with what decides between them: their difference in the main metric, and their price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rag_lab._kit.numbers import number
+from rag_lab.comparison.advice import price
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.statistics.complete_cases import comparisons
+
+Row = Mapping[str, Any]  # of a table of differences
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What there is to choose from in a run that has a main metric."""
+
+    comparison: Comparison
+    metric: str
+
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        """The difference of each variant from the baseline that could be told with an interval."""
+        ids = [plan.variant_id for plan in self.comparison.variants]
+        found = {variant: self.comparison.difference(variant, self.metric) for variant in ids}
+        return {variant: row for variant, row in found.items() if row and number(row["low"]) is not None}
+
+    @property
+    def better(self) -> list[str]:
+        """The variants that are reliably better than the baseline, the best first, failures counted as the worst."""
+        order = self.comparison.ranking["variant_id"]
+        return [variant for variant in order if self.comparison.reliable(variant, self.metric) > 0]
+
+    @property
+    def savings(self) -> list[str]:
+        """The variants that are cheaper than the baseline and that no interval puts behind it, the cheapest first."""
+        base = self.comparison.run.baseline
+        return self._cheapest_first(
+            [one for one, row in self.rows.items() if self._saves(one, base) and not self.lags(row)]
+        )
+
+    def instead(self, best: str, others: Sequence[str]) -> Row | None:
+        """Return how the cheapest of `others` that saves something and is not behind `best` differs from it.
+
+        Only the interval of that difference is used, so no test is made that would count among the others.
+        """
+        scores = self.comparison.scores
+        ours = scores[(scores["metric"] == self.metric) & scores["variant_id"].isin([best, *others])]
+        scales, clusters = self.comparison.scales, self.comparison.clusters
+        table = comparisons(ours, best, correction="none", clusters=clusters, scales=scales)
+        rows = {str(row["variant_id"]): {str(key): row[key] for key in row} for row in table.to_dict("records")}
+        known = {one: row for one, row in rows.items() if number(row["low"]) is not None}
+        cheaper = [one for one, row in known.items() if self._saves(one, best) and not self.lags(row)]
+        return known[self._cheapest_first(cheaper)[0]] if cheaper else None
+
+    def surplus(self, variant: str) -> price.Price:
+        """Return how much more than the baseline a variant takes."""
+        return price.surplus(self.comparison.prices, variant, self.comparison.run.baseline)
+
+    def ends(self, row: Row) -> tuple[float, float]:
+        """Return the worse and the better end of an interval."""
+        low, high = float(row["low"]), float(row["high"])
+        return (low, high) if self.sign > 0 else (high, low)
+
+    def lags(self, row: Row) -> bool:
+        """Tell whether an interval lies wholly on the worse side."""
+        return self.sign * self.ends(row)[1] < 0
+
+    @property
+    def sign(self) -> int:
+        """What a difference is multiplied with, so that more is better."""
+        scale = self.comparison.scales.get(self.metric)
+        return 1 if scale is None else scale.sign
+
+    def _saves(self, variant: str, other: str) -> bool:
+        return price.surplus(self.comparison.prices, variant, other).is_saving
+
+    def _cheapest_first(self, variants: Sequence[str]) -> list[str]:
+        costs = self.comparison.prices
+        return sorted(
+            variants, key=lambda one: (costs[one].usd or 0.0, costs[one].seconds or 0.0, costs[one].tokens or 0.0)
+        )

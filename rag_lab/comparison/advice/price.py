@@ -1,0 +1,113 @@
+"""What a question takes under each variant, and how much more or less than under another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass
+
+from rag_lab._kit.numbers import DASH, MINUS, seconds
+from rag_lab.comparison.run_tables import RunTables
+
+# Differences below these are the machine's, not the variant's.
+NOTICED_S, NOTICED_TOKENS, NOTICED_SHARE = 0.05, 10, 0.02
+SAME = "about the same"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one question takes, or with what sign it takes more; None where that is not known.
+
+    seconds: the median over the questions asked, as first computed.
+    tokens: read and written by chat models; each stage counts with its mean over the questions on which it ran, so
+        that a run of which only some questions are answered shows what an answered one takes.
+    usd: as `tokens`; None also where a model that was called has no price in any table.
+    """
+
+    seconds: float | None = None
+    tokens: float | None = None
+    usd: float | None = None
+
+    def minus(self, other: Price) -> Price:
+        """Return how much more this takes than `other`; what is lost in the machine's noise is 0."""
+        least = (NOTICED_S, max(NOTICED_TOKENS, NOTICED_SHARE * (other.tokens or 0)), NOTICED_SHARE * (other.usd or 0))
+        pairs = zip(astuple(self), astuple(other), least, strict=True)
+        return Price(*(None if a is None or b is None else a - b if abs(a - b) >= few else 0.0 for a, b, few in pairs))
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether, as a difference, it is less in something and more in nothing."""
+        known = [value for value in astuple(self) if value is not None]
+        return any(value < 0 for value in known) and all(value <= 0 for value in known)
+
+    @property
+    def told(self) -> str:
+        """What a question takes, for a sentence: `1.65 s and 783 tokens`."""
+        return " and ".join(_parts(self)) or DASH
+
+    @property
+    def signed(self) -> str:
+        """A difference for a table: `+1.64 s, −12 tokens`, or that it is about the same."""
+        if self == Price():
+            return DASH
+        signs = (None if value is None else "+" if value > 0 else MINUS for value in astuple(self))
+        told = (f"{sign}{part}" for sign, part in zip(signs, _texts(self), strict=True) if part)
+        return ", ".join(told) or SAME
+
+    @property
+    def sentence(self) -> str:
+        """A difference as the end of a sentence on a variant: `costs 1.64 s and saves 12 tokens a question`."""
+        if self == Price():
+            return "costs what no trace tells"
+        more, less = (_parts(Price(*(_one_side(v, side) for v in astuple(self)))) for side in (1, -1))
+        told = [f"{verb} {' and '.join(parts)}" for verb, parts in (("costs", more), ("saves", less)) if parts]
+        return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens"
+
+
+def _one_side(value: float | None, side: int) -> float | None:
+    return value if value is not None and value * side > 0 else None
+
+
+def _texts(price: Price) -> tuple[str, str, str]:
+    """Return each amount without its sign; empty where it is nothing or not known."""
+    took, tokens, usd = (abs(value or 0.0) for value in astuple(price))
+    return (
+        f"{seconds(took)} s" if took else "",
+        f"{tokens:,.0f} tokens" if tokens >= 0.5 else "",
+        f"${1000 * usd:,.2f} per 1,000" if usd else "",
+    )
+
+
+def _parts(price: Price) -> list[str]:
+    return [text for text in _texts(price) if text]
+
+
+def prices(tables: RunTables) -> dict[str, Price]:
+    """Return what a question takes under each variant that has traces."""
+    medians = tables.latency.set_index("variant_id")["median_s"].to_dict()
+    known = _is_priced(tables)
+    found = {}
+    for variant, rows in tables.stages.groupby("variant_id", sort=False):
+        tokens, usd = (rows["tokens_in"] + rows["tokens_out"]).sum(), (rows["cost_usd"] / rows["runs"]).sum()
+        found[str(variant)] = Price(medians.get(variant), float(tokens), float(usd) if known else None)
+    return found
+
+
+def surplus(found: Mapping[str, Price], variant: str, other: str) -> Price:
+    """Return how much more a question takes under `variant` than under `other`."""
+    return found.get(variant, Price()).minus(found.get(other, Price()))
+
+
+def average(found: Mapping[str, Price], variants: Collection[str]) -> Price:
+    """Return the mean price of `variants`; None for what is not known of one of them."""
+    rows = [astuple(found.get(variant, Price())) for variant in variants]
+    columns = list(zip(*rows, strict=True))
+    return Price(*(None if None in column else sum(column) / len(column) for column in columns))
+
+
+def _is_priced(tables: RunTables) -> bool:
+    """Tell whether every model that was called has a price: what has none was counted as free."""
+    spent = tables.manifest.get("spent", [])
+    return not any(
+        row.get("calls_spent") and row.get("cost_usd_estimated", 0) is None and not row.get("cost_usd_spent")
+        for row in spent
+    )
