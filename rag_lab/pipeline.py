@@ -104,6 +104,18 @@ class Pipeline:
             raise ConfigError(" ".join(problems))
         return self._with(given={**self.given, **modules})
 
+    def asking(self, questions: Any = None) -> Self:
+        """Return this pipeline with other questions, as the argument of this name; with its own, read anew, where None.
+
+        So labels that were written since are seen.
+        """
+        asked = self._asked if questions is None else questions
+        return self._with(_asked=asked, dataset=dataset_of(self._documents, asked, self.home))
+
+    def sharing(self, dataset: Dataset) -> Self:
+        """Return this pipeline on a data set that was read already; the same documents, or its index is another."""
+        return self._with(_documents=dataset, _asked=None, dataset=dataset)
+
     @property
     def replaced(self) -> dict[str, str]:
         """What stands in place of what the configuration names, by place and in words."""

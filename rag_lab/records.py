@@ -104,6 +104,11 @@ class Question:
     namespace: str | None = None  # the documents that are searched; None is all
     not_relevant: tuple[Evidence, ...] = ()  # what was judged to be no evidence: grade 0
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether anything is known of its answer: where it stands, what it is, or that there is none."""
+        return bool(self.evidence or self.not_relevant or self.answers or not self.answerable)
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -9,6 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from rag_lab.comparison.advice.price import Price, prices
+from rag_lab.comparison.changes.what_changed import Changes, what_changed
 from rag_lab.comparison.effects import EffectsFound, effects_found
 from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
@@ -57,6 +58,16 @@ class Comparison(RunTables):
     def prices(self) -> Mapping[str, Price]:
         """What a question takes under each variant that has traces."""
         return prices(self)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What each variant changes against the baseline in rankings, answers and cost; labels are not needed."""
+        return what_changed(self)
+
+    @property
+    def is_unlabelled(self) -> bool:
+        """Whether nothing is known of any answer, so that no variant can be called better by labels."""
+        return self.changes.asked > 0 and self.changes.labelled == 0
 
     @cached_property
     def judges(self) -> tuple[JudgeNote, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_lab.comparison.changes.change_sentences import changes_told, is_measured, next_steps, no_labels
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
@@ -18,6 +19,8 @@ NOT_MEASURED = (
 def topics(comparison: Comparison) -> dict[str, list[str]]:
     """Return the conclusions by topic, the most important first; topics of which nothing can be said are left out."""
     metric = comparison.main_metric
+    if comparison.is_unlabelled:
+        return _without_labels(comparison)
     if metric is None or comparison.scores.empty:
         return {"Variants": verdict(comparison)}
     found = {
@@ -28,6 +31,19 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Routing": [conclusion(study) for study in comparison.routing],
         "Judge": [note.sentence for note in comparison.judges],
         "Noise": noise_sentences(comparison)[:1],
+    }
+    return {topic: sentences for topic, sentences in found.items() if sentences}
+
+
+def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
+    """Return what can be said without labels; metrics that need none, as a judge's, are told beside it."""
+    is_scored = is_measured(comparison)
+    found = {
+        "Labels": [no_labels(comparison)],
+        "What changed": changes_told(comparison),
+        "Measured": verdict(comparison) if is_scored else [],
+        "Judge": [note.sentence for note in comparison.judges] if is_scored else [],
+        "Next": next_steps(comparison),
     }
     return {topic: sentences for topic, sentences in found.items() if sentences}
 

@@ -34,7 +34,8 @@ def dataset_of(documents: Any, questions: Any, home: Path) -> Dataset:
             Of these, `metadata` may say `source`, `page` and `title`; one without a source is `document 1` by its
             place. Each is a whole page or file, which the splitter cuts.
         questions: texts, mappings with the keys of questions.jsonl, `Question`s, or a data frame with these columns;
-            one without an id is `q1` by its place. None takes the dataset's own, which may be none.
+            one without an id is `q1` by its place. A text that is the id or the text of one of the dataset's own
+            questions is that one, with its labels. None takes the dataset's own, which may be none.
         home: the folder below which documents in memory are written.
 
     Raises:
@@ -105,11 +106,15 @@ def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
     first_page = 0 if any(path.suffix == SUFFIX for path in files.values()) else dataset.page_base
     questions: list[Question] = []
     problems: list[Problem] = []
+    own = {key: question for question in dataset.questions for key in (same_text(question.text), question.question_id)}
+    items = [own.get(item, own.get(same_text(item), item)) if isinstance(item, str) else item for item in items]
+    taken = {item.question_id for item in items if isinstance(item, Question)}
     for n, item in enumerate(items, start=1):
         if isinstance(item, Question):
             questions.append(item)
             continue
-        question, reasons = read_question(_line(item, n), files.keys(), dataset.page_base, first_page)
+        line = _line(item, f"asked-{n}" if f"q{n}" in taken else f"q{n}", n)
+        question, reasons = read_question(line, files.keys(), dataset.page_base, first_page)
         questions += [question] if question else []
         problems += [Problem(f"question {n}", reason) for reason in reasons]
     if not questions:
@@ -122,12 +127,17 @@ def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
     return replace(dataset, questions=tuple(questions), problems=tuple(problems), digest=asked)
 
 
-def _line(item: Any, n: int) -> bytes:
-    """Return a question as a line of questions.jsonl."""
+def same_text(text: str) -> str:
+    """Return what two texts of questions have in common where only case and spaces differ."""
+    return " ".join(text.casefold().split())
+
+
+def _line(item: Any, own_id: str, n: int) -> bytes:
+    """Return a question as a line of questions.jsonl, with `own_id` where it has none."""
     if not isinstance(item, str | Mapping):
         raise DatasetError(f"Question {n} is {_shown(item)}; give a text, a mapping or a Question.")
     keys = {"question": item} if isinstance(item, str) else dict(item)
-    name = keys.get("id", f"q{n}")
+    name = keys.get("id", own_id)
     try:
         return json.dumps(keys | {"id": str(name) if isinstance(name, int) else name}).encode()
     except (TypeError, ValueError) as error:

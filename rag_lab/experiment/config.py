@@ -59,7 +59,9 @@ class ExperimentConfig(Section):
         default_factory=list, description="variants that are run beside the baseline, by id or label; all where empty"
     )
     repeats: int = Field(1, ge=1, le=MAX_REPEATS, description="how often each question is asked")
-    metrics: list[str] = Field(["retrieval.ndcg@10"], min_length=1, description="names of metrics")
+    metrics: list[str] = Field(
+        default_factory=list, description="names of metrics, the first decides; what the labels allow where empty"
+    )
     judge: str | None = Field(None, description="a model, where a metric needs one")
     clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     judge_language: str = Field(

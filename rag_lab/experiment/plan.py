@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
+from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
@@ -102,6 +103,9 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
     problems = list(draft.problems)
     expansion = _expand(draft, problems)
     dataset = _dataset(draft, problems)
+    if dataset is not None and not draft.config.metrics and "metrics" not in draft.broken:
+        metrics = list(default_metrics(dataset.questions))
+        draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
     problems += _metric_problems(draft)
     problems += _model_problems(draft, expansion)
     problems += _store_problems(draft, expansion)
@@ -112,8 +116,8 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
     questions, answered = choose_questions(dataset.questions, draft.config, answers)
     if problem := _size_problem(len(expansion.variants), len(questions), draft.config.repeats):
         raise ExperimentError(name, [problem])
-    metrics = tuple(map(parse_name, draft.config.metrics))
-    return Plan(draft.config, dataset, expansion, questions, answered, metrics, folder)
+    parsed = tuple(map(parse_name, draft.config.metrics))
+    return Plan(draft.config, dataset, expansion, questions, answered, parsed, folder)
 
 
 def choose_questions(

@@ -16,6 +16,7 @@ from rag_lab._kit.wording import counted, listing, short_verdict
 from rag_lab.comparison.advice.choices import Choices, Row
 from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows, unmoved
 from rag_lab.comparison.advice.price import Price, surplus
+from rag_lab.comparison.changes.change_sentences import nothing_by_labels
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_sentences import FEW, named
 from rag_lab.statistics.effects.factors import factor_values
@@ -42,6 +43,8 @@ class Recommendation:
 def recommendation(comparison: Comparison) -> Recommendation:
     """Return what the run recommends; it never raises, and says why where it cannot tell."""
     metric = comparison.main_metric
+    if reason := nothing_by_labels(comparison):
+        return _undecided(comparison, reason)
     if metric is None:
         return _undecided(comparison, "no quality metric was asked for, so nothing can be said about quality.")
     choices = Choices(comparison, metric)

@@ -19,6 +19,7 @@ from rag_lab._kit.source_digest import source_digest
 from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import ExperimentConfig, Limits
@@ -57,12 +58,13 @@ def compare(
     """Compare pipelines in memory, which are run, or the variants of a run folder.
 
     What stages and metrics compute is remembered as a sweep's is; stopped and called again, it goes on where it was.
-    Answers are generated where a metric may read them. The run is kept in `<home>/compared/`.
+    Answers are generated where a metric may read them, and where no question has a label: then no pipeline is called
+    better, and what each changes is told. The run is kept in `<home>/compared/`.
 
     Args:
         runs: a folder written by `rag-lab sweep`, or pipelines by name, the baseline first, all on the same documents.
-        metrics: names, functions or objects, the one that decides first; `retrieval.ndcg@10` where none is given.
-        questions: how many, a stratified sample, or their ids; all where None.
+        metrics: names, functions or objects, the one that decides first; what the labels allow where none is given.
+        questions: how many, a stratified sample, or their ids, or texts of your own; all where None.
         correction: of the p-values for many comparisons: `holm`, `bh` (Benjamini-Hochberg, weaker, for screening many
             variants) or `none`.
         pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to settle.
@@ -81,19 +83,21 @@ def compare(
         if metrics or questions is not None or judge or repeats != 1:
             raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
         return compare_run(runs, correction=correction, pairs=pairs)
-    pipelines = _pipelines(runs)
-    metrics = tuple(metrics) or ("retrieval.ndcg@10",)
-    if problems := metric_problems(metrics, judge is not None, language=judge_language):
-        raise ConfigError(" ".join(problems))
+    pipelines, questions = _asking(_pipelines(runs), questions)
     first = next(iter(pipelines.values()))
     ids, n = _ids(first.dataset, questions)
+    chosen = [question for question in first.dataset.questions if not ids or question.question_id in ids]
+    is_labelled = any(question.is_labelled for question in chosen)
+    metrics = tuple(metrics) or default_metrics(chosen)
+    if problems := metric_problems(metrics, judge is not None, language=judge_language):
+        raise ConfigError(" ".join(problems))
     parsed = [parse_name(metric) for metric in metrics]
     names = [metric.name for metric in parsed]
     asked_for = [names, ids, n, judge, judge_language, metric_embedding, repeats, seed]
     made_of = [first.dataset.digest, {name: _identity(pipeline) for name, pipeline in pipelines.items()}, asked_for]
     experiment = ExperimentConfig(
         name=digest(made_of)[:16],
-        question=f"Which is better: {', '.join(pipelines)}?",
+        question=f"{'Which is better' if is_labelled else 'What changes'}: {', '.join(pipelines)}?",
         dataset=first.dataset.name,
         design="list",
         metrics=names,
@@ -103,9 +107,8 @@ def compare(
         limits=Limits(questions=n),
         seed=seed,
     )
-    asked, answered = choose_questions(
-        first.dataset.questions, experiment, any(metric.info.reads_answers for metric in parsed)
-    )
+    answers = not is_labelled or any(metric.info.reads_answers for metric in parsed)
+    asked, answered = choose_questions(first.dataset.questions, experiment, answers)
     if ids:
         asked, answered = ids, tuple(name for name in ids if name in set(answered))
     expansion, used = _expansion(pipelines)
@@ -178,11 +181,26 @@ def _pipelines(runs: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
     for name, pipeline in others:
         if pipeline.dataset.digest != first[1].dataset.digest:
             raise ConfigError(f"{first[0]} and {name} have not the same documents and questions; give both the same.")
-    if not first[1].dataset.questions:
-        raise ConfigError(
-            f"{first[1].dataset.name} has no questions; give some, as in Pipeline(documents, questions=[...])."
-        )
     return found
+
+
+def _asking(
+    pipelines: dict[str, Pipeline], questions: int | Sequence[str] | None
+) -> tuple[dict[str, Pipeline], int | Sequence[str] | None]:
+    """Return the pipelines with the questions that are given as texts, and which of their questions are chosen.
+
+    Data sets are read anew, since labels may have been written while the pipelines were there.
+    """
+    texts = not isinstance(questions, str | int | None) and any(_is_text(one) for one in questions)
+    dataset = next(iter(pipelines.values())).asking(questions if texts else None).dataset
+    if not dataset.questions:
+        raise ConfigError(f'{dataset.name} has no questions; give some, as in questions=["What does it weigh?"].')
+    return {name: one.sharing(dataset) for name, one in pipelines.items()}, None if texts else questions
+
+
+def _is_text(given: Any) -> bool:
+    """Tell whether a question is given and not the id of one, in which no space stands."""
+    return not isinstance(given, str) or len(given.split()) > 1
 
 
 def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple[str, ...], int | None]:
@@ -194,7 +212,9 @@ def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple
     known = [question.question_id for question in dataset.questions]
     for name in questions:
         if name not in known:
-            raise ConfigError(f"{unknown_name('question', str(name), known[:20])} Texts are given to Pipeline.")
+            raise ConfigError(
+                f"{unknown_name('question', str(name), known[:20])} A text of more than one word is a question."
+            )
     return tuple(name for name in known if name in set(questions)), None
 
 

@@ -48,10 +48,12 @@ CONTENTS = (
     ("noise", "Noise"),
     ("stages", "Stages"),
     ("variants", "Variants"),
+    ("changes", "Changes"),
     ("questions", "Questions"),
     ("method", "Method"),
     ("provenance", "Provenance"),
 )
+ON_SCORES = {"scores", "effects", "routing", "classes", "noise"}
 
 
 def write_report(run_dir: Path | str) -> Path:
@@ -120,8 +122,11 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
 
 
 def _contents(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return the sections as (id, title); routing is one where HyDE was varied."""
-    return [entry for entry in CONTENTS if entry[0] != "routing" or comparison.routing]
+    """Return the sections as (id, title): routing where HyDE was varied, those on scores where there can be any."""
+    left_out = set() if comparison.routing else {"routing"}
+    if comparison.is_unlabelled and comparison.main_metric is None:
+        left_out |= ON_SCORES
+    return [entry for entry in CONTENTS if entry[0] not in left_out]
 
 
 def question_html(comparison: Comparison, question_id: str) -> str:

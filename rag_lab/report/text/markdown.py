@@ -10,6 +10,7 @@ from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions, noise_sentences
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
+from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
 from rag_lab.report.tables.coverage_tables import coverage_table
 from rag_lab.report.tables.hyde_tables import routing_tables
 from rag_lab.report.tables.table import Table, escape_markdown
@@ -24,16 +25,32 @@ def to_markdown(comparison: Comparison) -> str:
         f"**{escape_markdown(run.question)}**" if run.question else "",
         escape_markdown(asked_told(len(run.questions), run.left_out)),
         _list(conclusions(comparison)),
-        _scores(comparison),
-        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked.",
-        _effects(comparison),
-        *_routing(comparison),
-        "## Noise\n\n" + _list(noise_sentences(comparison)),
+        *_changes(comparison),
+        *_measured(comparison),
         _section("Complete cases", [coverage_table(comparison)]),
         _incidents(comparison),
         _reproduce(comparison),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _measured(comparison: Comparison) -> list[str]:
+    """Return what stands on scores; nothing where no label allows any."""
+    if comparison.is_unlabelled and comparison.main_metric is None:
+        return []
+    return [
+        _scores(comparison),
+        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked.",
+        _effects(comparison),
+        *_routing(comparison),
+        "## Noise\n\n" + _list(noise_sentences(comparison)),
+    ]
+
+
+def _changes(comparison: Comparison) -> list[str]:
+    if not comparison.is_unlabelled:
+        return []
+    return [_section("What changed", [changes_table(comparison), changed_most_table(comparison)])]
 
 
 def _scores(comparison: Comparison) -> str:

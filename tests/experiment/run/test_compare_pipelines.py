@@ -149,3 +149,40 @@ def test_what_cannot_be_compared_is_one_sentence(base, tmp_path):
     ]:
         with pytest.raises(RagLabError, match=sentence):
             rag_lab.compare(runs, **options)
+
+
+def test_texts_are_asked_and_without_labels_no_pipeline_is_called_better(tmp_path, doubles):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "oil.md").write_text("# Oil\n\nThe oil is changed every 2,000 hours.")
+    base = rag_lab.Pipeline(tmp_path / "docs", CONFIG)
+    found = rag_lab.compare(
+        {"base": base, "two": base.set("rerank.final_k", 2)}, questions=["When is the oil changed?", "Who founded it?"]
+    )
+    assert found.run.questions == found.run.answered == ("q1", "q2")
+    assert found.quality_metrics == ()
+    assert "has a label" in found.to_markdown() and "What changed against the baseline" in found._repr_html_()
+    assert doubles.chat.requests  # answers are what changes can be seen in
+    assert write_report(found.run.path)
+
+
+def test_a_text_that_the_data_set_knows_has_its_labels(base):
+    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+    texts = [" what does ALARM A7 of the oven mean?", "Is there a second oven?"]
+    found = rag_lab.compare(both, questions=texts)
+    assert found.run.questions == ("q2", "asked-2")
+    assert found.quality_metrics == (NDCG,)
+
+
+def test_labels_that_were_written_since_are_seen(base):
+    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+    assert len(rag_lab.compare(both).run.questions) == 3
+    with (base.dataset.path / "questions.jsonl").open("a") as file:
+        file.write(
+            '{"id": "q9", "question": "Fish?", "evidence": [{"source": "canteen.txt", "quote": "there is fish"}]}\n'
+        )
+    assert rag_lab.compare(both).run.questions == ("q1", "q2", "q3", "q9")
+
+
+def test_a_word_that_is_no_id_is_no_question(base):
+    with pytest.raises(RagLabError, match=r"q77.*allowed are q1.*more than one word is a question"):
+        rag_lab.compare({"base": base}, questions=["q77"])

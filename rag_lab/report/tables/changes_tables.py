@@ -1,0 +1,60 @@
+"""What variants change against the baseline, as tables."""
+
+from __future__ import annotations
+
+from rag_lab._kit.numbers import DASH, plain, seconds
+from rag_lab.comparison.changes.what_changed import QuestionChange, VariantChange
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.passage_table import excerpt
+from rag_lab.report.tables.table import Table
+
+MOST = 10  # questions in the second table
+
+
+def changes_table(comparison: Comparison) -> Table:
+    """Return a row a variant: what it changes, and what it takes."""
+    changes = comparison.changes
+    header = (
+        "variant", "rankings changed", "overlap (RBO)", f"shared of the first {changes.k}", "answers changed",
+        "words changed in these", "abstained", "citations valid", "seconds (median)", "tokens", "USD",
+    )  # fmt: skip
+    rows = tuple(_variant(comparison, one) for one in changes.variants)
+    return Table("What changed against the baseline", header, rows)
+
+
+def changed_most_table(comparison: Comparison) -> Table:
+    """Return a row for each of the questions that changed most, with the variant that changed it most."""
+    rows = tuple(_question(comparison, one) for one in comparison.changes.most[:MOST])
+    header = ("question", "text", "changed most by", "overlap (RBO)", "words changed in the answer")
+    return Table("The questions that changed most", header, rows, names=3)
+
+
+def _variant(comparison: Comparison, one: VariantChange) -> tuple[str, ...]:
+    is_baseline = one.variant_id == comparison.run.baseline
+    return (
+        comparison.name(one.variant_id),
+        "the baseline" if is_baseline else _of(one.rankings_changed, one.rankings),
+        plain(one.overlap) + (" by page" if one.by_page else ""),
+        DASH if one.shared is None else f"{one.shared:.0%}",
+        DASH if is_baseline else _of(one.answers_changed, one.answers),
+        DASH if one.words is None else f"{one.words:.0%}",
+        _of(one.abstained, one.answered),
+        DASH if one.citations_valid is None else f"{one.citations_valid:.0%} of {one.cites} answers",
+        seconds(one.seconds),
+        DASH if one.tokens is None else f"{one.tokens:,.0f}",
+        DASH if not one.cost_usd else f"{one.cost_usd:.4f}",
+    )
+
+
+def _of(n: int, total: int) -> str:
+    return f"{n} of {total}" if total else DASH
+
+
+def _question(comparison: Comparison, one: QuestionChange) -> tuple[str, ...]:
+    return (
+        one.question_id,
+        excerpt(comparison.asked[one.question_id].text),
+        comparison.name(one.variant_id),
+        plain(one.overlap),
+        DASH if one.answer is None else f"{one.answer:.0%}",
+    )
