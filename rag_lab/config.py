@@ -6,8 +6,9 @@ Two configurations that produce the same output have the same `identity`; key or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import yaml
 from pydantic import Field, ValidationError
@@ -19,6 +20,7 @@ from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.config import ModelsConfig
+from rag_lab.shows_itself import shows_itself
 from rag_lab.stages.answer.config import AnswerConfig
 from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
@@ -26,6 +28,22 @@ from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searc
 from rag_lab.stores.config import StoreConfig
 
 
+class Origin(NamedTuple):
+    """What a configuration was made from."""
+
+    name: str  # of the file; "" for the defaults
+    values: Mapping[str, Any]  # by dotted key
+
+
+class Change(NamedTuple):
+    """A key whose value is another one than where a configuration came from."""
+
+    key: str
+    value: Any
+    before: Any
+
+
+@shows_itself("rag_lab.notebook.views.config_view")
 class PipelineConfig(Section):
     """One variant of the pipeline."""
 
@@ -59,7 +77,8 @@ class PipelineConfig(Section):
     @classmethod
     def load(cls, path: Path | str) -> PipelineConfig:
         """Read a YAML file (an empty one is the default pipeline)."""
-        return cls.parse(read_mapping(path))
+        loaded = cls.parse(read_mapping(path))
+        return loaded._made_from(Origin(Path(path).name, loaded.flat()))
 
     def override(self, changes: Mapping[str, Any]) -> PipelineConfig:
         """Return a copy with dotted keys changed: `{"rerank.name": "none"}`.
@@ -73,11 +92,22 @@ class PipelineConfig(Section):
             raise ConfigError("; ".join(problems))
         for key, value in changes.items():
             _assign(data, key.split("."), value)
-        return self.parse(data)
+        return self.parse(data)._made_from(self.origin)
 
     def flat(self) -> dict[str, Any]:
         """Return the configuration as dotted keys, in the order of the sections."""
-        return {key: _lookup(self.model_dump(), key.split(".")) for key in dotted_keys()}
+        data = self.model_dump()
+        return {key: _lookup(data, key.split(".")) for key in dotted_keys()}
+
+    @cached_property
+    def origin(self) -> Origin:
+        """The file from which it was loaded, also where keys were changed since; else the defaults."""
+        return Origin("", PipelineConfig().flat())
+
+    def changes(self) -> list[Change]:
+        """Return the keys in which it differs from its origin, in the order of the sections."""
+        before = self.origin.values
+        return [Change(key, value, before[key]) for key, value in self.flat().items() if value != before[key]]
 
     def to_yaml(self) -> str:
         """Return the YAML that `load` reads back to an equal configuration."""
@@ -87,6 +117,15 @@ class PipelineConfig(Section):
     def identity(self) -> str:
         """Return a digest of the whole configuration, the same for any key order."""
         return digest(self.model_dump())
+
+    def __repr__(self) -> str:
+        """Return what differs from the defaults: two configurations that are equal have one."""
+        default = PipelineConfig().flat()
+        return f"PipelineConfig({', '.join(f'{k}={v!r}' for k, v in self.flat().items() if v != default[k])})"
+
+    def _made_from(self, origin: Origin) -> PipelineConfig:
+        vars(self)["origin"] = origin  # where a cached property keeps its value: no field, and so no part of equality
+        return self
 
 
 def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:

@@ -24,6 +24,7 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Problem, Question, Trace
+from rag_lab.shows_itself import shows_itself
 from rag_lab.stages.answer.answer_stages import answer_stages, context_stage
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.query.query_stages import query_stages
@@ -43,6 +44,7 @@ INDEX_SLOTS = ("splitter", "file_readers", "store", "embedding_model", "vision_m
 SLOTS = (*STAGE_SLOTS, *INDEX_SLOTS[:3], *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
+@shows_itself("rag_lab.notebook.views.pipeline_view")
 class Pipeline:
     """One variant of the pipeline on one corpus, as a value: `set` and `replace` return another.
 
@@ -120,6 +122,14 @@ class Pipeline:
     def replaced(self) -> dict[str, str]:
         """What stands in place of what the configuration names, by place and in words."""
         return {place: getattr(made, "__name__", repr(made)) for place, made in self.given.items()}
+
+    @property
+    def corpus_name(self) -> str:
+        """What it reads, in words; nothing is opened to find out."""
+        given = self._documents
+        if isinstance(given, Dataset):
+            return given.name
+        return str(given) if isinstance(given, str | Path) else f"{len(given):,} documents"
 
     @cached_property
     def home(self) -> Path:
@@ -251,6 +261,14 @@ class Pipeline:
         """Return the identity, models included, of every stage named in `of` that is on."""
         on = (stage for stage in self.stages if stage.name in of and not isinstance(stage, Off))
         return {stage.name: dict(stage.identity()) for stage in on}
+
+    def __repr__(self) -> str:
+        parts = [
+            repr(self.corpus_name),
+            repr(self.config),
+            *(f"{place}={what}" for place, what in self.replaced.items()),
+        ]
+        return f"Pipeline({', '.join(parts)})"
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with these attributes; indexes that are open are shared."""

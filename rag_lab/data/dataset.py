@@ -21,8 +21,10 @@ from rag_lab.data.metadata import METADATA_FILE, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Problem, Question
+from rag_lab.shows_itself import shows_itself
 
 
+@shows_itself("rag_lab.notebook.views.dataset_view")
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A corpus with labelled questions. `digest` changes with any byte or path of its files."""

@@ -24,11 +24,13 @@ from rag_lab.experiment.narrowed import chosen, narrowed
 from rag_lab.records import Question
 from rag_lab.runs.asked import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.shows_itself import shows_itself
 from rag_lab.stores.vector.choose import store_problem
 
 MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
 
 
+@shows_itself("rag_lab.notebook.views.plan_view")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated."""

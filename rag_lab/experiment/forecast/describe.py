@@ -24,27 +24,39 @@ from rag_lab.runs.spent_rows import minutes_told
 UNKNOWN = "?"
 AT_MOST = "≤"
 _WIDTH = 110  # of lines of prose
+VARIANT_HEADER = ("variant", "differs from the baseline in")
+MODEL_HEADER = ("role", "model")
+BILL_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
 _TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
 def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
-    limits = plan.experiment.limits
+    bill = estimate(plan)
+    models = models_of(plan)
     parts = [
         f"{plan.experiment.name}: {plan.experiment.question}",
-        _questions(plan),
-        f"{len(plan.variants)} variants ({plan.experiment.design}):\n{_variants(plan)}",
-        f"What is left to do, counted once where variants share it:\n{bill_text(estimate(plan), limits)}",
-        f"Models:{_models(plan)}",
+        questions_told(plan),
+        f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",
+        f"What is left to do, counted once where variants share it:\n{bill_text(bill, plan.experiment.limits)}",
+        f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan))),
-        *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
-        *(f"Left out: {problem}" for problem in plan.dataset.problems),
+        *notes_of(plan),
     ]
     return "\n\n".join(parts)
 
 
-def _questions(plan: Plan) -> str:
+def notes_of(plan: Plan) -> list[str]:
+    """Return what is to be known of variants and metrics before it runs, and what is left out."""
+    return [
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan))),
+        *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
+        *(f"Left out: {problem}" for problem in plan.dataset.problems),
+    ]
+
+
+def questions_told(plan: Plan) -> str:
+    """Return how many questions are asked, how often, and how many of them are answered."""
     repeats = plan.experiment.repeats
     times = "once" if repeats == 1 else f"{repeats} times"
     asked = (
@@ -56,21 +68,23 @@ def _questions(plan: Plan) -> str:
     return asked if clusters is None else f"{asked} {clusters_told(plan.questions, clusters, rule)}"
 
 
-def _variants(plan: Plan) -> str:
-    return text_table(("variant", "differs from the baseline in"), [(v.variant_id, _changes(v)) for v in plan.variants])
+def variant_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Return a row of `VARIANT_HEADER` for each variant, the baseline first."""
+    return [(variant.variant_id, _changes(variant)) for variant in plan.variants]
 
 
 def _changes(variant: Variant) -> str:
     return ", ".join(f"{key} = {value}" for key, value in variant.changes.items()) or "-"
 
 
-def _models(plan: Plan) -> str:
+def models_of(plan: Plan) -> list[tuple[str, str]]:
+    """Return a row of `MODEL_HEADER` for each role and model that any variant or metric uses."""
     metrics = plan.experiment.metrics
     with modules_beside(plan.folder):
         used = {(role, spec) for v in plan.variants for role, spec in models_used(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
-    return "\n" + text_table(("role", "model"), sorted(used)) if used else " none"
+    return sorted(used)
 
 
 def not_applicable(plan: Plan) -> list[str]:
@@ -101,10 +115,18 @@ def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
 
 def bill_text(bill: Bill, limits: Limits) -> str:
     """Return the work of each stage and metric, the total, and what the numbers rest on."""
-    header = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
-    rows = [_cells(row) for row in bill.rows]
-    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in (*_notes(bill), *_stops(bill, limits)))
-    return "\n".join([text_table(header, [*rows, _total(bill)]), *told])
+    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in bill_notes(bill, limits))
+    return "\n".join([text_table(BILL_HEADER, bill_cells(bill)), *told])
+
+
+def bill_cells(bill: Bill) -> list[tuple[str, ...]]:
+    """Return a row of `BILL_HEADER` for each stage and metric, and the total."""
+    return [*map(_cells, bill.rows), _total(bill)]
+
+
+def bill_notes(bill: Bill, limits: Limits) -> list[str]:
+    """Return what the numbers of a bill rest on, and which limits they pass."""
+    return [*_notes(bill), *_stops(bill, limits)]
 
 
 def spent_text(run: RunFolder) -> str:

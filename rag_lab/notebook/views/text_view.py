@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from textwrap import indent, wrap
+from textwrap import wrap
 
 from rag_lab.redaction import shown
 
@@ -19,17 +19,25 @@ class TextView:
 
     def line(self, text: str) -> None:
         """Add a sentence."""
-        self._lines += wrap(" ".join(text.split()), WIDTH)
+        self._lines += wrap(one_line(text), WIDTH)
 
     def fact(self, name: str, text: str) -> None:
         """Add what is said of `name`, broken into lines; nothing where `text` is empty."""
-        lines = wrap(" ".join(text.split()), WIDTH - _NAMES)
+        lines = wrap(one_line(text), WIDTH - _NAMES)
         self._lines += [f"{name if not number else '':{_NAMES}}{line}" for number, line in enumerate(lines)]
 
     def block(self, title: str, text: str) -> None:
         """Add lines as they are, below a title."""
-        self._lines += [title, indent(text, "  ")]
+        self._lines += wrap(one_line(title), WIDTH)
+        self._lines += [
+            f"  {line}" if len(line) < WIDTH - 1 else f"  {line[: WIDTH - 3]}…" for line in text.splitlines()
+        ]
 
     def text(self) -> str:
         """Return all lines; no secret and no control character stands in them."""
         return shown("\n".join(self._lines))
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line as it is shown: a control character is longer when it can be seen."""
+    return " ".join(shown(text).split())

@@ -12,7 +12,7 @@ from rag_lab.comparison.question_cards import place, refused_rewrite
 from rag_lab.comparison.stage_tables import NOTICED_S
 from rag_lab.comparison.step_names import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
 from rag_lab.models.toy_note import toy_note
-from rag_lab.notebook.views.text_view import TextView
+from rag_lab.notebook.views.text_view import TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.report.page.templates import asset, render
 from rag_lab.stages.retrieval.search import HYDE
@@ -156,10 +156,10 @@ def _ranking_text(ranking: Ranking, trace: Trace) -> str:
     for rank, hit in enumerate(ranking.hits, 1):
         holds = holds_evidence(hit, trace.question)
         score = plain(hit.scores.get(step, hit.score))
-        lines.append(f"{rank:4} {'★' if holds else ' '} {score:>8}  {place(hit.source, hit.page)}")
+        lines.append(f"{rank:4} {'★' if holds else ' '} {score:>8}  {one_line(place(hit.source, hit.page))}")
         told = opening(pieces(hit, trace.text(hit), trace.question), _OPENING_CHARS)
         if told and (holds or rank <= _WITH_TEXT):
-            lines.append(" " * 17 + "".join(piece.text for piece in told))
+            lines.append(" " * 17 + one_line("".join(piece.text for piece in told)))
     return "\n".join(lines)
 
 

@@ -1,0 +1,156 @@
+"""A pipeline drawn as its stages: what each does, what is off, and what differs. Nothing is built or loaded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rag_lab._kit.wording import counted
+from rag_lab.config import PipelineConfig
+from rag_lab.notebook.views.config_view import came_from
+from rag_lab.notebook.views.view import Box, View
+from rag_lab.pipeline import Pipeline
+from rag_lab.report.page.templates import setting
+
+# What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
+_KEYS: dict[str, tuple[str, ...]] = {
+    "Documents": ("corpus.", "models.vision"),
+    "Vectors": ("store.", "models.embedding"),
+    "Understanding": ("query.understanding", "models.understanding"),
+    "Rewriting": ("query.rewrite", "query.min_similarity", "query.phrasings"),
+    "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "retrieval.hyde_k"),
+    "Search": ("retrieval.",),
+    "Reranking": ("rerank.", "models.cross_encoder", "models.likelihood"),
+    "Selection": ("select.",),
+    "Context": ("answer.context",),
+    "Answer": ("answer.", "models.generation", "seed"),
+}
+_PLACES = {
+    "Documents": ("splitter", "file_readers", "vision_model"),
+    "Vectors": ("store", "embedding_model"),
+    "Understanding": ("understand", "understanding_model"),
+    "Rewriting": ("rewrite",),
+    "HyDE": ("hyde", "hyde_model"),
+    "Search": ("search", "fusion"),
+    "Reranking": ("rerank", "cross_encoder_model", "likelihood_model"),
+    "Selection": ("select",),
+    "Context": ("context",),
+    "Answer": ("reader", "generation_model"),
+}
+_INSTEAD = ("understand", "rewrite", "hyde", "search", "rerank", "select", "context", "reader")
+_MODELS = {"cross_encoder": "cross_encoder", "query_likelihood": "likelihood"}  # of the rerankers that ask one
+
+
+def to_html(pipeline: Pipeline) -> str:
+    """Return the drawing, with the whole configuration folded."""
+    return _view(pipeline).to_html()
+
+
+def to_text(pipeline: Pipeline) -> str:
+    """Return a line a stage, then what differs."""
+    return _view(pipeline).to_text()
+
+
+def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...]:
+    """Return the stages in their order; `replaced` are the objects in place of what the configuration names."""
+    changes: dict[str, list[str]] = {name: [] for name in _KEYS}
+    for change in config.changes():
+        changes[_box_of(change.key)].append(f"{change.key} = {setting(change.value)}")
+    said = _said(config)
+    return tuple(_box(name, said[name], tuple(changes[name]), replaced) for name in _KEYS)
+
+
+def _box(name: str, said: str, changes: tuple[str, ...], replaced: Mapping[str, str]) -> Box:
+    """Return one box; an object in the place of the stage itself stands instead of what the configuration says."""
+    objects = {place: replaced[place] for place in _PLACES[name] if place in replaced}
+    whole = [what for place, what in objects.items() if place in _INSTEAD]
+    beside = [f"{place}: {what}" for place, what in objects.items() if place not in _INSTEAD]
+    told = ", ".join(filter(None, [*(whole or [said]), *beside]))
+    return Box(name, told, bool(said or whole), (*changes, *("replaced by an object" for _ in objects)))
+
+
+def _box_of(key: str) -> str:
+    """Return the box of a key: the one that names most of it."""
+    fitting = [(len(start), name) for name, starts in _KEYS.items() for start in starts if key.startswith(start)]
+    return max(fitting)[1]
+
+
+def _said(config: PipelineConfig) -> dict[str, str]:
+    """Return what each stage does, '' where it is off."""
+    models, query, answer = config.models, config.query, config.answer
+    understands = query.rewrite != "none" or query.hyde == "classified"
+    return {
+        "Documents": _documents(config),
+        "Vectors": f"{models.embedding} in {config.store.name}" if config.searches_vectors else "",
+        "Understanding": _named(query.understanding, "llm", models.understanding) if understands else "",
+        "Rewriting": _rewriting(config),
+        "HyDE": "" if query.hyde == "none" else f"{_hyde(config)}, by {_named(query.hyde_writer, 'llm', models.hyde)}",
+        "Search": f"{config.retrieval.mode}, the {config.retrieval.base_k} best {_units(config)}",
+        "Reranking": "" if config.rerank.name == "none" else _reranking(config),
+        "Selection": _selection(config),
+        "Context": f"the first {config.rerank.final_k}, at most {answer.context_tokens:,} tokens",
+        "Answer": _named(answer.name, "llm", models.generation) if answer.is_on else "",
+    }
+
+
+def _documents(config: PipelineConfig) -> str:
+    corpus = config.corpus
+    size = f"{corpus.chunk_words} words" if corpus.splitter == "sentences" else f"{corpus.chunk_size:,} characters"
+    return f"{corpus.splitter} pieces of {size}; the reader gets the {_parent(config)}"
+
+
+def _parent(config: PipelineConfig) -> str:
+    if config.retrieval.level != "parent":
+        return "piece" if config.retrieval.level == "child" else "document"
+    names = {"fixed": f"{config.corpus.parent_size:,} characters", "neighbours": "neighbours", "none": "piece"}
+    return names.get(config.corpus.parents, config.corpus.parents)
+
+
+def _units(config: PipelineConfig) -> str:
+    return {"child": "pieces", "parent": "parents", "document": "documents"}[config.retrieval.level]
+
+
+def _rewriting(config: PipelineConfig) -> str:
+    query = config.query
+    rewrites = "" if query.rewrite == "none" else "by the same model" if query.rewrite == "llm" else query.rewrite
+    phrasings = counted(query.phrasings, "other phrasing") if query.phrasings else ""
+    return ", ".join(filter(None, [rewrites, phrasings]))
+
+
+def _hyde(config: PipelineConfig) -> str:
+    if config.query.hyde == "always":
+        return "always"
+    return f"for {', '.join(name for name, on in config.query.class_to_hyde.items() if on) or 'no'} questions"
+
+
+def _reranking(config: PipelineConfig) -> str:
+    rerank = config.rerank
+    model = getattr(config.models, _MODELS[rerank.name]) if rerank.name in _MODELS else ""
+    return f"{rerank.name}{f' by {model}' if model else ''}, of {rerank.input_limit} candidates"
+
+
+def _selection(config: PipelineConfig) -> str:
+    select = config.select
+    if not select.is_on:
+        return ""
+    parts = ["" if select.cut == "none" else f"cut at the {select.cut}", "" if select.diversity == "none" else "MMR"]
+    return ", ".join(filter(None, parts)) if select.name == "cut" else select.name
+
+
+def _named(name: str, usual: str, model: str) -> str:
+    return model if name == usual else name
+
+
+def _view(pipeline: Pipeline) -> View:
+    config = pipeline.config
+    told = [f"{one.key} = {setting(one.value)} (there {setting(one.before)})" for one in config.changes()]
+    replaced = [f"{place} = {what}" for place, what in pipeline.replaced.items()]
+    return View(
+        title=f"Pipeline on {pipeline.corpus_name}",
+        boxes=boxes(config, pipeline.replaced),
+        facts=(
+            ("Made from", came_from(config)),
+            ("Changed", ", ".join(told)),
+            ("Replaced", ", ".join(replaced)),
+        ),
+        folded=(("The whole configuration, as YAML", config.to_yaml()),),
+    )

@@ -1,0 +1,43 @@
+"""The dry run of an experiment: what would be asked under which variants, and what that would take."""
+
+from __future__ import annotations
+
+from rag_lab.experiment.forecast.describe import (
+    BILL_HEADER,
+    MODEL_HEADER,
+    VARIANT_HEADER,
+    bill_cells,
+    bill_notes,
+    models_of,
+    notes_of,
+    questions_told,
+    variant_rows,
+)
+from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.plan import Plan
+from rag_lab.notebook.views.view import View
+from rag_lab.report.tables.table import Table
+
+
+def to_html(plan: Plan) -> str:
+    """Return variants, bill, models and metrics as tables. Nothing is run to find out."""
+    return _view(plan).to_html()
+
+
+def to_text(plan: Plan) -> str:
+    """Return the same as text."""
+    return _view(plan).to_text()
+
+
+def _view(plan: Plan) -> View:
+    experiment, bill = plan.experiment, estimate(plan)
+    return View(
+        title=f"{experiment.name}: {experiment.question}",
+        facts=(("Questions", questions_told(plan)), ("Metrics", ", ".join(experiment.metrics))),
+        tables=(
+            Table(f"{len(plan.variants)} variants ({experiment.design})", VARIANT_HEADER, tuple(variant_rows(plan)), 2),
+            Table("What is left to do, counted once where variants share it", BILL_HEADER, tuple(bill_cells(bill)), 2),
+            Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
+        ),
+        notes=(*bill_notes(bill, experiment.limits), *notes_of(plan)),
+    )

@@ -1,0 +1,115 @@
+"""What pipelines, configurations, datasets and plans show of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_text import EVIL, controls_in, write_evil_dataset
+from run_folder_fixture import HOSTILE
+from small_dataset import write_dataset
+
+from rag_lab import Dataset, Pipeline, PipelineConfig
+from rag_lab.experiment.plan import plan
+from rag_lab.notebook.views.pipeline_view import boxes
+
+
+class Shortest:
+    """A reranker that says what it is."""
+
+    def __repr__(self) -> str:
+        return f"Shortest(keep=4) {HOSTILE}"
+
+
+def shown(thing: Any) -> str:
+    return str(thing._repr_html_())
+
+
+def test_a_pipeline_shows_itself_before_anything_is_read(tmp_path: Path) -> None:
+    pipeline = Pipeline("no such dataset", home=tmp_path / "home").set("rerank.name", "query_likelihood")
+    assert "Pipeline on no such dataset" in shown(pipeline) and "Pipeline on no such dataset" in str(pipeline)
+    assert repr(pipeline) == "Pipeline('no such dataset', PipelineConfig(rerank.name='query_likelihood'))"
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_pipeline_is_drawn_with_what_is_off_what_differs_and_what_is_replaced() -> None:
+    pipeline = Pipeline("docs").set({"query.hyde": "none", "retrieval.mode": "hybrid"}).replace(rerank=Shortest())
+    drawn = {box.name: box for box in boxes(pipeline.config, pipeline.replaced)}
+    assert not drawn["HyDE"].is_on and drawn["HyDE"].changes == ("query.hyde = none",)
+    assert drawn["Search"].changes == ("retrieval.mode = hybrid",)
+    assert drawn["Reranking"].is_on and drawn["Reranking"].said.startswith("Shortest(keep=4)")
+    assert not drawn["Selection"].is_on and not drawn["Selection"].changes
+    assert "HyDE            off" in str(pipeline)
+    assert "<script>alert" not in shown(pipeline) and "&lt;script&gt;" in shown(pipeline)
+
+
+def test_every_key_of_a_configuration_belongs_to_a_box_of_the_drawing() -> None:
+    config = PipelineConfig()
+    others = {"models.vision": "openai:x", "seed": 3, "corpus.pdf": "tables", "answer.context_bytes": 900}
+    changed = [change for box in boxes(config.override(others), {}) for change in box.changes]
+    assert len(changed) == len(others)
+
+
+def test_a_configuration_shows_what_differs_from_the_file_that_it_came_from(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("rerank:\n  name: query_likelihood\nseed: 3\n")
+    loaded = PipelineConfig.load(str(tmp_path / "mine.yaml"))
+    assert "from mine.yaml: nothing differs" in str(loaded)
+    changed = loaded.override({"seed": 4}).override({"query.hyde": "none"})
+    assert [(one.key, one.value, one.before) for one in changed.changes()] == [
+        ("query.hyde", "none", "classified"),
+        ("seed", 4, 3),
+    ]
+    assert "from mine.yaml: differs in 2" in shown(changed) and "in mine.yaml" in shown(changed)
+    assert "The whole, as YAML" in shown(changed) and "query_likelihood" in shown(changed)
+
+
+def test_where_a_configuration_came_from_is_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("seed: 3\n")
+    loaded, parsed = PipelineConfig.load(tmp_path / "mine.yaml"), PipelineConfig.parse({"seed": 3})
+    assert loaded == parsed and repr(loaded) == repr(parsed) == "PipelineConfig(seed=3)"
+    assert loaded.identity == parsed.identity and loaded.model_dump() == parsed.model_dump()
+    assert [one.key for one in parsed.changes()] == ["seed"]
+
+
+def test_a_dataset_tells_what_it_holds(tmp_path: Path) -> None:
+    questions = [
+        {"id": "a", "question": "Which valve?", "answers": ["RV1"], "class": "specific", "tags": ["table"]},
+        {"id": "b", "question": "And when not?", "answerable": False, "class": "fuzzy"},
+        {"id": "c", "question": "x", "class": "no such class"},
+    ]
+    dataset = Dataset.load(write_dataset(tmp_path / "d", "valves", questions))
+    for page in (shown(dataset), str(dataset)):
+        told = " ".join(page.split())
+        assert "Dataset valves" in told
+        assert "7, of which 5 can be answered" in told and "specific 3, fuzzy 2" in told and "table 1" in told
+        assert "4 have an answer and 3 have evidence" in told and "1 problem; the first" in told
+        assert "Which valve?" in told and "file" in told
+
+
+def test_a_plan_is_the_dry_run_as_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    folder = write_dataset(tmp_path / "d", "valves", [{"id": "a", "question": HOSTILE, "answers": ["RV1"]}])
+    made = plan(
+        {
+            "name": "mine", "question": f"Is it {HOSTILE}?", "dataset": str(folder), "metrics": ["retrieval.ndcg@5"],
+            "base": {"answer": {"name": "none"}, "query": {"rewrite": "none", "hyde": "none"}},
+            "factors": {"retrieval.mode": ["dense", "bm25"]},
+        }
+    )  # fmt: skip
+    page = shown(made)
+    assert "retrieval.mode = bm25" in page and "remembered" in page and "sentence_transformers:minilm" in page
+    assert "<script>alert" not in page and "&lt;script&gt;" in page
+    assert max(map(len, str(made).splitlines())) <= 100 and "retrieval.mode = bm25" in str(made)
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    dataset = Dataset.load(write_evil_dataset(tmp_path / "evil"))
+    for thing in (
+        dataset,
+        *dataset.questions,
+        Pipeline(dataset),
+        PipelineConfig().override({"models.hyde": "a:" + EVIL}),
+    ):
+        assert controls_in(shown(thing)) == [] == controls_in(str(thing))
+        assert max(map(len, str(thing).splitlines())) <= 100
