@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from rag_lab.cli import ask, compare, datasets, doctor, index, judge, modules, new, runs, vary
+from rag_lab.cli import ask, compare, datasets, doctor, index, judge, live, modules, new, runs, vary
 from rag_lab.cli.stream import guarded
 from rag_lab.errors import RagLabError
 
@@ -21,9 +21,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _group in (runs, vary, compare, index, ask, modules, doctor):
+for _group in (runs, vary, live, compare, index, ask, modules, doctor):
     for _command in _group.COMMANDS:
-        app.command()(_command)
+        app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(judge.app, name="judge")
 app.add_typer(new.app, name="new")

@@ -143,18 +143,27 @@ class RunFolder:
         paths = (self.variant_dir(variant.variant_id) / EXCERPTS_FILE for variant in self.variants)
         return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
 
+    def scored(self) -> list[str]:
+        """Return the variants that a sweep has found whole, in the order of the plan."""
+        ids = (variant.variant_id for variant in self.variants)
+        return [variant_id for variant_id in ids if (self.variant_dir(variant_id) / DONE_FILE).is_file()]
+
     def scores(self) -> pd.DataFrame:
         """Return the scores of all variants, one row a (variant, question, metric, repeat).
 
+        While a sweep runs, and after it was stopped, they are those of the variants that are whole.
+
         Raises:
-            RagLabError: if no variant has been scored yet, or the file is damaged.
+            RagLabError: if no variant has been scored yet, or a file is damaged.
         """
-        from rag_lab.runs.score_file import read_scores
+        from rag_lab.runs.score_file import merged_scores, read_scores
 
         path = self.path / SCORES_FILE
-        if not path.is_file():
+        parts = [self.variant_dir(variant_id) / SCORES_FILE for variant_id in self.scored()]
+        if not path.is_file() and not parts:
             raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
-        scores, ids = read_scores(path), [variant.variant_id for variant in self.variants]
+        scores = read_scores(path) if path.is_file() else merged_scores(parts)
+        ids = [variant.variant_id for variant in self.variants]
         if strangers := sorted(set(scores["variant_id"]) - set(ids)):
             raise DamagedFile(path, f"it holds scores of {strangers[0]}, which is none of the variants planned")
         return scores

@@ -62,6 +62,17 @@ def read_scores(path: Path) -> pd.DataFrame:
         raise DamagedFile(path, "it holds no scores") from None
 
 
+def merged_scores(paths: Sequence[Path]) -> pd.DataFrame:
+    """Return the scores of several files, one at least, one after the other.
+
+    Raises:
+        DamagedFile: if one holds none.
+    """
+    import pandas as pd
+
+    return pd.concat([read_scores(path) for path in paths], ignore_index=True)
+
+
 def _row(score: Score) -> dict[str, object]:
     row = {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
     return row | {"reason": hide_known(score.reason)} if score.reason else row

@@ -45,16 +45,13 @@ def _draft(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: da
 
 def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
     """Write the scores of these variants to one file and return how many there are of each status."""
-    import pandas as pd
-
-    from rag_lab.runs.score_file import read_scores, write_frame, write_scores
+    from rag_lab.runs.score_file import merged_scores, write_frame, write_scores
 
     path = run.path / SCORES_FILE
     if not variant_ids:
         write_scores(path, {})
         return {}
-    frames = [read_scores(run.variant_dir(variant_id) / SCORES_FILE) for variant_id in variant_ids]
-    merged = pd.concat(frames, ignore_index=True)
+    merged = merged_scores([run.variant_dir(variant_id) / SCORES_FILE for variant_id in variant_ids])
     write_frame(path, merged)
     return {str(status): int(count) for status, count in merged["status"].value_counts().items()}
 

@@ -84,7 +84,7 @@ def to_html(comparison: Comparison) -> str:
         contents=_contents(comparison),
         style=asset("card.css") + asset("first_screen.css") + asset("style.css") + asset("questions.css"),
         script=script,
-        script_digest=_digest(script),
+        script_digest=script_digest(script),
         correction=CORRECTIONS[comparison.correction],
         all_pairs=differences_table("", comparison.differences, comparison.name),
         keys=comparison.changed_keys,
@@ -145,7 +145,7 @@ def _strip(card: QuestionCard) -> Markup:
     return frame.format(values, Markup(bars))  # noqa: S704 -- numbers only
 
 
-def _digest(script: str) -> str:
+def script_digest(script: str) -> str:
     """Return the script's digest in the form that a content security policy wants."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 

@@ -1,0 +1,98 @@
+"""Serves the report of one run to the browsers of this machine: nothing else can be read, and nothing written.
+
+The address holds a token, so that no other user and no other page can guess it; requests under another name than
+loopback's are refused, since a page from elsewhere could have its own name resolve to this machine (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.report.live.live_report import LiveReport
+
+LOOPBACK = "127.0.0.1"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class LiveServer(ThreadingHTTPServer):
+    """Serves `report` on loopback; `address` is where. Use `serve_forever` and `server_close`."""
+
+    daemon_threads = True
+
+    def __init__(self, report: LiveReport, port: int = 0) -> None:
+        self.report = report
+        self.token = secrets.token_urlsafe(24)
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            raise ConfigError(f"Cannot listen on port {port}: {error.strerror}; choose another, or none.") from None
+
+    @property
+    def address(self) -> str:
+        """The page's address, with its token."""
+        return f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over a browser that went away while it was answered."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LiveServer
+    server_version = "rag-lab"
+    sys_version = ""
+    timeout = 30  # seconds that a connection may be silent
+
+    def do_GET(self) -> None:
+        if self.headers.get("Host", "") not in (
+            f"{name}:{self.server.server_port}" for name in (LOOPBACK, "localhost")
+        ):
+            self._refuse(HTTPStatus.FORBIDDEN, "This report is served to this machine alone, under 127.0.0.1.")
+            return
+        _, token, *rest = self.path.partition("?")[0].split("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            self._refuse(HTTPStatus.FORBIDDEN, "The token in the address is not the one that `rag-lab open` printed.")
+            return
+        made = {"": (self.server.report.page, "text/html"), "state": (self.server.report.state, "text/plain")}
+        name = "/".join(rest)
+        if name not in made or not rest:
+            self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")
+            return
+        make, kind = made[name]
+        try:
+            self._send(HTTPStatus.OK, make(), kind)
+        except (RagLabError, OSError) as error:  # the folder was moved away, say
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what is no GET in one sentence, too."""
+        self._refuse(HTTPStatus(code), "The report can be read, and nothing else.")
+
+    def log_message(self, *_: Any) -> None:
+        """Stay silent: the terminal is the user's."""
+
+    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+        self.close_connection = True
+        self._send(status, f"{sentence}\n", "text/plain")
+
+    def _send(self, status: HTTPStatus, text: str, kind: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        headers = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), **_HEADERS}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)

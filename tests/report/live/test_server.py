@@ -1,0 +1,182 @@
+"""`rag-lab open`, asked over HTTP as browsers and strangers ask it."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import browser, needs_browser, watch
+from synthetic_run import GRID, MAIN, factorial, write_run
+
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.report.live.live_report import LiveReport
+from rag_lab.report.live.server import LiveServer
+from rag_lab.report.page.report_page import write_report
+from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder
+from rag_lab.runs.score_file import read_scores, write_frame
+
+
+def unfinished(path: Path, scored=()) -> RunFolder:
+    """A run as it lies there while its sweep runs: some variants are whole, and nothing of all is written."""
+    run = write_run(path, GRID, {MAIN: factorial()})
+    scores = read_scores(path / SCORES_FILE)
+    for name in GRID:
+        write_frame(run.variant_dir(name) / SCORES_FILE, scores[scores["variant_id"] == name])
+    (path / SCORES_FILE).unlink()
+    (path / MANIFEST_FILE).unlink()
+    for name in scored:
+        end(run, name)
+    return run
+
+
+def end(run, name):
+    (run.variant_dir(name) / "done.json").write_text("{}")
+
+
+@pytest.fixture
+def serve():
+    """Serve a run folder on a free port until the test ends."""
+    servers = []
+
+    def start(folder):
+        server = LiveServer(LiveReport(folder))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def ask(server, path=None, method="GET", host=None, raw=None):
+    """Return status, headers and body of a request; `path` is below the token unless it begins with a slash."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    target = path if path is not None and path.startswith("/") else f"/{server.token}/{path or ''}"
+    connection.request(method, target, headers={"Host": host} if host else {})
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, dict(answer.headers), body
+
+
+def test_a_finished_run_is_the_very_page_of_its_folder(tmp_path, serve):
+    run = write_run(tmp_path, GRID, {MAIN: factorial()})
+    page = write_report(run.path).read_text()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    status, headers, body = ask(serve(run.path))
+    assert (status, body) == (200, page)
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert headers["Referrer-Policy"] == "no-referrer" and headers["Cache-Control"] == "no-store"
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_run_that_goes_on_shows_what_is_whole_and_follows_it(tmp_path, serve):
+    run = unfinished(tmp_path, ["none-none", "always-none"])
+    server = serve(run.path)
+    before, (_, _, page) = ask(server, "state")[2], ask(server)
+    assert "Running: 2 of 4 variants have scores." in page and f'data-state="{before}"' in page
+    assert "connect-src &#39;self&#39;" in page or "connect-src 'self'" in page
+    assert not (run.path / "report.html").exists()
+    end(run, "none-query_likelihood")
+    assert ask(server, "state")[2] != before
+    assert "Running: 3 of 4 variants have scores." in ask(server)[2]
+
+
+def test_a_run_without_scores_says_so_and_waits(tmp_path, serve):
+    status, _, page = ask(serve(unfinished(tmp_path).path))
+    assert status == 200
+    assert "0 of 4 variants have scores" in page and 'id="live"' in page
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"path": "/"}, 403, "token"),
+        ({"path": "/wrong/"}, 403, "token"),
+        ({"path": "/wrong/state"}, 403, "token"),
+        ({"path": "/%00/"}, 403, "token"),
+        ({"path": "plan.json"}, 404, "Only the report"),
+        ({"path": "../plan.json"}, 404, "Only the report"),
+        ({"path": "..%2f..%2fetc/passwd"}, 404, "Only the report"),
+        ({"path": "variants/none-none/traces.jsonl"}, 404, "Only the report"),
+        ({"host": "evil.example"}, 403, "this machine alone"),
+        ({"host": "127.0.0.1"}, 403, "this machine alone"),
+        ({"host": "localhost.evil.example:80"}, 403, "this machine alone"),
+        ({"method": "POST"}, 501, "can be read"),
+        ({"method": "DELETE", "path": "plan.json"}, 501, "can be read"),
+    ],
+    ids=str,
+)
+def test_whatever_else_is_asked_is_refused_in_a_sentence(tmp_path, serve, asked, status, said):
+    run = unfinished(tmp_path, ["none-none"])
+    server = serve(run.path)
+    got, headers, body = ask(server, **asked)
+    assert got == status and said in body
+    assert len(body.splitlines()) == 1 and headers["Content-Type"].startswith("text/plain")
+    assert server.token not in body
+
+
+def test_the_name_localhost_is_this_machine_too(tmp_path, serve):
+    server = serve(unfinished(tmp_path, ["none-none"]).path)
+    assert ask(server, "state", host=f"localhost:{server.server_port}")[0] == 200
+    assert ask(server, "state", method="HEAD")[2] == ""
+
+
+def test_it_listens_on_loopback_alone_and_each_start_has_a_token_of_its_own(tmp_path, serve):
+    run = unfinished(tmp_path)
+    first, second = serve(run.path), serve(run.path)
+    assert first.server_address[0] == "127.0.0.1"
+    assert first.token != second.token and len(first.token) >= 32
+    with pytest.raises(ConfigError, match="choose another"):
+        LiveServer(LiveReport(run.path), first.server_port)
+
+
+def test_a_damaged_or_lost_run_is_a_sentence(tmp_path, serve):
+    run = unfinished(tmp_path / "run", ["none-none"])
+    server = serve(run.path)
+    (run.variant_dir("none-none") / SCORES_FILE).write_bytes(b"cut")
+    status, _, page = ask(server)
+    assert status == 200 and "is damaged" in page
+    (run.path / "plan.json").unlink()
+    status, _, said = ask(server)
+    assert status == 503 and "no run folder" in said
+    with pytest.raises(RagLabError):
+        LiveReport(tmp_path)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_browser_loads_the_page_anew_when_scores_arrive_and_asks_nobody_else(tmp_path, serve):
+    run = unfinished(tmp_path, ["none-none", "always-none"])
+    server = serve(run.path)
+    with browser() as page:
+        seen = watch(page)
+        page.goto(server.address)
+        assert "2 of 4" in page.locator("#live").inner_text()
+        end(run, "none-query_likelihood")
+        page.locator("#live", has_text="3 of 4").wait_for()
+        asked = {url.partition("?")[0] for url in seen.requests}
+    assert {url for url in asked if not url.startswith(server.address)} == set()
+    assert seen.errors == [] and seen.dialogs == []
+
+
+@pytest.mark.slow
+def test_the_command_says_where_and_ends_quietly(tmp_path):
+    run = write_run(tmp_path, GRID, {MAIN: dict.fromkeys(GRID, np.linspace(0, 1, 20))})
+    script = "import sys; sys.argv[0] = 'rag-lab'; from rag_lab.cli import main; main()"
+    command = [sys.executable, "-c", script, "open", str(run.path), "--no-browser"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    ) as process:
+        said = process.stdout.readline()
+        assert said.startswith("synthetic: http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
