@@ -10,13 +10,15 @@ import sys
 import typer
 
 from rag_lab.cli import ask, compare, datasets, doctor, index, judge, live, modules, new, runs, vary
+from rag_lab.cli.help_groups import GroupedCommands
 from rag_lab.cli.stream import guarded
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
     name="rag-lab",
     help="Find out which parts of a RAG pipeline earn their keep, on your documents, with your models.",
-    epilog="Start with `rag-lab demo`, then `rag-lab sweep --help`. Each command explains itself with --help.",
+    epilog="Each command explains itself with --help; `rag-lab --install-completion` lets Tab complete it all.",
+    cls=GroupedCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

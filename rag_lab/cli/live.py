@@ -23,7 +23,7 @@ def open_(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; a free port where 0.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Show the report of a run in the browser, also while its sweep runs.
+    """Show the report of a run in the browser, live.
 
     The page is the one in the run folder; of a run that is not finished it is made of the variants that are, and loads
     itself anew when another one is. It is served to this machine alone, under an address with a token, nothing in the

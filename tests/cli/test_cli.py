@@ -1,10 +1,14 @@
+import re
+import shlex
 import subprocess
 import sys
 
 import pytest
+import typer
 from small_dataset import write_dataset
 
 from rag_lab import cli
+from rag_lab.cli.help_groups import FIRST, GROUPS
 from rag_lab.cli.runs import DEMO
 from rag_lab.cli.set_option import parse_settings
 from rag_lab.errors import ConfigError, RagLabError
@@ -38,7 +42,21 @@ def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["demo"], ["index"], ["ask"], ["sweep"], ["report"], ["export"], ["compare"], ["modules"], ["doctor"]]
+    [
+        [],
+        ["demo"],
+        ["index"],
+        ["ask"],
+        ["run"],
+        ["vary"],
+        ["sweep"],
+        ["open"],
+        ["report"],
+        ["export"],
+        ["compare"],
+        ["modules"],
+        ["doctor"],
+    ]
     + [["datasets", name] for name in ("list", "check", "import", "export")],
     ids=" ".join,
 )
@@ -46,7 +64,23 @@ def test_every_command_explains_itself(rag_lab, command):
     status, out, _ = rag_lab(*command, "--help")
     assert status == 0
     assert "Usage:" in out
-    assert "..." not in out.partition("Commands:")[2].replace("COMMAND [ARGS]...", "")
+    listed = out.partition("Begin with:" if not command else "Commands:")[2]
+    assert "..." not in listed.replace("COMMAND [ARGS]...", "")
+    assert command or max(map(len, out.splitlines())) <= 80
+
+
+def test_help_lists_every_command_once_in_the_group_where_people_look(rag_lab):
+    out = rag_lab("--help")[1]
+    listed = re.findall(r"^  (\w+)  ", out.partition("Your documents:")[2], re.MULTILINE)
+    assert len(listed) == len(set(listed)) == len(typer.main.get_command(cli.app).commands)
+    for title in GROUPS:
+        assert f"{title}:" in out
+    assert out.index("rag-lab demo") < out.index("Your documents:")
+
+
+def test_what_help_teaches_first_are_commands_that_there_are():
+    commands = typer.main.get_command(cli.app).commands
+    assert {shlex.split(line)[1] for line, _ in FIRST} <= set(commands)
 
 
 @pytest.mark.parametrize(

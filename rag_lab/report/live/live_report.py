@@ -49,11 +49,13 @@ class LiveReport:
         try:
             page = to_html(read_comparison(run.path))
         except RagLabError as error:
-            given = {"run": run, "scored": scored, "reason": str(error)}
-            page = render(
-                "waiting.html", style=asset("style.css"), script_digest=script_digest(asset("live.js")), **given
-            )
+            page = _waiting(run, scored, str(error) if run.scored() else "")
         return page if is_finished else following(page, state, f"Running: {scored}.")
+
+
+def _waiting(run: RunFolder, scored: str, reason: str) -> str:
+    style, digest = asset("card.css") + asset("style.css"), script_digest(asset("live.js"))
+    return render("waiting.html", run=run, scored=scored, reason=reason, style=style, script_digest=digest)
 
 
 def following(page: str, state: str, told: str) -> str:
