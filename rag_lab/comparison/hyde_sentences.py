@@ -11,6 +11,7 @@ from rag_lab.statistics.routing.routing_table import ALL
 from rag_lab.statistics.verdict import ALPHA
 
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
+_NO_COST = "changed no score"
 _BETTER_ARM = "the better of no HyDE and HyDE for all"
 
 
@@ -47,8 +48,7 @@ def _most(study: RoutingStudy) -> str:
     """Name the ceiling of any router."""
     if number(study.ceiling["gain"]) is None:
         return ""
-    reach = "gain" if study.scale.higher_is_better else f"change {study.metric} by"
-    return f" No router could {reach} more than {_seen(study.ceiling, 'gain')} over {_BETTER_ARM}."
+    return f" The ceiling of any router: {_seen(study.ceiling, 'gain')} against {_BETTER_ARM}."
 
 
 def sentences(study: RoutingStudy) -> list[str]:
@@ -103,13 +103,16 @@ def _classifier(study: RoutingStudy) -> str:
     if not row["n_routed_otherwise"]:
         return f"{told}; no mistake sent a question to another arm."
     moved = f"its mistakes sent {row['n_routed_otherwise']} of {row['n']} to another arm"
-    return f"{told}; {moved}, which {_cost(row)} a question on average."
+    per = "" if (cost := _cost(row)) == _NO_COST else " a question on average"
+    return f"{told}; {moved}, which {cost}{per}."
 
 
 def _cost(row: Any) -> str:
     cost, low, high = (number(row[name]) for name in ("cost", "low", "high"))
     if cost is None or low is None or high is None:
         return f"cost {_seen(row, 'cost')}"
+    if cost == low == high == 0:
+        return _NO_COST
     does = (
         f"cost {plain(cost)} [{signed_interval(low, high)}]"
         if cost >= 0

@@ -30,8 +30,12 @@ def verdict(comparison: Comparison) -> list[str]:
     sentences = [_reliable(comparison, variant, metric) for variant in in_order[:FULLY_TOLD]]
     if len(reliable) > FULLY_TOLD:
         sentences.append(_also_reliable(comparison, in_order[FULLY_TOLD:], metric))
-    if unsettled:
-        sentences.append(_cannot_tell(comparison, unsettled, metric))
+    doubted = [variant for variant in unsettled if (comparison.difference(variant, metric) or {})["doubt"]]
+    if doubted:
+        sentences.append(_no_finding(comparison, doubted, metric))
+    if len(unsettled) > len(doubted):
+        open_ones = [variant for variant in unsettled if variant not in doubted]
+        sentences.append(_cannot_tell(comparison, open_ones, metric))
     if equal:
         sentences.append(_equal(comparison, equal, metric))
     return sentences + _elsewhere(comparison) + _caveats(comparison, metric, compared)
@@ -85,16 +89,18 @@ def _price(comparison: Comparison, variant: str) -> str:
 
 def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
     rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
-    names = [f"{named(comparison, variant)} {_seen(row)}{_doubt(row)}" for variant, row in rows.items()]
+    names = [f"{named(comparison, variant)} {_seen(row)}" for variant, row in rows.items()]
     halves = [(float(row["high"]) - float(row["low"])) / 2 for row in rows.values() if number(row["low"]) is not None]
     n = max(int(row["n"]) for row in rows.values())
     width = f" With {n} questions an interval reaches about {plain(median(halves))} to each side." if halves else ""
     return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
 
 
-def _doubt(row: dict[str, Any]) -> str:
-    """Say why a difference is not called one although its interval or its test alone looks so."""
-    return f", which is no finding ({row['doubt']})" if row["doubt"] else ""
+def _no_finding(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
+    """Name the differences that are not called one although their interval or their test alone looks so, and why."""
+    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
+    names = [f"{named(comparison, variant)} {_seen(row)} ({row['doubt']})" for variant, row in rows.items()]
+    return f"Looks like a difference in {metric}, but is no finding: {'; '.join(names)}."
 
 
 def _seen(row: dict[str, Any]) -> str:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from rag_lab._kit.numbers import MINUS
 from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.advice.module_rows import module_rows
+from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
 from rag_lab.config import PipelineConfig
@@ -78,6 +80,22 @@ def test_no_sentence_contradicts_the_numbers_beside_it(
         _hold_one_answer(comparison)
         for sentence in _sentences(comparison):
             _hold(sentence)
+        _hold_advice(comparison)
+
+
+def _hold_advice(comparison: Comparison) -> None:
+    """What is recommended over the baseline is better than it somewhere, and what is said to raise is shown to."""
+    found, metric = recommendation(comparison), comparison.main_metric or ""
+    if found.variant_id not in (None, comparison.run.baseline):
+        words = [row.word for row in module_rows(comparison)]
+        assert comparison.reliable(found.variant_id, metric) > 0 or "better" in words
+    elif found.variant_id is not None:
+        assert not any(comparison.reliable(plan.variant_id, metric) > 0 for plan in comparison.variants)
+    for row in module_rows(comparison):
+        if row.word in ("better", "worse"):
+            assert row.low is not None and row.high is not None and not row.low <= 0 <= row.high
+        elif row.low is not None and row.high is not None and not row.low <= 0 <= row.high:
+            assert row.why, row
 
 
 def _rows(comparison: Comparison) -> Iterator[dict[Any, Any]]:
@@ -91,6 +109,8 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     yield from conclusions(comparison)
     for metric in comparison.quality_metrics:
         yield from comparison.effects.sentences(metric)
+    advice = recommendation(comparison)
+    yield from (advice.headline, *advice.reasons)
     for study in comparison.routing:
         yield from routing_text.sentences(study)
         yield from study.learned.sentences() if study.learned else ()
@@ -137,7 +157,7 @@ def _hold(sentence: str) -> None:
     for ends in re.findall(rf"these two differ the data cannot tell \({_SEEN}\)", sentence):
         assert _holds_zero(ends), sentence
     if sentence.startswith("The data cannot tell from chance, in "):
-        for ends in re.findall(rf"{_SEEN}(?!, which is no finding)", sentence):
+        for ends in re.findall(_SEEN, sentence):
             assert _holds_zero(ends), sentence
     for ends in re.findall(rf"{_SEEN} in .*?; the data cannot tell: (?:about|more than|wins)", sentence):
         assert _holds_zero(ends), sentence
@@ -166,8 +186,10 @@ def test_what_only_the_correction_takes_away_is_told_so(synthetic: ModuleType, t
     row = found.difference("v0", synthetic.MAIN)
     assert row is not None and row["high"] < 0 and row["p_value"] < ALPHA <= row["p_corrected"]
     because = "(among 12 comparisons some look like one by chance, corrected p = "
+    (told,) = [one for one in conclusions(found) if one.startswith("Looks like a difference in ")]
+    assert re.search(rf", but is no finding: B \(v0\) {_SEEN} {re.escape(because)}0\.\d+\)\.", told)
     (unsettled,) = [one for one in conclusions(found) if one.startswith("The data cannot tell from chance")]
-    assert re.search(rf"B \(v0\) {_SEEN}, which is no finding {re.escape(because)}0\.\d+\);", unsettled)
+    assert "C (v1)" in unsettled and "(v0)" not in unsettled
     toggle = found.effects.sentences(synthetic.MAIN)[0]
     assert re.search(rf"shows {_SEEN}, which is no finding {re.escape(because)}", toggle)
 

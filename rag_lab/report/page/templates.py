@@ -15,6 +15,7 @@ from rag_lab._kit import numbers, wording
 from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation
+from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.passage_table import holds_evidence
@@ -71,7 +72,7 @@ def _environment() -> Environment:
     made.globals |= {"changes_table": changes_table, "changed_most_table": changed_most_table}
     made.globals |= {"routing": routing_text, "coverage": coverage}
     made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
-    made.globals |= {"MOST_ROWS": MOST_ROWS}
+    made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}
     made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
     return made
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rag_lab._kit.numbers import DASH, interval, plain, seconds
 from rag_lab._kit.wording import counted
 from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.advice.module_rows import module_rows
+from rag_lab.comparison.advice.recommendation import recommendation
+from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions, noise_sentences
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
+from rag_lab.report.tables.advice_table import module_table
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
 from rag_lab.report.tables.coverage_tables import coverage_table
 from rag_lab.report.tables.hyde_tables import routing_tables
@@ -23,6 +28,7 @@ def to_markdown(comparison: Comparison) -> str:
     parts = [
         f"# {escape_markdown(run.name)}",
         f"**{escape_markdown(run.question)}**" if run.question else "",
+        *_advice(comparison),
         escape_markdown(asked_told(len(run.questions), run.left_out)),
         _list(conclusions(comparison)),
         *_changes(comparison),
@@ -39,8 +45,7 @@ def _measured(comparison: Comparison) -> list[str]:
     if comparison.is_unlabelled and comparison.main_metric is None:
         return []
     return [
-        _scores(comparison),
-        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked.",
+        *_all_scores(comparison),
         _effects(comparison),
         *_routing(comparison),
         "## Noise\n\n" + _list(noise_sentences(comparison)),
@@ -53,8 +58,29 @@ def _changes(comparison: Comparison) -> list[str]:
     return [_section("What changed", [changes_table(comparison), changed_most_table(comparison)])]
 
 
-def _scores(comparison: Comparison) -> str:
-    metrics = comparison.quality_metrics
+def _advice(comparison: Comparison) -> list[str]:
+    """Return what to use, why, and a row a module."""
+    found, rows = recommendation(comparison), module_rows(comparison)
+    table = module_table(comparison, rows).to_markdown() if rows else ""
+    return [f"**{escape_markdown(found.headline)}**", escape_markdown(" ".join(found.reasons)), table]
+
+
+def _all_scores(comparison: Comparison) -> list[str]:
+    """Return the scores, those of metrics on few of the questions apart."""
+    apart = set_apart(comparison)
+    shown = [metric for metric in comparison.quality_metrics if metric not in apart]
+    read = "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked."
+    parts = [_scores(comparison, shown), read]
+    if apart:
+        parts += [
+            "Measured on few of the questions:",
+            _list(set_apart_sentences(apart)),
+            _scores(comparison, list(apart)),
+        ]
+    return parts
+
+
+def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
     names = [escape_markdown(comparison.column(metric)) for metric in metrics]
     seconds_of = comparison.latency.set_index("variant_id")["median_s"].to_dict()
     lines = [
