@@ -11,8 +11,8 @@ RAG_LAB = House(REPOSITORY / "rag_lab")
 # A room imports only rooms that stand before it.
 ROOMS = [
     "shows_itself", "records", "visible", "redaction", "errors", "access", "_kit", "memory", "models", "stores",
-    "corpus", "data", "stages", "config", "pipeline", "statistics", "evaluation", "runs", "comparison", "report",
-    "experiment", "notebook", "testing", "cli",
+    "corpus", "data", "stages", "config", "pipeline", "corpus_profile", "statistics", "evaluation", "runs",
+    "comparison", "report", "experiment", "notebook", "testing", "cli",
 ]  # fmt: skip
 
 # The room that imports, the room below it that is imported: why there is no other way. At most two.

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from rag_lab.cli import ask, compare, datasets, doctor, index, judge, live, modules, new, runs, vary
+from rag_lab.cli import ask, compare, datasets, doctor, index, judge, live, modules, new, profile, runs, vary
 from rag_lab.cli.help_groups import GroupedCommands
 from rag_lab.cli.stream import guarded
 from rag_lab.errors import RagLabError
@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _group in (runs, vary, live, compare, index, ask, modules, doctor):
+for _group in (runs, vary, live, compare, profile, index, ask, modules, doctor):
     for _command in _group.COMMANDS:
         app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(datasets.app, name="datasets")

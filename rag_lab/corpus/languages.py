@@ -14,7 +14,8 @@ from typing import Any
 _LEAST_WORDS = 30
 _LEAST_SHARE = 0.12  # of a text's words that its language's list holds; prose has 0.3 to 0.45, Russian 0.17
 _MARGIN, _MORE = 1.5, 2  # times, and words: how many more are its own than the next likely language's own
-_MAIN = 0.8  # of the words of a corpus, for its language to be said of the whole
+_TOLD = 0.5  # of a corpus must be in some language, by length
+_MAIN = 0.8  # of that must be in one, for it to be said of the whole
 _SCRIPTS = {
     "greek": r"\p{Greek}", "japanese": r"[\p{Hiragana}\p{Katakana}]", "korean": r"\p{Hangul}", "thai": r"\p{Thai}",
     "chinese": r"\p{Han}",
@@ -43,10 +44,11 @@ def main_language(languages: Iterable[tuple[str, int]]) -> str:
     lengths: Counter[str] = Counter()
     for name, length in languages:
         lengths[name] += length
-    if not lengths.total():
+    told = Counter({name: length for name, length in lengths.items() if name})
+    if not told.total() or told.total() < _TOLD * lengths.total():
         return ""
-    name, length = lengths.most_common(1)[0]
-    return name if length >= _MAIN * lengths.total() else ""
+    name, length = told.most_common(1)[0]
+    return name if length >= _MAIN * told.total() else ""
 
 
 def _by_script(text: str) -> str:

@@ -43,4 +43,5 @@ def test_a_corpus_has_a_language_where_four_fifths_of_it_have():
     assert main_language([("english", 90), ("german", 10)]) == "english"
     assert main_language([("english", 60), ("german", 40)]) == ""
     assert main_language([("", 90), ("german", 10)]) == ""
+    assert main_language([("", 40), ("german", 60)]) == "german"  # the rest are tables and notes of a few words
     assert main_language([]) == main_language([("english", 0)]) == ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from rag_lab._kit.wording import counted
 from rag_lab.corpus.files.attributes import Attributes, read_attributes
 from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.loaders import ALLOWED, LOADERS, load
@@ -18,6 +19,7 @@ from rag_lab.corpus.load.loader import LoadError
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem
 
+_NAMED = 100  # files, of which no more are named in one message
 _ELSEWHERE = "the link leads to {}, which is of another namespace"
 
 
@@ -77,7 +79,7 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
             unsupported[path.suffix.lower()].append(path)
     problems += [_unsupported(suffix, paths) for suffix, paths in unsupported.items()]
     if not files:
-        found = f"; found: {'; '.join(str(problem) for problem in problems[:3])}" if problems else ""
+        found = f"; found:{_listed(list(map(str, problems)))}" if problems else ""
         raise DatasetError(f"The corpus folder {folder} holds no {ALLOWED} file: put some into it{found}")
     return _linked(Listing(files, tuple(problems), {}), folder, sources)
 
@@ -126,9 +128,18 @@ def load_folder(folder: Path) -> LoadedCorpus:
         documents += [listing.owned(named(document)) for document in loaded.documents]
         problems += [Problem(str(path), warning) for warning in loaded.warnings]
     if not documents:
-        reasons = "; ".join(str(problem) for problem in problems[:3])
-        raise DatasetError(f"None of the {len(listing.files)} files of {folder} can be used: {reasons}")
+        raise DatasetError(none_usable(len(listing.files), list(map(str, problems))))
     return LoadedCorpus(tuple(documents), digests, tuple(problems))
+
+
+def none_usable(n_files: int, reasons: Sequence[str]) -> str:
+    """Return the message for a folder of which no file can be used: every reason, a line each."""
+    return f"None of {counted(n_files, 'file')} can be used:{_listed(reasons)}"
+
+
+def _listed(reasons: Sequence[str]) -> str:
+    rest = [f"and {len(reasons) - _NAMED:,} more"] if len(reasons) > _NAMED else []
+    return "".join(f"\n  {reason}" for reason in [*reasons[:_NAMED], *rest])
 
 
 def named(document: Document) -> Document:

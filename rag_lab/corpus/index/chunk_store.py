@@ -79,6 +79,14 @@ class ChunkStore:
         """Return all children, in the order of the corpus."""
         return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
 
+    def all_documents(self) -> list[Document]:
+        """Return all documents, in the order of the corpus."""
+        return [_record(Document, row) for row in self._rows("SELECT * FROM documents ORDER BY rowid")]
+
+    def all_parents(self) -> list[Chunk]:
+        """Return all parents, in the order of the corpus."""
+        return [_record(Chunk, row) for row in self._rows("SELECT * FROM parents ORDER BY rowid")]
+
     def parents(self, source: str, page: int | None) -> list[Chunk]:
         """Return the parents of one document, in order."""
         rows = self._rows("SELECT * FROM parents WHERE source = ? AND page IS ? ORDER BY start", source, page)

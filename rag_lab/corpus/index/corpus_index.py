@@ -38,7 +38,7 @@ from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
-from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
+from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName, open_sparse
@@ -221,6 +221,22 @@ class CorpusIndex:
     def children(self) -> list[Chunk]:
         """Return all children, in the order of the corpus."""
         return self._chunks.children()
+
+    def documents(self) -> list[Document]:
+        """Return all documents, in the order of the corpus."""
+        return self._chunks.all_documents()
+
+    def parents(self) -> list[Chunk]:
+        """Return all parents, in the order of the corpus."""
+        return self._chunks.all_parents()
+
+    def file_names(self) -> list[str]:
+        """Return the files with a suffix that is read, bad ones included."""
+        return list(self._manifest["made_of"]["files"])
+
+    def same_files(self) -> tuple[tuple[str, ...], ...]:
+        """Return the groups of files that have the same bytes."""
+        return tuple(tuple(names) for names in self._same.values() if len(names) > 1)
 
     def copies(self, source: str) -> list[str]:
         """Return the other files that have the same bytes as this one."""

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.file_digests import file_digests
-from rag_lab.corpus.files.folder import Listing, named
+from rag_lab.corpus.files.folder import Listing, named, none_usable
 from rag_lab.corpus.files.loaders import load
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.load.loader import Loaded, LoadError
@@ -72,8 +72,8 @@ def process(
             documents.append(listing.owned(named(replace(document, source=source))))
             flat.append(spans)
     if not documents:
-        reasons = "; ".join(f"{listing.files[source]}: {reason}" for source, reason in problems[:3])
-        raise DatasetError(f"None of the {len(listing.files)} files can be used: {reasons}")
+        reasons = [f"{listing.files[source]}: {reason}" for source, reason in problems]
+        raise DatasetError(none_usable(len(listing.files), [*map(str, listing.problems), *reasons]))
     problems += _duplicates(usable, digests)
     curable_in_order = tuple(source for source in listing.files if source in curable)
     return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable_in_order)

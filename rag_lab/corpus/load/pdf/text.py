@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ CORRUPT = "the PDF is corrupt and cannot be opened; replace or remove it."
 NO_PDF = "the file is not a PDF although its name ends so; replace, rename or remove it."
 ENCRYPTED = "the PDF is encrypted; save it without a password."
 _NO_PAGE = "the PDF is corrupt: no page can be read; replace or remove it."
+_ONLY_IMAGES = "the PDF holds only images, no text; run OCR on it first."
+_SCANNED = re.compile(r"pages? ([\d, ]+) holds? only images")
 _MAX_PAGES = 10_000
 
 
@@ -122,9 +125,17 @@ def page_text(page: Any) -> str:
     return join(page_lines(page))
 
 
+def scanned_pages(reason: str) -> str:
+    """Return which pages a problem of a PDF says are images without text, as `2, 3` or `all`; else ''."""
+    if reason == _ONLY_IMAGES:
+        return "all"
+    found = _SCANNED.match(reason)
+    return found[1] if found else ""
+
+
 def _no_text(images: list[int], broken: list[int]) -> str:
     if images:
-        return "the PDF holds only images, no text; run OCR on it first."
+        return _ONLY_IMAGES
     if broken:
         return _NO_PAGE
     return "the PDF holds no text; replace or remove it."
