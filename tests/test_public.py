@@ -30,6 +30,7 @@ PUBLIC = [
     "Trace",
     "compare",
     "evaluate",
+    "prefer",
     "profile",
     "stage",
     "sweep",

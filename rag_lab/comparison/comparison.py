@@ -9,6 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from rag_lab.comparison.advice.price import Price, prices
+from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
 from rag_lab.comparison.effects import EffectsFound, effects_found
 from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
@@ -63,6 +64,11 @@ class Comparison(RunTables):
     def changes(self) -> Changes:
         """What each variant changes against the baseline in rankings, answers and cost; labels are not needed."""
         return what_changed(self)
+
+    @cached_property
+    def preferences(self) -> tuple[Preferred, ...]:
+        """What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`."""
+        return preferred(self)
 
     @property
     def is_unlabelled(self) -> bool:

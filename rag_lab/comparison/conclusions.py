@@ -26,6 +26,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     found = {
         "Modules": comparison.effects.reliable_sentences(metric),
         "Variants": verdict(comparison),
+        "Preferred": [one.sentence for one in comparison.preferences],
         "Cut-offs": [str(one) for one in comparison.shallow.values()],
         "Clusters": _clusters(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
@@ -40,6 +41,7 @@ def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
     is_scored = is_measured(comparison)
     found = {
         "Labels": [no_labels(comparison)],
+        "Preferred": [one.sentence for one in comparison.preferences],
         "What changed": changes_told(comparison),
         "Measured": verdict(comparison) if is_scored else [],
         "Judge": [note.sentence for note in comparison.judges] if is_scored else [],

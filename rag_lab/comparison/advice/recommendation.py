@@ -44,7 +44,7 @@ def recommendation(comparison: Comparison) -> Recommendation:
     """Return what the run recommends; it never raises, and says why where it cannot tell."""
     metric = comparison.main_metric
     if reason := nothing_by_labels(comparison):
-        return _undecided(comparison, reason)
+        return _undecided(comparison, reason, [one.sentence for one in comparison.preferences])
     if metric is None:
         return _undecided(comparison, "no quality metric was asked for, so nothing can be said about quality.")
     choices = Choices(comparison, metric)

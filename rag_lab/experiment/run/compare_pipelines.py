@@ -7,6 +7,7 @@ in the same way, at any later time.
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ from rag_lab.experiment.variant_id import variant_label
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run
+from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
@@ -152,6 +154,8 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
                 states.append(_ended(run, name, variant, _Progress(bar, name)))
                 bar.update()
         keep_manifest(plan, run, states, start)
+        if (target / PREFERENCES_FILE).is_file():  # what a person did is not computed again
+            shutil.copy2(target / PREFERENCES_FILE, run.path)
         put_in_place(run.path, target)
     return target
 

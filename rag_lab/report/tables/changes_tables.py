@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rag_lab._kit.numbers import DASH, plain, seconds
+from rag_lab._kit.numbers import DASH, p_value, plain, seconds
+from rag_lab._kit.wording import short_verdict
+from rag_lab.comparison.changes.preferred import Preferred
 from rag_lab.comparison.changes.what_changed import QuestionChange, VariantChange
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.passage_table import excerpt
@@ -27,6 +29,33 @@ def changed_most_table(comparison: Comparison) -> Table:
     rows = tuple(_question(comparison, one) for one in comparison.changes.most[:MOST])
     header = ("question", "text", "changed most by", "overlap (RBO)", "words changed in the answer")
     return Table("The questions that changed most", header, rows, names=3)
+
+
+def preferences_table(comparison: Comparison) -> Table:
+    """Return a row a pair of variants that a person judged without seeing their names."""
+    header = (
+        "variant", "against", "questions judged", "preferred", "neither", "the other", "share of the decided",
+        "95% interval", "p", "skipped", "verdict",
+    )  # fmt: skip
+    rows = tuple(_preferred(comparison, one) for one in comparison.preferences)
+    return Table("Preferred by a person who saw no names", header, rows, names=2, words=1)
+
+
+def _preferred(comparison: Comparison, one: Preferred) -> tuple[str, ...]:
+    found = one.difference
+    return (
+        comparison.name(one.variant_id),
+        comparison.name(one.against),
+        str(found.n),
+        str(found.wins),
+        str(found.ties),
+        str(found.losses),
+        DASH if one.share is None else f"{one.share:.0%}",
+        f"{one.interval[0]:.0%} to {one.interval[1]:.0%}" if one.interval else DASH,
+        p_value(found.p_value),
+        str(one.skipped),
+        short_verdict(one.verdict),
+    )
 
 
 def _variant(comparison: Comparison, one: VariantChange) -> tuple[str, ...]:

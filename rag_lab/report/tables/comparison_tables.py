@@ -11,7 +11,7 @@ from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.effects import EffectsFound
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
+from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
 from rag_lab.report.tables.coverage_tables import coverage_table, order_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.table import Table
@@ -50,6 +50,7 @@ def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
     routed = [table for study in comparison.routing for table in (*routing_tables(study), rule_table(study))]
     rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
     changes = {"changes": [changes_table(comparison), changed_most_table(comparison)]}
+    changes["preferences"] = [preferences_table(comparison)]
     return {
         **(changes if comparison.is_unlabelled else {}),
         "scores": [

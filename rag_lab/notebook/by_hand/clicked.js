@@ -1,0 +1,28 @@
+// Shows the HTML that Python sends, and tells Python what was clicked or typed. It holds no state of its own.
+
+function render({ model, el }) {
+  el.dataset.lmSuppressShortcuts = "true"; // JupyterLab would take keys for commands on cells
+  const draw = () => {
+    const hadFocus = el.contains(document.activeElement);
+    el.innerHTML = model.get("html");
+    if (hadFocus) el.querySelector("[data-focus]")?.focus({ preventScroll: true });
+  };
+  const act = button => {
+    if (!button || button.disabled) return;
+    const typed = Object.fromEntries([...el.querySelectorAll("[name]")].map(each => [each.name, each.value]));
+    model.send({ do: button.dataset.do, value: button.dataset.value ?? "", typed });
+  };
+  el.addEventListener("click", event => act(event.target.closest("[data-do]")));
+  el.addEventListener("keydown", event => {
+    if (event.target.matches("input, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const button = el.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (!button) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act(button);
+  });
+  model.on("change:html", draw);
+  draw();
+}
+
+export default { render };

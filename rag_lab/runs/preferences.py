@@ -1,0 +1,81 @@
+"""What a person preferred, as a file of the run folder that only grows: a line a choice, a line where one is undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+PREFERENCES_FILE = "preferences.jsonl"
+Choice = Literal["left", "right", "same", "skip", "undo"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """One choice between what two variants did with a question."""
+
+    question_id: str
+    left: str  # the variant that was shown on the left
+    right: str
+    choice: Choice
+    shown: str  # digest of what both sides showed; a choice between other texts is no choice between these
+    made: str = ""  # when, in ISO 8601
+
+    @property
+    def preferred(self) -> str | None:
+        """The variant that was preferred; None where none was."""
+        return {"left": self.left, "right": self.right}.get(self.choice)
+
+    @property
+    def about(self) -> tuple[str, frozenset[str]]:
+        """The question and the pair of variants."""
+        return self.question_id, frozenset((self.left, self.right))
+
+
+def read_preferences(run: Path) -> list[Preference]:
+    """Return the choices that stand in a run folder, in order; of several on one question and pair the last.
+
+    What was undone, and a line that a crash has cut, is left out.
+    """
+    try:
+        lines = (run / PREFERENCES_FILE).read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    made: list[Preference] = []
+    for one in filter(None, map(_read, lines)):
+        if one.choice != "undo":
+            made.append(one)
+        elif undone := next((earlier for earlier in reversed(made) if earlier.about == one.about), None):
+            made.remove(undone)
+    last = {one.about: one for one in made}
+    return [one for one in made if one is last[one.about]]
+
+
+def add_preference(run: Path, preference: Preference) -> None:
+    """Write a choice behind those that are there; `undo` takes back the last on its question and pair."""
+    _append(run / PREFERENCES_FILE, asdict(preference))
+
+
+def _append(path: Path, value: Mapping[str, Any]) -> None:
+    """Write one line in one piece, on a line of its own also where a crash has cut the last one."""
+    line = json.dumps(value, ensure_ascii=False).encode() + b"\n"
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(line: bytes) -> Preference | None:
+    try:
+        made = Preference(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
+    texts = (made.question_id, made.left, made.right, made.shown, made.made)
+    return made if made.choice in CHOICES and all(isinstance(text, str) for text in texts) else None
