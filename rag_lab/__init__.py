@@ -11,6 +11,7 @@ from typing import Any
 
 # Public name -> module. Resolved on first use, so that importing the package loads no model library.
 _PUBLIC = {
+    "Bench": "rag_lab.notebook.bench.bench",
     "Dataset": "rag_lab.data.dataset",
     "Metric": "rag_lab.evaluation.metric",
     "Pipeline": "rag_lab.pipeline",

@@ -22,7 +22,7 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.shows_itself import shows_itself
 from rag_lab.stages.answer.answer_stages import answer_stages, context_stage
@@ -55,7 +55,7 @@ class Pipeline:
         config: which stages, with which parameters and models; the defaults where None.
         questions: what is asked where `run` names nothing else; those of the data set where None.
         home: where indexes and results are remembered; the workbench's folder where None.
-        progress: show a bar while documents are embedded.
+        progress: show a bar while documents are embedded, or tell a callable how many texts are done, of how many.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Pipeline:
         *,
         questions: Any = None,
         home: Path | str | None = None,
-        progress: bool = True,
+        progress: Watch = True,
     ) -> None:
         self.config = config or PipelineConfig()
         self.given: Mapping[str, Any] = {}
@@ -117,6 +117,10 @@ class Pipeline:
     def sharing(self, dataset: Dataset) -> Self:
         """Return this pipeline on a data set that was read already; the same documents, or its index is another."""
         return self._with(_documents=dataset, _asked=None, dataset=dataset)
+
+    def watched(self, progress: Watch) -> Self:
+        """Return this pipeline with something else to watch while documents are embedded; see `Pipeline`."""
+        return self._with(_progress=progress)
 
     @property
     def replaced(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ from rag_lab.report.page.report_page import write_report
 from rag_lab.runs.run_folder import RunFolder
 
 PUBLIC = [
+    "Bench",
     "Dataset",
     "Metric",
     "Pipeline",

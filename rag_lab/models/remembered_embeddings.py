@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from rag_lab.memory.results import Replayed, batches
 from rag_lab.models.protocols import Embedder, Vectors
 
 Kind = Literal["document", "query"]
+Watch = bool | Callable[[int, int], None]  # told after each portion that is saved: how many are done, and of how many
 
 _MOST_TEXTS = 512  # embedded before they are saved: what a kill loses at most
 _STEP = 32  # portions are multiples of it, as models' own batches are: how long they take changes no vector
@@ -41,7 +42,7 @@ class RememberedEmbedder:
 
     inner: Embedder
     path: Path
-    progress: bool = False  # a bar on stderr over the texts that must be embedded
+    progress: Watch = False  # of the texts that must be embedded: a bar on stderr, or what is told
     replayed: Replayed = field(default_factory=Replayed, compare=False)
 
     def identity(self) -> Mapping[str, Any]:
@@ -96,7 +97,7 @@ class RememberedEmbedder:
         embed = self.inner.embed_documents if kind == "document" else self.inner.embed_queries
         todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
         made: dict[bytes, Vectors] = {}
-        with tqdm(total=len(todo), desc="embedding", unit="text", disable=not self.progress or not todo) as bar:
+        with tqdm(total=len(todo), desc="embedding", unit="text", disable=self.progress is not True or not todo) as bar:
             n_texts = _STEP
             while len(made) < len(todo):
                 portion = todo[len(made) : len(made) + n_texts]
@@ -107,6 +108,8 @@ class RememberedEmbedder:
                 _write(connection, fresh, seconds / len(portion))
                 made.update(fresh)
                 bar.update(len(portion))
+                if callable(self.progress):
+                    self.progress(len(made), len(todo))
                 n_texts = _next(n_texts, seconds)
         return made
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, field_validator, model_validator
 
 from rag_lab._kit.config_section import Section
@@ -11,7 +13,9 @@ from rag_lab.stores.vector.names import VECTOR_STORES, store_url_problem
 class StoreConfig(Section):
     """Which vector store holds the children."""
 
-    name: str = Field("chroma", description="the vector store; one of your own is module:Class")
+    name: Annotated[str, VECTOR_STORES] = Field(
+        "chroma", description="the vector store; one of your own is module:Class"
+    )
     url: str = Field("", description="server of the store; empty keeps the vectors in the index's folder")
 
     @field_validator("name")

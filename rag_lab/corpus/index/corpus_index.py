@@ -37,7 +37,7 @@ from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.sparse.analyzer import Analyzer
@@ -288,7 +288,7 @@ def open_index(
     splitter: Any = None,
     readers: Mapping[str, Any] = MappingProxyType({}),
     own_store: Any = None,
-    progress: bool = False,
+    progress: Watch = False,
     build: bool = True,
 ) -> CorpusIndex:
     """Open the index of a corpus folder below `home`, building it where it is missing.
@@ -307,7 +307,7 @@ def open_index(
         splitter: an object in place of the splitter that `config` names.
         own_store: an object in place of the vector store that `store` names.
         readers: objects beside, or in place of, the file readers that it names, by suffix.
-        progress: show a bar while texts are embedded.
+        progress: show a bar while texts are embedded, or tell a callable how many are.
         build: False names an index that is missing without building it; its `is_built` is False.
 
     Raises:
@@ -328,7 +328,7 @@ def open_index(
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
 
 
-def _remembering(embedder: Embedder, home: Path, progress: bool) -> RememberedEmbedder:
+def _remembering(embedder: Embedder, home: Path, progress: Watch) -> RememberedEmbedder:
     if isinstance(embedder, RememberedEmbedder):
         return replace(embedder, progress=progress)
     return RememberedEmbedder(embedder, home / "vectors.sqlite", progress)

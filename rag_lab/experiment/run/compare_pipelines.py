@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+Tell = Callable[[str, float], None]  # the step that begins, and which share of the work is done
 
 
 def compare(
@@ -55,7 +56,7 @@ def compare(
     metric_embedding: str | None = None,
     repeats: int = 1,
     seed: int = 0,
-    progress: bool = True,
+    progress: bool | Tell = True,
 ) -> ShownComparison:
     """Compare pipelines in memory, which are run, or the variants of a run folder.
 
@@ -75,7 +76,7 @@ def compare(
         metric_embedding: the model that metrics embed with; that of the first pipeline where None.
         repeats: how often each question is asked.
         seed: draws the sample.
-        progress: show a bar.
+        progress: show a bar, or what is told of each step; what it raises ends the comparison.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, the pipelines cannot be compared, or an option is
@@ -128,18 +129,20 @@ def compare(
 class _Progress(VariantProgress):
     """One bar for all pipelines, with the stage at which the one that runs is."""
 
-    def __init__(self, bar: Any, name: str) -> None:
+    def __init__(self, bar: Any, name: str, tell: Tell | None) -> None:
         super().__init__(None)
-        self._shown, self._name = bar, name
+        self._shown, self._name, self._tell = bar, name, tell
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         self.enter(f"{stage} {done}/{total}")
 
     def enter(self, step: str) -> None:
         self._shown.set_postfix_str(f"{self._name}: {step}")
+        if self._tell:
+            self._tell(f"{self._name}: {step}", self._shown.n / self._shown.total)
 
 
-def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool) -> Path:
+def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool | Tell) -> Path:
     """Run the pipelines and leave their run folder, whole or not at all; what is computed is remembered anyway."""
     target = home / "compared" / plan.experiment.name
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -147,11 +150,12 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
         run = plan.run_folder(Path(scratch, "run"))
         run.write_plan()
-        shown = progress and is_watched()
+        tell = progress if callable(progress) else None
+        shown = progress is True and is_watched()
         with tqdm(total=len(work), desc="pipelines", unit="pipeline", disable=not shown) as bar:
             states = []
             for name, variant in work.items():
-                states.append(_ended(run, name, variant, _Progress(bar, name)))
+                states.append(_ended(run, name, variant, _Progress(bar, name, tell)))
                 bar.update()
         keep_manifest(plan, run, states, start)
         if (target / PREFERENCES_FILE).is_file():  # what a person did is not computed again

@@ -1,0 +1,109 @@
+"""What settings made of a question: asked one after the other, kept while the kernel lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rag_lab._kit.wording import letters
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import RagLabError
+from rag_lab.notebook.bench.asking import ask_in_steps
+from rag_lab.notebook.bench.job import Job
+from rag_lab.notebook.bench.side_by_side import Column, SideBySide
+from rag_lab.notebook.bench.toggles import Toggles
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Question, Trace
+
+WAITING = "waiting"  # of a setting whose turn has not come
+
+
+class Answers:
+    """The settings that were asked last, and every trace that came to its end.
+
+    Args:
+        pipeline: of any setting; its open indexes are shared by all.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._asked: Question | None = None
+        self._settings: tuple[PipelineConfig, ...] = ()
+        self._pipelines: dict[str, Pipeline] = {}  # by setting
+        self._traces: dict[tuple[str, Question], Trace] = {}  # by setting and question
+        self._live: dict[str, Trace] = {}  # what settings made that have not come to their end, or may do better
+        self._steps: dict[str, str] = {}  # where these are, or were stopped
+        self._problems: dict[str, RagLabError] = {}  # what kept these from going on
+
+    def of(self, setting: PipelineConfig) -> Pipeline:
+        """Return the pipeline of a setting."""
+        if setting.identity not in self._pipelines:
+            self._pipelines[setting.identity] = self.pipeline.set(setting.flat())
+        return self._pipelines[setting.identity]
+
+    def watched(self, pipeline: Pipeline) -> None:
+        """Go on with another pipeline on the same documents, which tells somebody else what it embeds."""
+        self.pipeline = pipeline
+        self._pipelines.clear()
+
+    def begin(self, asked: Question, settings: Sequence[PipelineConfig]) -> None:
+        """Choose what `run` asks."""
+        self._asked, self._settings = asked, tuple(settings)
+        self._live, self._steps, self._problems = {}, {}, {}
+
+    def run(self, job: Job, changed: Callable[[], None]) -> None:
+        """Answer by every setting, the newest first: the others are remembered mostly.
+
+        What keeps one from going on keeps none of the others.
+
+        Args:
+            job: is told each step, and may end it.
+            changed: called after each step.
+
+        Raises:
+            RagLabError: what kept the newest from going on.
+        """
+        asked, settings = self._asked, self._settings
+        if asked is None:
+            return
+        todo = [setting for setting in reversed(settings) if (setting.identity, asked) not in self._traces]
+        self._steps = {setting.identity: WAITING for setting in todo}
+        for n, setting in enumerate(todo):
+
+            def enter(step: str, share: float, setting: PipelineConfig = setting, n: int = n) -> None:
+                self._steps[setting.identity] = step
+                job.step(f"{letters(settings.index(setting))}: {step}", (n + share) / len(todo))
+                changed()
+
+            try:
+                self._answer(asked, setting, enter)
+            except RagLabError as error:
+                self._problems[setting.identity] = error
+        if settings[-1].identity in self._problems:
+            raise self._problems[settings[-1].identity]
+
+    def side_by_side(self, toggles: Toggles) -> SideBySide | None:
+        """Return the settings that were asked last, as far as they came; None before the first run."""
+        if self._asked is None:
+            return None
+        columns = (self._column(n, setting, self._asked, toggles) for n, setting in enumerate(self._settings))
+        return SideBySide(self._asked, tuple(columns))
+
+    def _answer(self, asked: Question, setting: PipelineConfig, enter: Callable[[str, float], None]) -> None:
+        for trace in ask_in_steps(self.of(setting), asked, lambda step, done, steps: enter(step, done / steps)):
+            self._live[setting.identity] = trace
+        del self._steps[setting.identity]
+        if not trace.curable:
+            self._traces[setting.identity, asked] = trace
+
+    def _column(self, n: int, setting: PipelineConfig, asked: Question, toggles: Toggles) -> Column:
+        name = setting.identity
+        return Column(
+            letter=letters(n),
+            label=toggles.label(setting),
+            config=setting,
+            trace=self._traces.get((name, asked), self._live.get(name)),
+            text_of=lambda hit: self.of(setting).index.text(hit),
+            is_pinned=setting in toggles.pinned,
+            unfinished=self._steps.get(name, ""),
+            problem=str(self._problems.get(name, "")),
+        )

@@ -1,0 +1,273 @@
+"""What a bench does, without showing it: toggles are set, questions asked, settings kept side by side and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_lab._kit.wording import letters
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.notebook.bench import copied
+from rag_lab.notebook.bench.answers import Answers
+from rag_lab.notebook.bench.experiment_file import add_variants
+from rag_lab.notebook.bench.job import Job
+from rag_lab.notebook.bench.side_by_side import SideBySide
+from rag_lab.notebook.bench.toggles import Toggles
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Question, Trace
+
+if TYPE_CHECKING:
+    from rag_lab.notebook.bench.quick_comparison import QuickComparison
+
+METRICS = ("retrieval.ndcg@10", "retrieval.evidence_recall@5")
+EXPERIMENT = "experiments/bench.yaml"
+_BENCHES: dict[str, BenchWork] = {}  # the last of each name in this kernel
+
+
+class BenchWork:
+    """All that a bench does; see `Bench`."""
+
+    def __init__(
+        self,
+        documents: Any,
+        config: PipelineConfig | None = None,
+        *,
+        question: str = "",
+        metrics: Sequence[str] = METRICS,
+        name: str = "bench",
+        home: Path | str | None = None,
+    ) -> None:
+        pipeline = documents if isinstance(documents, Pipeline) else Pipeline(documents, home=home)
+        pipeline = pipeline if config is None else pipeline.set(config.flat())
+        self.metrics = tuple(metrics)
+        self.questions = pipeline.dataset.questions
+        self.toggles = Toggles(pipeline.config)
+        self.question = question
+        self.said, self.is_bad = "", False  # a sentence for whoever uses the bench, and whether something is wrong
+        self.job: Job | None = None
+        self.listeners: list[Callable[[], None]] = []  # called whenever something has changed, from any thread
+        self.compared: QuickComparison | None = None
+        self._documents = documents if isinstance(documents, str | Path) else None
+        self._answers = Answers(pipeline.watched(self._embedded))
+        if name in _BENCHES:
+            self._go_on(_BENCHES[name])
+        self.question = self.question or (self.questions[0].text if self.questions else "")
+        _BENCHES[name] = self
+
+    @property
+    def config(self) -> PipelineConfig:
+        """The configuration as the toggles stand."""
+        return self.toggles.now
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline as the toggles stand; indexes that are open are shared."""
+        return self._answers.of(self.config)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something is being computed."""
+        return self.job is not None and self.job.is_running
+
+    @property
+    def result(self) -> SideBySide | None:
+        """The settings side by side, on the question that was run last; None before the first run."""
+        return self._answers.side_by_side(self.toggles)
+
+    @property
+    def trace(self) -> Trace | None:
+        """What the newest setting made of the question; None before the first run."""
+        return self.result.columns[-1].trace if self.result else None
+
+    def set(self, key: str | Mapping[str, Any], value: Any = None) -> None:
+        """Change a toggle by its dotted key, or several: `{"rerank.name": "none"}`.
+
+        A model that cannot be used on this machine is said, and stays: the setting may be meant for another one.
+
+        Raises:
+            ConfigError: naming every unknown key and impossible value; then nothing has changed.
+        """
+        before = models_used(self.config)
+        self.toggles.set({key: value} if isinstance(key, str) else key)
+        new = [(role, name) for role, name in models_used(self.config).items() if before.get(role) != name]
+        problems = [
+            model_problem(role, name) for role, name in new if f"{role}_model" not in self._answers.pipeline.given
+        ]
+        self.say(" ".join(filter(None, problems)), is_bad=any(problems))
+
+    def reset(self) -> None:
+        """Let all toggles stand where the bench started."""
+        self.toggles.now = self.toggles.start
+        self.say("")
+
+    def load(self, run: Path | str, variant: str) -> None:
+        """Let the toggles stand as in a variant of a run folder.
+
+        Raises:
+            RagLabError: if the folder is no run, or has no such variant.
+        """
+        self.say(self.toggles.load(run, variant))
+
+    def ask(self, question: str) -> None:
+        """Put a question into the box: a text of one's own, or the text or id of one of the data set's."""
+        self.question = question
+        self.say("")
+
+    def run(self, *, wait: bool = True) -> None:
+        """Answer the question by the toggles as they stand, beside the setting that was run before, and what is pinned.
+
+        Where the question is a new one, these answer it, too. What is remembered is not computed again.
+
+        Args:
+            wait: for the end; else return at once, and `is_running` tells.
+
+        Raises:
+            RagLabError: if something runs already or there is no question; and where the end is waited for, if a module
+                or a model cannot be used.
+        """
+        self._refuse_while_running()
+        asked = self._question()
+        settings = self.toggles.side_by_side
+        self._answers.begin(asked, settings)
+
+        def work(job: Job) -> None:
+            self._answers.run(job, self.changed)
+            self.toggles.ran(settings[-1])
+
+        self._begin(work, wait)
+
+    def stop(self) -> None:
+        """End what runs at its next step; what was computed stays."""
+        if self.job and self.is_running:
+            self.job.stop()
+            self.changed()
+
+    def pin(self, letter: str) -> None:
+        """Keep a column beside all that is run later; let it go where it is pinned.
+
+        Raises:
+            ConfigError: if there is no such column.
+        """
+        columns = {column.letter: column.config for column in self.result.columns} if self.result else {}
+        if letter not in columns:
+            raise ConfigError(
+                unknown_name("column", letter, columns) if columns else "There is no column yet: run first."
+            )
+        self.toggles.pin(columns[letter])
+        self.changed()
+
+    def try_on(self, n: int = 20, metrics: Sequence[str] = (), *, wait: bool = True) -> None:
+        """Compare the settings side by side on a stratified sample of the data set's questions; see `rag_lab.compare`.
+
+        Args:
+            n: how many questions are asked; all where there are fewer.
+            metrics: what is measured, the one that decides first; those of the bench where none is given.
+            wait: for the end; else return at once, and `is_running` tells.
+
+        Raises:
+            RagLabError: if something runs already, there is one setting only, there are no labels, or a metric cannot
+                be used.
+        """
+        self._refuse_while_running()
+        from rag_lab.notebook.bench.quick_comparison import refuse_what_cannot_be_compared
+
+        settings, metrics = self.toggles.side_by_side, tuple(metrics) or self.metrics
+        refuse_what_cannot_be_compared(self._answers.pipeline.dataset, len(settings), metrics)
+        self._begin(lambda job: self._compare(job, settings, n, metrics), wait)
+
+    def add_to_experiment(self, path: Path | str = EXPERIMENT) -> list[str]:
+        """Write the settings side by side into an experiment file as variants; return the names of those added.
+
+        Raises:
+            RagLabError: if the file cannot be extended, or cannot name these documents or modules.
+        """
+        if places := list(self._answers.pipeline.given):
+            raise ConfigError(
+                f"An experiment names its modules, and {', '.join(places)} is an object of this kernel: put its class "
+                "into a file beside the experiment and set it as module:Class."
+            )
+        if self._documents is None:
+            raise ConfigError("These documents live in this kernel alone; an experiment needs a data set or a folder.")
+        question = "Which of the settings that were tried on the bench serves best?"
+        settings = self.toggles.side_by_side
+        added = add_variants(Path(path), settings, str(self._documents), self.metrics, question)
+        told = f"Added to {path}: {', '.join(added)}." if added else f"{path} holds these settings already."
+        self.say(f"{told} Look before you leap: rag-lab sweep {path} --dry-run")
+        return added
+
+    def as_yaml(self) -> str:
+        """Return the toggles as a YAML file that `PipelineConfig.load` reads: what differs from the defaults."""
+        return copied.as_yaml(self.config)
+
+    def as_python(self) -> str:
+        """Return the toggles as a line of Python."""
+        documents = "documents" if self._documents is None else repr(str(self._documents))
+        return copied.as_python(self.config, documents, tuple(self._answers.pipeline.given))
+
+    def say(self, sentence: str, *, is_bad: bool = False) -> None:
+        """Show a sentence below the toggles, in place of the last one."""
+        self.said, self.is_bad = sentence, is_bad
+        self.changed()
+
+    def changed(self) -> None:
+        """Tell all that show the bench that something has changed."""
+        for listener in list(self.listeners):
+            listener()
+
+    def _go_on(self, last: BenchWork) -> None:
+        """Take over where the last bench stood; its results stay where the documents and modules are the same."""
+        last.stop()
+        replaced = self.toggles.go_on(last.toggles)
+        self.question = self.question or last.question
+        self.say(" ".join(replaced))
+        mine, others = self._answers.pipeline, last._answers.pipeline
+        if [mine.dataset.digest, mine.given, mine.home] == [others.dataset.digest, others.given, others.home]:
+            self._answers, self.compared = last._answers, last.compared
+            self._answers.watched(others.set(mine.config.flat()).watched(self._embedded))
+
+    def _question(self) -> Question:
+        text = self.question.strip()
+        if not text:
+            raise ConfigError("The question is empty: choose one of the data set's, or type your own.")
+        known = (one for one in self.questions if text in (one.question_id, one.text.strip()))
+        return next(known, Question("asked", text))
+
+    def _refuse_while_running(self) -> None:
+        if self.is_running:
+            raise ConfigError("Something runs already: wait for its end, or stop it.")
+
+    def _begin(self, work: Callable[[Job], None], wait: bool) -> None:
+        self.job = Job(work, self._ended)
+        self.say("")
+        self.job.start()
+        if wait:
+            self.job.wait()
+            if self.job.error:
+                raise self.job.error
+
+    def _ended(self, job: Job) -> None:
+        if job.is_stopped:
+            self.say(f"Stopped before {job.step_now}; what was computed until then is remembered.")
+        elif job.error:
+            self.say(str(job.error), is_bad=True)
+        self.changed()
+
+    def _compare(self, job: Job, settings: Sequence[PipelineConfig], n: int, metrics: Sequence[str]) -> None:
+        from rag_lab.notebook.bench.quick_comparison import quick_comparison
+
+        def tell(step: str, share: float) -> None:
+            job.step(step, share)
+            self.changed()
+
+        pipelines = {letters(n): self._answers.of(setting) for n, setting in enumerate(settings)}
+        labels = [self.toggles.label(setting) for setting in settings]
+        self.compared = quick_comparison(pipelines, labels, n, metrics, tell)
+
+    def _embedded(self, done: int, total: int) -> None:
+        """Tell how far the documents are embedded; what is done is kept where this ends it."""
+        if self.job and self.job.is_running:
+            self.job.step(f"embedding {done:,} of {total:,} texts", self.job.share)
+            self.changed()

@@ -1,0 +1,120 @@
+"""Settings of the bench as variants of an experiment file, which `rag-lab sweep` runs.
+
+A file that is there is extended, its comments and order kept: lines are added to its `variants`, and what comes of it
+is read before it takes the place of the old one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.yaml_file import read_mapping
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ConfigError
+from rag_lab.experiment.config import read_experiment
+from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.variant_id import variant_id
+from rag_lab.notebook.bench.toggles import differing_keys
+
+BASELINE = "start"
+_UNSAFE = re.compile(r"[^a-z0-9_-]+")
+
+
+def add_variants(
+    path: Path, settings: Sequence[PipelineConfig], dataset: str, metrics: Sequence[str], question: str
+) -> list[str]:
+    """Write the settings into the experiment file at `path` as variants of a list; return the names of those added.
+
+    What is a variant there already is not added again.
+
+    Args:
+        path: the file; made where it is not there, the first setting being its baseline.
+        settings: what is added, in order.
+        dataset: the name or path of the documents that a new file names.
+        metrics: what a new file measures.
+        question: what a new file asks.
+
+    Raises:
+        ConfigError: if the file cannot be extended; it stays as it was.
+    """
+    if path.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"An experiment is a YAML file, got {str(path)!r}; name one that ends in .yaml.")
+    base, known = _read(path) if path.exists() else (PipelineConfig(), {})
+    added: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        if setting.identity not in {one.identity for one in known.values()}:
+            name = _name(differing_keys(base, setting), known)
+            known[name], added[name] = setting, differing_keys(base, setting)
+    if added:
+        old = path.read_text(encoding="utf-8") if path.exists() else _new(path.stem, dataset, metrics, question)
+        _put(path, _extended(old, added), known)
+    return list(added)
+
+
+def _read(path: Path) -> tuple[PipelineConfig, dict[str, PipelineConfig]]:
+    """Return the base and the variants of an experiment that is a list."""
+    draft = read_experiment(path)
+    if draft.problems:
+        raise ExperimentError(str(path), draft.problems)
+    if draft.config.design != "list":
+        raise ConfigError(
+            f"{path} has the design {draft.config.design}, whose variants its factors make; name a file whose design "
+            "is list, or one that is not there."
+        )
+    return draft.config.base, dict(draft.config.variants)
+
+
+def _name(changes: Mapping[str, Any], taken: Mapping[str, PipelineConfig]) -> str:
+    told = variant_id(changes, changes) if changes else BASELINE
+    name = _UNSAFE.sub("-", told.lower()).strip("-_")[:58] or "variant"
+    numbers = (f"{name}-{n}" for n in range(2, len(taken) + 3))
+    return name if name not in taken else next(one for one in numbers if one not in taken)
+
+
+def _new(stem: str, dataset: str, metrics: Sequence[str], question: str) -> str:
+    name = _UNSAFE.sub("-", stem.lower()).strip("-_")[:64] or "bench"
+    head = {"name": name, "question": question, "dataset": dataset, "design": "list", "metrics": list(metrics)}
+    return f"{_dumped(head)}variants:\n"
+
+
+def _extended(text: str, added: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the text with lines added at the end of its block `variants`, indented as those that are there."""
+    lines = text.splitlines()
+    start = next((n for n, line in enumerate(lines) if re.match(r"variants:\s*(#.*)?$", line)), None)
+    if start is None:
+        raise ConfigError("Its `variants:` must begin a block of its own, one name a line, to be extended.")
+    block = [n for n in range(start + 1, len(lines)) if lines[n].strip()]
+    inside = []
+    for n in block:
+        if not lines[n][0].isspace():
+            break
+        inside.append(n)
+    names = [lines[n] for n in inside if not lines[n].lstrip().startswith("#")]
+    indent = names[0][: len(names[0]) - len(names[0].lstrip())] if names else "  "
+    new = [f"{indent}{line}" for line in _dumped({name: dict(keys) for name, keys in added.items()}).splitlines()]
+    at = (inside[-1] if inside else start) + 1
+    return "\n".join([*lines[:at], *new, *lines[at:]]) + "\n"
+
+
+def _put(path: Path, text: str, expected: Mapping[str, PipelineConfig]) -> None:
+    """Write the text in place of the file, if it reads as the variants that are expected."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+        read_mapping(partial)
+        try:
+            found = _read(partial)[1]
+        except ConfigError as error:
+            raise ConfigError(f"{path} stays as it was: {str(error).replace(str(partial), str(path))}") from None
+        if found != dict(expected):
+            raise ConfigError(f"{path} stays as it was: its `variants:` must be a block, one name a line.")
+
+
+def _dumped(data: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=110)
