@@ -59,13 +59,13 @@ def execute(
     jobs: Sequence[Job],
     n_jobs: int = 1,
     cwd: Path | None = None,
-    poll: Callable[[], None] = lambda: None,
+    poll: Callable[[Sequence[str]], None] = lambda running: None,
     veto: Veto = lambda job, runs: "",
 ) -> Iterator[Done]:
     """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
 
-    `poll` and `veto` are called several times a second. Whatever ends the iteration early (Ctrl-C, say) ends the
-    running processes.
+    `poll`, with the names of the running jobs, and `veto` are called several times a second. Whatever ends the
+    iteration early (Ctrl-C, say) ends the running processes.
 
     Raises:
         ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
@@ -82,7 +82,7 @@ def execute(
                 else:
                     running.append(_start(job, cwd or Path.cwd()))
             time.sleep(_POLL_S)
-            poll()
+            poll([one.job.name for one in running])
             for one in list(running):
                 if (done := _ended(one, veto)) is not None:
                     running.remove(one)

@@ -127,7 +127,7 @@ def _run_variants(
     todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
     with SweepProgress(len(identities), len(states), shown=progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
-        poll = partial(shown.look, run, missing)
+        poll = partial(shown.look, run)
         for done in execute(todo, jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
             if state.variant_id in before:

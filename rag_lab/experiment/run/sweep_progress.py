@@ -1,59 +1,118 @@
-"""Progress of a sweep: a bar where somebody watches, else one line for each variant that ends."""
+"""Progress of a sweep: a line for each variant that runs where somebody watches, and one for each that has ended."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stderr
+from time import monotonic
 from types import TracebackType
+from typing import Any, TextIO, cast
 
 from tqdm.auto import tqdm
+from tqdm.contrib import DummyTqdmFile
 
-from rag_lab.experiment.design import Variant
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.runs.run_folder import LIVE_FILE, RunFolder
+
+_LONGEST = 40  # characters of a variant's id in its line
+_REDRAW_S = 1.0
+_LINE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+_LINE_WITHOUT_COUNT = "{desc} [{elapsed}]"
+_COUNTED = re.compile(r"(.*) (\d+)/(\d+)")
 
 
 class SweepProgress:
     """Shows how many of `total` variants are done, and the stage that each running one is at; nothing if not `shown`.
 
-    A bar that is drawn anew several times a second fills a log file, so a stream that is no terminal gets lines.
+    Bars that are drawn anew several times a second fill a log file, so a stream that is no terminal gets lines alone.
+    Whatever is said on stderr meanwhile, by whatever library, stands above the bars.
     """
 
     def __init__(self, total: int, done: int, *, shown: bool) -> None:
         self._draws = shown and is_watched()
-        self._tells = shown and not self._draws
-        self._bar = tqdm(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
-        self._total, self._done, self._live = total, done, ""
+        self._tells = shown
+        self._file = sys.stderr
+        self._total, self._done = total, done
+        self._bar = self._line(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
+        self._running: dict[str, _VariantLine] = {}
+        self._drawn = monotonic()
+        self._open = ExitStack()
 
-    def look(self, run: RunFolder, variants: Sequence[Variant]) -> None:
-        """Show which stage each of the running `variants` is at."""
-        live = _stages(run, variants) if self._draws else ""
-        if live != self._live:
-            self._bar.set_postfix_str(live)
-            self._live = live
+    def look(self, run: RunFolder, running: Sequence[str]) -> None:
+        """Show which stage each of the `running` variants is at."""
+        if not self._draws:
+            return
+        for variant_id in running:
+            if variant_id not in self._running:
+                bar = self._line(total=None, position=self._free(), leave=False, bar_format=_LINE_WITHOUT_COUNT)
+                self._running[variant_id] = _VariantLine(variant_id, bar)
+            self._running[variant_id].show(_live(run, variant_id))
+        if monotonic() - self._drawn > _REDRAW_S:  # so that time passes where nothing else does
+            self._drawn = monotonic()
+            for bar in (self._bar, *(line.bar for line in self._running.values())):
+                bar.refresh()
 
     def tell(self, sentence: str) -> None:
         """Show a sentence, where it is not empty."""
-        if sentence and (self._draws or self._tells):
-            tqdm.write(sentence, file=sys.stderr)
+        if sentence and self._tells:
+            tqdm.write(sentence, file=self._file)
 
     def end(self, state: VariantState) -> None:
         """Show that a variant has ended, and why where it was not its own end."""
+        if state.variant_id in self._running:
+            self._running.pop(state.variant_id).bar.close()
         self._done += 1
-        self._bar.update()
         told = {"ok": state.reason or "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
-        if self._tells:
-            tqdm.write(
-                f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)", file=sys.stderr
-            )
-        elif self._draws and state.reason:
-            tqdm.write(f"{state.variant_id} {told}", file=sys.stderr)
+        self.tell(f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)")
+        self._bar.update()
 
     def __enter__(self) -> SweepProgress:
+        if self._draws and "ipykernel" not in sys.modules:
+            self._open.enter_context(redirect_stderr(cast(TextIO, DummyTqdmFile(self._file))))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._open.close()
+        for line in self._running.values():
+            line.bar.close()
         self._bar.close()
+
+    def _line(self, **given: Any) -> Any:
+        return tqdm(file=self._file, dynamic_ncols=True, **given)
+
+    def _free(self) -> int:
+        """Return the first line below the sweep's own that no variant takes."""
+        taken = {line.position for line in self._running.values()}
+        return next(n for n in range(1, len(taken) + 2) if n not in taken)
+
+
+class _VariantLine:
+    """The line of a variant that runs: its stage, how much of it is done, and the minutes passed and left in it."""
+
+    def __init__(self, variant_id: str, bar: Any) -> None:
+        self.bar = bar
+        self.position = abs(bar.pos)
+        self._name = variant_id if len(variant_id) <= _LONGEST else f"{variant_id[: _LONGEST - 1]}…"
+        self._stage = ""
+        self._begin("starts", None)
+
+    def show(self, live: str) -> None:
+        """Show what the variant says of itself; nothing new is what it said before."""
+        counted = _COUNTED.fullmatch(live)
+        stage, done, total = (counted[1], int(counted[2]), int(counted[3])) if counted else (live, 0, None)
+        if live and stage != self._stage:
+            self._begin(stage, total)
+        if done != self.bar.n:
+            self.bar.n = done
+            self.bar.refresh()
+
+    def _begin(self, stage: str, total: int | None) -> None:
+        self._stage = stage
+        self.bar.bar_format = _LINE if total else _LINE_WITHOUT_COUNT
+        self.bar.set_description_str(f"  {self._name}: {stage}", refresh=False)
+        self.bar.reset(total=total)
 
 
 def is_watched() -> bool:
@@ -61,12 +120,8 @@ def is_watched() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
-def _stages(run: RunFolder, variants: Sequence[Variant]) -> str:
-    told = []
-    for variant in variants:
-        try:
-            stage = (run.variant_dir(variant.variant_id) / LIVE_FILE).read_text(encoding="utf-8")
-        except OSError:
-            continue  # it has ended, or has not begun
-        told.append(f"{variant.variant_id}: {stage}")
-    return ", ".join(told)
+def _live(run: RunFolder, variant_id: str) -> str:
+    try:
+        return (run.variant_dir(variant_id) / LIVE_FILE).read_text(encoding="utf-8")
+    except OSError:
+        return ""  # it has not begun, or is between two steps

@@ -15,12 +15,15 @@ import threading
 import warnings
 from typing import Any, TextIO
 
+import zmq
+from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
 from papermill.iorw import LocalHandler, papermill_io
+from traitlets import default
 
 from rag_lab.redaction import hide_known_json, redact_sentence
 from rag_lab.visible import visible, visible_json
@@ -83,8 +86,13 @@ def _end_with_parent(stdin: TextIO) -> None:
 class SamePythonKernelManager(AsyncKernelManager):
     """Starts `sys.executable -m ipykernel_launcher`; no kernel called python3 in the user's folder takes its place.
 
-    Colours of tracebacks are escape sequences, which a notebook that is kept must not hold.
+    Colours of tracebacks are escape sequences, which a notebook that is kept must not hold. What passes between the two
+    is encrypted where the kernel can: other users of the machine can read its loopback.
     """
+
+    @default("transport_encryption")
+    def _encrypted(self) -> str:
+        return "auto" if zmq.has("curve") else "disabled"
 
     @property
     def kernel_spec(self) -> Any:
@@ -93,6 +101,7 @@ class SamePythonKernelManager(AsyncKernelManager):
             argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--colors=nocolor"],
             display_name="Python 3",
             language="python",
+            metadata=get_kernel_dict().get("metadata", {}),
         )
 
 

@@ -77,6 +77,9 @@ def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path, monkeyp
     assert done.reason == ""
     python, cwd, home, _ = (tmp_path / "run" / "one.txt").read_text().splitlines()
     assert (python, cwd, home) == (sys.executable, str(here), os.environ["RAG_LAB_HOME"])
+    assert (
+        tmp_path / "run" / "one.log"
+    ).read_text() == ""  # what passes on loopback is encrypted, so nothing is warned
 
 
 def test_a_failing_notebook_is_kept_with_its_reason_and_the_others_go_on(tmp_path):

@@ -1,14 +1,11 @@
+import re
 import sys
 
 import pytest
 
-from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import Variant
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run.sweep_progress import SweepProgress
 from rag_lab.runs.run_folder import RunFolder
-
-VARIANTS = [Variant(name, name, {}, PipelineConfig()) for name in "ab"]
 
 
 @pytest.fixture
@@ -27,7 +24,7 @@ def go_through(run):
     with SweepProgress(3, 1, shown=True) as progress:
         tell(run, "a", "generate 1/4")
         for _ in range(200):
-            progress.look(run, VARIANTS)
+            progress.look(run, ["a", "b"])
         progress.end(VariantState("a", "ok", seconds=12.0))
         progress.end(VariantState("b", "failed", "It broke.", seconds=3.0))
 
@@ -40,18 +37,64 @@ def test_a_log_file_gets_one_line_a_variant(run, capsys, monkeypatch):
     assert err.splitlines() == ["[2/3] a ok (12 s)", "[3/3] b failed: It broke. (3 s)"]
 
 
-def test_a_terminal_gets_a_bar_that_is_drawn_where_something_changed(run, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    monkeypatch.setattr("rag_lab.experiment.run.sweep_progress.is_watched", lambda: True)
+
+
+def test_a_terminal_gets_bars_that_are_drawn_where_something_changed(run, capsys, terminal):
     go_through(run)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "a: generate 1/4" in err
-    assert err.count("\r") < 20
-    assert "b failed: It broke." in err
+    assert "a: generate:  25%" in err and "| 1/4 [" in err and "  b: starts [" in err
+    assert err.count("\r") < 40
+
+
+def test_each_variant_that_runs_has_a_line_and_leaves_one_when_it_ends(run, capsys, terminal):
+    with SweepProgress(2, 0, shown=True) as progress:
+        progress.look(run, ["a", "b"])
+        tell(run, "a", "hyde 2/9")
+        tell(run, "b", "index")
+        progress.look(run, ["a", "b"])
+        progress.end(VariantState("a", "ok", seconds=12.0))
+        progress.look(run, ["b"])
+    lines = screen(capsys.readouterr().err)
+    assert lines[0] == "[1/2] a ok (12 s)"
+    assert lines[1].startswith("variants:  50%")
+    assert not any("hyde" in line for line in lines)
+
+
+def test_what_a_library_says_meanwhile_stands_above_the_bars(run, capsys, terminal):
+    with SweepProgress(2, 0, shown=True) as progress:
+        progress.look(run, ["a"])
+        print("A library warns.", file=sys.stderr)
+        progress.look(run, ["a"])
+    lines = screen(capsys.readouterr().err)
+    assert lines[0] == "A library warns."
+    assert lines[1].startswith("variants:   0%")
+
+
+def screen(written):
+    """What a terminal shows after all of it: `\r` and the way up move, everything else is put in place."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[A|\r|\n|[^\x1b\r\n]+", written):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\x1b[A":
+            row -= 1
+        else:
+            line = lines[row].ljust(column)
+            lines[row] = line[:column] + part + line[column + len(part) :]
+            column += len(part)
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def test_nothing_is_shown_where_nothing_is_asked_for(run, capsys):
     with SweepProgress(1, 0, shown=False) as progress:
-        progress.look(run, VARIANTS)
+        progress.look(run, ["a"])
         progress.end(VariantState("a", "failed", "It broke."))
     assert capsys.readouterr() == ("", "")
