@@ -71,6 +71,7 @@ class Pipeline:
         self.given: Mapping[str, Any] = {}
         self._documents, self._asked, self._home, self._progress = documents, questions, home, progress
         self._builds = True
+        self._on_index = False  # given open, without a dataset
         self._open: dict[str, tuple[CorpusIndex, Embedder]] = {}  # by what reads, splits and embeds
 
     @classmethod
@@ -84,6 +85,7 @@ class Pipeline:
     def on(cls, index: CorpusIndex, embedder: Embedder, config: PipelineConfig, memory: Memory | None = None) -> Self:
         """Return a pipeline on an index that is open already; without a memory everything is computed anew."""
         pipeline = cls(index.corpus_dir, config)
+        pipeline._on_index = True
         pipeline.parts = pipeline._parts(index, embedder, memory, "")
         return pipeline
 
@@ -240,12 +242,15 @@ class Pipeline:
     def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
         """Answer one question, from what an asker with these permissions may see (None: everything).
 
+        One that the dataset asks in the same words has its labels: its trace shows the evidence, and can be scored.
+
         Raises:
             ConfigError: if the question is empty.
         """
         if not text.strip():
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-        return self.run([Question("asked", text.strip(), may_see=may_see, namespace=namespace)])[0]
+        question = replace(self._labelled(text.strip()), may_see=may_see, namespace=namespace)
+        return self.run([question])[0]
 
     def as_retriever(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
         """Return a `BaseRetriever` of LangChain's: what is ranked, with ids, scores and the trace in the metadata."""
@@ -273,6 +278,11 @@ class Pipeline:
             *(f"{place}={what}" for place, what in self.replaced.items()),
         ]
         return f"Pipeline({', '.join(parts)})"
+
+    def _labelled(self, text: str) -> Question:
+        """Return the question of the dataset that asks `text`, with no turns before it, or else one without labels."""
+        known = () if self._on_index else self.dataset.questions
+        return next((one for one in known if one.text == text and not one.history), Question("asked", text))
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with these attributes; indexes that are open are shared."""

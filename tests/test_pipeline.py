@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -235,3 +235,26 @@ def test_what_reads_splits_and_holds_the_documents_can_be_an_object(base, tmp_pa
     assert by_line.index.digest != base.index.digest
     stored = base.set("retrieval.mode", "dense").replace(store=InMemoryVectorStore, embedding_model=HashEmbedder())
     assert all(trace.ranked for trace in stored.run())
+
+
+def test_a_question_typed_as_the_dataset_asks_it_has_its_labels(base):
+    question = base.dataset.questions[0]
+    asked = base.ask(f" {question.text} ")
+    assert asked.question.question_id == "q1" and asked.question.evidence[0].start is not None
+    assert [score.status for score in evaluate([asked], ["retrieval.mrr@10"])] == ["scored"]
+    assert base.ask("Who founded it?").question.question_id == "asked"
+    limited = base.ask(question.text, may_see=())
+    assert limited.question.may_see == ()
+
+
+def test_a_trace_knows_what_its_hits_say_where_people_look_at_it_and_not_where_a_sweep_runs(base):
+    (trace, *_) = base.run()
+    assert all(trace.text(hit) == base.index.text(hit) != "" for hit in (*trace.candidates, *trace.ranked))
+    (lean, *_) = base.run(read=lambda _: ())
+    assert lean.ranked == trace.ranked and not lean.texts
+
+
+def test_evidence_that_nobody_looked_for_is_told_as_such(base):
+    traces = [replace(trace, question=base.dataset.questions[0]) for trace in base.run()[:1]]
+    (score,) = evaluate(traces, ["ragas.non_llm_context_recall"])
+    assert score.status == "not_applicable" and "nobody looked for it, as Pipeline.run and" in score.reason

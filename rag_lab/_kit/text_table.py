@@ -17,7 +17,9 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]], width: i
     """
     cells = [[_text(value) for value in row] for row in (header, *rows)]
     is_number = [bool(rows) and all(map(_is_number, column[1:])) for column in zip(*cells, strict=True)]
-    widths = _narrowed([max(map(len, column)) for column in zip(*cells, strict=True)], width)
+    columns = list(zip(*cells, strict=True))
+    words = [max((len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    widths = _narrowed([max(map(len, column)) for column in columns], words, width)
     cells = [line for row in cells for line in _lines(row, widths)]
     return "\n".join(
         "  ".join(
@@ -28,12 +30,13 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]], width: i
     )
 
 
-def _narrowed(widths: list[int], width: int) -> list[int]:
-    """Return `widths` with the widest made narrower, one column at a time, until all fit or none can give more."""
+def _narrowed(widths: list[int], words: list[int], width: int) -> list[int]:
+    """Return `widths` with the widest column made narrower until all fit: down to its longest word, then further."""
     excess = sum(widths) + 2 * (len(widths) - 1) - width if width else 0
-    while excess > 0 and (widest := max(widths)) > _LEAST_WIDTH:
-        widths[widths.index(widest)] -= 1
-        excess -= 1
+    for least in (words, [_LEAST_WIDTH] * len(widths)):
+        while excess > 0 and (wide := [n for n, size in enumerate(widths) if size > least[n]]):
+            widths[max(wide, key=lambda n: widths[n])] -= 1
+            excess -= 1
     return widths
 
 

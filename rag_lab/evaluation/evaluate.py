@@ -14,10 +14,11 @@ from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
 from rag_lab.evaluation.remembered import score_metric
+from rag_lab.evaluation.scores import Scores
 from rag_lab.memory.results import Memory
 from rag_lab.models.metered import booked
 from rag_lab.models.protocols import ChatModel, Embedder
-from rag_lab.records import Score, Trace
+from rag_lab.records import Trace
 
 
 def evaluate(
@@ -29,8 +30,10 @@ def evaluate(
     memory: Path | str | None = None,
     language: str = "",
     progress: bool = False,
-) -> list[Score]:
+) -> Scores:
     """Return one score for each metric and trace: in the order of `metrics`, and of `traces` within each.
+
+    The list shows itself with a row a metric: mean, interval, and how many were scored.
 
     Args:
         traces: what the pipeline did; nothing else is read.
@@ -51,7 +54,7 @@ def evaluate(
         raise ConfigError(" ".join(wrong))
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language)
-    scores: list[Score] = []
+    scores = Scores()
     n_scores = len(metrics) * len(traces)
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
     with store.held_open() if store else nullcontext(), bar:

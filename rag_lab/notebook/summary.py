@@ -1,31 +1,61 @@
-"""What a variant came to: its means with their counts."""
+"""What scores came to: the mean of each metric with its interval and its counts."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rag_lab._kit.numbers import interval, plain
+from rag_lab.evaluation.registry import find_info
+from rag_lab.notebook.views.view import View
 from rag_lab.records import Score
+from rag_lab.report.shown_frame import shown_frame
+from rag_lab.report.tables.table import Table
+from rag_lab.runs.score_file import to_frame
+from rag_lab.statistics.complete_cases import summary
+from rag_lab.statistics.scales import SHARE, Scale
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_COLUMNS = ["mean", "low", "high", "asked", "scored", "failed", "not_applicable", "reason"]
+_HEADER = ("metric", "mean", "95% interval", "scored", "failed", "not applicable", "reason")
+
 
 def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
-    """Return one row a metric: its mean over what was scored, beside how many were asked, failed or not applicable."""
-    import pandas as pd
+    """Return one row a metric: its mean over the questions scored, the ends of its 95% interval, counts, and a reason.
 
-    return pd.DataFrame([_row(metric, scores) for metric in metrics]).set_index("metric")
+    Repeats are averaged within their question. The numbers are there to compute with; the frame shows itself rounded.
+    """
+    view = summary_view("", metrics, scores)
+    return shown_frame(_numbers(metrics, scores), view.to_html, view.to_text)
 
 
-def _row(metric: str, scores: Sequence[Score]) -> dict[str, Any]:
-    mine = [score for score in scores if score.metric == metric]
-    values = [score.value for score in mine if score.value is not None]
-    counted = Counter(score.status for score in mine)
-    return {
-        "metric": metric,
-        "mean": sum(values) / len(values) if values else None,
-        "asked": len(mine),
-        **{status: counted[status] for status in ("scored", "failed", "not_applicable")},
-    }
+def summary_view(title: str, metrics: Sequence[str], scores: Sequence[Score]) -> View:
+    """Return what `summary_table` holds as a page."""
+    rows = [_row(str(metric), row) for metric, row in _numbers(metrics, scores).iterrows()]
+    return View(title, tables=(Table("", _HEADER, tuple(rows), words=1),))
+
+
+def _numbers(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
+    scales = {metric: scale for metric in metrics if (scale := _scale(metric))}
+    table = summary(to_frame("variant", scores), scales=scales).set_index("metric")
+    return table.reindex(list(metrics))[_COLUMNS]
+
+
+def _row(metric: str, row: pd.Series) -> tuple[str, ...]:
+    return (
+        (_scale(metric) or SHARE).named(metric),
+        plain(row["mean"]),
+        interval(row["low"], row["high"]),
+        f"{row['scored']}/{row['asked']}",
+        str(row["failed"]),
+        str(row["not_applicable"]),
+        str(row["reason"]),
+    )
+
+
+def _scale(metric: str) -> Scale | None:
+    """Return range and direction of a metric that is built in."""
+    info = find_info(metric)
+    return Scale(info.low, info.high, info.higher_is_better) if info else None

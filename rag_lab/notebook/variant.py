@@ -20,6 +20,7 @@ from rag_lab.notebook.given_parameters import given
 from rag_lab.notebook.summary import summary_table
 from rag_lab.pipeline import Pipeline
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.shows_itself import shows_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +32,7 @@ PARAMETERS: dict[str, type] = {
 }
 
 
+@shows_itself("rag_lab.notebook.views.variant_view")
 @dataclass
 class VariantRun(VariantWork):
     """A variant that is made of a notebook's parameters and shows itself."""
@@ -65,14 +67,8 @@ class VariantRun(VariantWork):
         )
 
     def summary(self) -> pd.DataFrame:
-        """Return the mean of each metric beside how many questions were asked, scored, failed or not applicable."""
+        """Return the mean of each metric with its 95% interval, and how many were scored, failed or not applicable."""
         return summary_table([parse_name(metric).name for metric in self.metrics], self.scores)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        asked = f"{self.pipeline.dataset.name}: {len(self.questions)} questions asked, {len(self.answered)} answered"
-        return f"<p>{escape(asked)}</p><pre>{escape(self.pipeline.config.to_yaml())}</pre>"
 
 
 def _questions(dataset: Dataset, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

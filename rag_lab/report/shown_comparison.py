@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.report.page.report_page import overview_html
-from rag_lab.report.tables.comparison_tables import tables
+from rag_lab.redaction import shown
+from rag_lab.report.page.report_page import differences_html, overview_html, scores_html
+from rag_lab.report.shown_frame import shown_frame
+from rag_lab.report.tables.comparison_tables import differences_table, differences_title, tables
+from rag_lab.report.text.compare_screen import screen
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
@@ -26,8 +30,31 @@ class ShownComparison(Comparison):
         """Return all tables for LaTeX, with booktabs' rules."""
         return "\n\n".join(table.to_latex() for table in tables(self) if table.rows) + "\n"
 
+    def __post_init__(self) -> None:
+        """Let the tables of numbers show themselves as tables for readers."""
+        shown = {
+            "summary": shown_frame(self.summary, lambda: scores_html(self), lambda: screen(self)),
+            "differences": shown_frame(self.differences, lambda: differences_html(self), self._differences_text),
+        }
+        for name, frame in shown.items():
+            object.__setattr__(self, name, frame)
+
+    def __repr__(self) -> str:
+        run = self.run
+        return f"Comparison({run.name!r}, {len(run.variants)} variants, {len(run.questions)} questions)"
+
+    def __str__(self) -> str:
+        """Return variants beside metrics, and what can be told from chance, in lines of at most 100 columns."""
+        return screen(self)
+
     def _repr_html_(self) -> str:
         return overview_html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self) if cycle else str(self))
+
+    def _differences_text(self) -> str:
+        return shown(differences_table(differences_title(self), self.differences, self.name).to_text())
 
 
 def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline") -> ShownComparison:

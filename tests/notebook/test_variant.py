@@ -146,7 +146,9 @@ def test_a_mean_is_over_what_was_scored_and_says_what_was_not():
         Score("a", "n", None, "failed", "broken"),
     ]
     table = summary_table(["m", "n"], scores)
-    assert table.loc["m"].to_dict() == {"mean": 0.5, "asked": 4, "scored": 2, "failed": 1, "not_applicable": 1}
+    counts = {"asked": 4, "scored": 2, "failed": 1, "not_applicable": 1}
+    assert table.loc["m", "mean"] == 0.5 and table.loc["m", list(counts)].to_dict() == counts
+    assert 0.0 <= table.loc["m", "low"] < 0.5 < table.loc["m", "high"] <= 1.0
     assert table.loc["n", ["asked", "scored", "failed"]].to_list() == [1, 0, 1]
 
 

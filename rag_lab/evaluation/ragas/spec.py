@@ -57,7 +57,11 @@ def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
     """Return RAGAs' arguments for a trace that has what the metric needs, or why RAGAs could not score it."""
     arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
     if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
-        return Gap("not_applicable", "the text of the evidence was not found in the documents")
+        return Gap(
+            "not_applicable",
+            "where the evidence stands is not known: it was not found in the documents, or nobody looked for it, as "
+            "Pipeline.run and Pipeline.locate do",
+        )
     if "judge" in spec.models and "response" in arguments and not arguments["response"].strip():
         if trace.answer is not None and trace.answer.abstained and not trace.question.answerable:
             return Gap("not_applicable", "the reader rightly said nothing")

@@ -42,12 +42,12 @@ _MODELS = {"cross_encoder": "cross_encoder", "query_likelihood": "likelihood"}  
 
 def to_html(pipeline: Pipeline) -> str:
     """Return the drawing, with the whole configuration folded."""
-    return _view(pipeline).to_html()
+    return view_of(pipeline).to_html()
 
 
 def to_text(pipeline: Pipeline) -> str:
     """Return a line a stage, then what differs."""
-    return _view(pipeline).to_text()
+    return view_of(pipeline).to_text()
 
 
 def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...]:
@@ -140,7 +140,8 @@ def _named(name: str, usual: str, model: str) -> str:
     return model if name == usual else name
 
 
-def _view(pipeline: Pipeline) -> View:
+def view_of(pipeline: Pipeline) -> View:
+    """Return the drawing as a page."""
     config = pipeline.config
     told = [f"{one.key} = {setting(one.value)} (there {setting(one.before)})" for one in config.changes()]
     replaced = [f"{place} = {what}" for place, what in pipeline.replaced.items()]

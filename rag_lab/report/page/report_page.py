@@ -26,7 +26,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page import page_figures
 from rag_lab.report.page.templates import asset, render
-from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table
+from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table, differences_title
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.manifest_diff import plain_text
 
@@ -108,7 +108,23 @@ def to_html(comparison: Comparison) -> str:
 
 def overview_html(comparison: Comparison) -> str:
     """Return conclusions, scores, effects, routing, noise and complete cases, for a notebook."""
-    return render("overview.html", **_shared(comparison), style=asset("card.css") + asset("first_screen.css"))
+    return render(
+        "overview.html",
+        **_shared(comparison),
+        style=asset("card.css") + asset("first_screen.css"),
+        script=asset("sort.js"),
+    )
+
+
+def scores_html(comparison: Comparison) -> str:
+    """Return the scores for a notebook: a row a variant, a column a metric."""
+    return render("scores.html", c=comparison, style=asset("card.css"), script=asset("sort.js"))
+
+
+def differences_html(comparison: Comparison) -> str:
+    """Return the differences for a notebook: a row a comparison, with its verdict in full."""
+    table = differences_table(differences_title(comparison), comparison.differences, comparison.name)
+    return render("differences.html", table=table, style=asset("card.css"), script=asset("sort.js"))
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:
