@@ -22,6 +22,7 @@ _PUBLIC = {
     "Trace": "rag_lab.records",
     "compare": "rag_lab.experiment.run.compare_pipelines",
     "evaluate": "rag_lab.evaluation.evaluate",
+    "label": "rag_lab.notebook.by_hand.label",
     "prefer": "rag_lab.notebook.by_hand.prefer",
     "profile": "rag_lab.corpus_profile.corpus_profile",
     "stage": "rag_lab._kit.stage_shortcut",

@@ -31,6 +31,7 @@ PUBLIC = [
     "Trace",
     "compare",
     "evaluate",
+    "label",
     "prefer",
     "profile",
     "stage",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.label_passage import label_passage
 from rag_lab.cli.set_option import Settings, open_pipeline
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ def ask(
         list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Search the documents of this namespace alone.")] = None,
+    label: Annotated[
+        bool, typer.Option("--label", help="Then choose the passage that answers: a label, by which variants compare.")
+    ] = False,
     settings: Settings = None,
 ) -> None:
     """Answer a question from documents, with citations.
@@ -33,7 +37,7 @@ def ask(
     Examples:
       rag-lab ask "What is the torque of the ram bolts?"
       rag-lab ask "How do I release a batch?" --set query.hyde=always --set rerank.name=query_likelihood
-      rag-lab ask "How is the filter changed?" --dataset ~/Documents/manuals
+      rag-lab ask "How is the filter changed?" --dataset ~/Documents/manuals --label
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
@@ -53,6 +57,8 @@ def ask(
     typer.echo(_answer(trace))
     if trace.answer and (note := toy_note(pipeline.config.models.generation)):
         typer.echo(f"\n{note}", err=True)
+    if label:
+        label_passage(pipeline, trace.question)
 
 
 def _check(question: str, *names: str) -> None:

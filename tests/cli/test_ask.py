@@ -1,11 +1,13 @@
 """`rag-lab ask` on a small dataset, with an embedder that costs nothing and no model that answers."""
 
+import io
 import sys
 
 import pytest
 from small_dataset import write_dataset
 
 from rag_lab import cli
+from rag_lab.data.dataset import Dataset
 from rag_lab.models import shared
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
@@ -61,3 +63,21 @@ def test_an_answer_of_the_packaged_model_says_that_a_toy_wrote_it_and_what_to_se
         "toy" not in ask("What is there?", "--set", "answer.name=llm", "--set", "models.generation=llamacpp:x.gguf")[2]
     )
     assert "toy" not in ask("What is there?")[2]  # nothing was written: passages alone
+
+
+def test_the_passage_that_answers_is_named_by_number_and_becomes_a_label(ask, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1, 2\n"))
+    status, out, _ = ask("When is lunch?", "--label")
+    assert status == 0 and "[1] " in out and "The label stands in" in out
+    labelled = Dataset.load(tmp_path / "small").questions[-1]
+    assert (labelled.text, labelled.question_id, len(labelled.evidence)) == ("When is lunch?", "q5", 2)
+    assert all(item.quote for item in labelled.evidence)
+
+
+def test_what_names_no_passage_writes_no_label(ask, monkeypatch, tmp_path):
+    before = (tmp_path / "small" / "questions.jsonl").read_bytes()
+    for typed, said in (("\n", "No label was written."), ("0 1\n", "type numbers from 1"), ("99\n", "type numbers")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        status, out, err = ask("When is lunch?", "--label")
+        assert said in out + err and (status == 0) is (typed == "\n")
+    assert (tmp_path / "small" / "questions.jsonl").read_bytes() == before

@@ -1,0 +1,201 @@
+"""Labels written by hand into questions.jsonl: one line is changed or added, and every other stays as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.home import usable_home
+from rag_lab._kit.whole_file import whole_file
+from rag_lab.corpus.files.folder import list_files
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.given import same_text
+from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
+from rag_lab.errors import DatasetError
+from rag_lab.records import Question
+
+Line = dict[str, Any]  # a line of questions.jsonl
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One change of a file of questions: `before` is None where the line is new, `after` where nothing changed."""
+
+    path: Path
+    question_id: str
+    before: bytes | None
+    after: bytes | None
+
+    def undo(self) -> None:
+        """Put back what was there.
+
+        Raises:
+            DatasetError: if the line was changed by others since.
+        """
+        with _alone(self.path):
+            lines = _lines(self.path)
+            if self.after is None:
+                return
+            if self.after not in lines:
+                raise DatasetError(f"The line of {self.question_id} in {self.path} was changed since; mend it there.")
+            place = lines.index(self.after)
+            lines[place : place + 1] = [] if self.before is None else [self.before]
+            _write(self.path, lines)
+
+
+def questions_file(dataset: Dataset) -> Path:
+    """Return the file in which the labels of a data set stand, that of a plain folder within it.
+
+    Raises:
+        DatasetError: if its documents were given in memory.
+    """
+    if dataset.path.is_relative_to(usable_home() / "given"):
+        raise DatasetError(
+            "Documents that were given in Python have no folder in which labels could stand; put them into a folder, "
+            "and give that."
+        )
+    return dataset.path / QUESTIONS_FILE
+
+
+def labelled_questions(dataset: Dataset) -> dict[str, Question]:
+    """Return the questions that stand in the file now, by their text as `same_text` has it."""
+    path = questions_file(dataset)
+    if not path.exists():
+        return {}
+    questions, _ = read_questions(path, list_files(dataset.corpus_dir, None).files.keys(), dataset.page_base)
+    return {same_text(one.text): one for one in questions}
+
+
+def add_evidence(dataset: Dataset, question: Question, source: str, page: int | None, quote: str) -> Written:
+    """Write that `quote`, on a page counted from 1, answers the question; a question that is there gets it as well.
+
+    Raises:
+        DatasetError: if the file cannot be read or written.
+    """
+    item = {"source": source, **({} if page is None else {"page": _as_in_file(dataset, page)}), "quote": quote}
+
+    def change(line: Line) -> None:
+        known = [one for one in line.get("evidence", []) if not _same_place(one, item)]
+        line["evidence"] = [*known, item]
+        line.pop("answerable", None)
+
+    return _change(dataset, question, change)
+
+
+def drop_evidence(dataset: Dataset, question: Question, source: str, page: int | None, quote: str) -> Written:
+    """Write that `quote` does not answer the question after all."""
+    item = {"source": source, "page": None if page is None else _as_in_file(dataset, page), "quote": quote}
+
+    def change(line: Line) -> None:
+        line["evidence"] = [one for one in line.get("evidence", []) if not _same_place(one, item)]
+
+    return _change(dataset, question, change)
+
+
+def add_answer(dataset: Dataset, question: Question, answer: str) -> Written:
+    """Write a right answer in words, behind those that are there."""
+
+    def change(line: Line) -> None:
+        known = line.get("answers", [])
+        line["answers"] = known if answer in known else [*known, answer]
+        line.pop("answerable", None)
+
+    return _change(dataset, question, change)
+
+
+def mark_unanswerable(dataset: Dataset, question: Question) -> Written:
+    """Write that the documents hold no answer; evidence and answers of the question go."""
+
+    def change(line: Line) -> None:
+        line.pop("evidence", None)
+        line |= {"answers": [], "answerable": False}
+
+    return _change(dataset, question, change)
+
+
+def _change(dataset: Dataset, question: Question, change: Callable[[Line], None]) -> Written:
+    path = questions_file(dataset)
+    with _alone(path):
+        lines = _lines(path)
+        known = {place: line for place, text in enumerate(lines) if (line := _read(text)) is not None}
+        place = next((n for n, line in known.items() if _is_of(line, question)), None)
+        line = known[place] if place is not None else _new(question, {str(one.get("id")) for one in known.values()})
+        before = lines[place] if place is not None else None
+        change(line)
+        after = json.dumps(line, ensure_ascii=False).encode()
+        if before is not None and _read(before) == line:
+            return Written(path, str(line["id"]), before, None)
+        if place is None:
+            lines = [*lines[:-1], after, lines[-1]] if not lines[-1].strip() else [*lines, after, b""]
+        else:
+            lines[place] = after
+        _write(path, lines)
+        return Written(path, str(line["id"]), before, after)
+
+
+def _new(question: Question, taken: set[str]) -> Line:
+    name, n = question.question_id, len(taken)
+    while not name or name in taken or name == "asked":  # that of a question that was just asked
+        n += 1
+        name = f"q{n}"
+    access: Line = {} if question.may_see is None else {"may_see": list(question.may_see)}
+    if question.namespace is not None:
+        access["namespace"] = question.namespace
+    return {"id": name, "question": question.text, "answers": [], **access}
+
+
+def _is_of(line: Line, question: Question) -> bool:
+    """Tell whether a line asks the same of the same documents for the same asker."""
+    return (
+        same_text(str(line.get("question", ""))) == same_text(question.text)
+        and line.get("namespace") == question.namespace
+        and line.get("may_see") == (None if question.may_see is None else list(question.may_see))
+        and not line.get("history")
+    )
+
+
+def _same_place(one: Any, item: Line) -> bool:
+    return isinstance(one, dict) and all(one.get(key) == item.get(key) for key in ("source", "page", "quote"))
+
+
+def _as_in_file(dataset: Dataset, page: int) -> int:
+    return page - 1 + dataset.page_base
+
+
+def _lines(path: Path) -> list[bytes]:
+    """Return the lines, the last of which is empty where the file ends as it should."""
+    try:
+        return path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return [b""]
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; labels are kept there.") from None
+
+
+def _read(text: bytes) -> Line | None:
+    try:
+        line = json.loads(text.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) and isinstance(line.get("evidence", []), list) else None
+
+
+def _write(path: Path, lines: list[bytes]) -> None:
+    try:
+        with whole_file(path) as partial:
+            partial.write_bytes(b"\n".join(lines))
+    except OSError as error:
+        raise DatasetError(f"Cannot write {path}: {error.strerror}; make room, or give yourself the right.") from None
+
+
+def _alone(path: Path) -> FileLock:
+    """Hold the file alone: two notebooks that label at the same time must not undo each other."""
+    folder = usable_home() / "locks"
+    folder.mkdir(exist_ok=True)
+    return FileLock(folder / f"{digest(str(path.resolve()))[:16]}.lock")

@@ -1,0 +1,245 @@
+"""`label`: what was found for a question, and which passage answers it, as a line of the data set's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.corpus.sentence_units import sentence_units
+from rag_lab.data import labels
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.given import same_text
+from rag_lab.data.labels import Written, questions_file
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Hit, Question
+from rag_lab.report.page.templates import render
+
+if TYPE_CHECKING:
+    from rag_lab.notebook.by_hand.clicked_page import ClickedPage
+
+Pipelines = Pipeline | Sequence[Pipeline] | Mapping[str, Pipeline]
+MOST = 10  # passages that are shown of all pipelines together
+_NO_FIELDS = frozenset[str]()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that may answer; `parts` are its text in pieces: sentences and table rows, and what is between them."""
+
+    hit: Hit
+    text: str
+    parts: tuple[tuple[str, bool], ...]  # text, and whether it is a sentence or a row
+
+
+class Labelling:
+    """Questions that are labelled one after the other; every click is written at once.
+
+    Args:
+        pipelines: what finds the passages, all on the same documents; those of several are shown mixed.
+        questions: what is labelled.
+    """
+
+    def __init__(self, pipelines: Sequence[Pipeline], questions: Sequence[Question]) -> None:
+        self._pipelines, self.questions, self._place = pipelines, tuple(questions), 0
+        self._found: dict[int, list[Found]] = {}
+        self._written: list[Written] = []
+        self._said, self._is_bad = "", False
+        questions_file(pipelines[0].dataset)
+
+    @property
+    def question(self) -> Question:
+        """What is labelled now, with the labels that it has by now."""
+        asked = self.questions[self._place]
+        return self._known.get(same_text(asked.text), asked)
+
+    @property
+    def labelled(self) -> int:
+        """How many of the questions have a label."""
+        return sum(self._known.get(same_text(one.text), one).is_labelled for one in self.questions)
+
+    @property
+    def passages(self) -> list[Found]:
+        """What the pipelines found for the question, the best of each first."""
+        if self._place not in self._found:
+            self._found[self._place] = self._search(self.questions[self._place])
+        return self._found[self._place]
+
+    def take(self, number: int, quote: str = "") -> None:
+        """Write that a passage answers the question: the words `quote` of it, or all of it.
+
+        Raises:
+            ConfigError: if there is no such passage, or the words do not stand in it.
+        """
+        found = self._passage(number)
+        quote = quote.strip() or found.text.strip()
+        if " ".join(quote.split()) not in " ".join(found.text.split()):
+            raise ConfigError(f"Passage {number} does not hold {quote!r:.80}; give words as they stand in it.")
+        self._write(lambda: labels.add_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
+
+    def drop(self, number: int, quote: str = "") -> None:
+        """Take back that a passage, or the words `quote` of it, answers the question."""
+        found = self._passage(number)
+        quote = quote.strip() or found.text.strip()
+        self._write(lambda: labels.drop_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
+
+    def answer(self, text: str) -> None:
+        """Write a right answer in words.
+
+        Raises:
+            ConfigError: if it is empty.
+        """
+        if not text.strip():
+            raise ConfigError("The answer is empty; write what is right, as in: 290 bar")
+        self._write(lambda: labels.add_answer(self._dataset, self.question, text.strip()))
+
+    def no_answer(self) -> None:
+        """Write that the documents hold no answer."""
+        self._write(lambda: labels.mark_unanswerable(self._dataset, self.question))
+
+    def undo(self) -> None:
+        """Put back what the last label changed.
+
+        Raises:
+            ConfigError: if nothing was labelled here.
+        """
+        if not self._written:
+            raise ConfigError("There is no label to undo.")
+        self._written[-1].undo()
+        self._written.pop()
+        self._read_again()
+
+    def go(self, steps: int) -> None:
+        """Turn to another question, so many further on; the first and the last are the ends."""
+        self._place = min(max(0, self._place + steps), len(self.questions) - 1)
+
+    def is_taken(self, found: Found, quote: str = "") -> bool:
+        """Tell whether a passage, or words of it, is a label of the question."""
+        place = found.hit.source, found.hit.page, quote.strip() or found.text.strip()
+        return any((one.source, one.page, one.quote) == place for one in self.question.evidence)
+
+    def _write(self, write: Callable[[], Written]) -> None:
+        written = write()
+        if written.after is not None:
+            self._written.append(written)
+        self._read_again()
+
+    def _passage(self, number: int) -> Found:
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.passages):
+            raise ConfigError(f"There are {len(self.passages)} passages, numbered from 1; got {number!r:.40}.")
+        return self.passages[number - 1]
+
+    def _search(self, question: Question) -> list[Found]:
+        """Return the passages of all pipelines in turn, best first, each place once."""
+        rankings = [
+            (one, one.run([question], answer=(), read=lambda _: _NO_FIELDS)[0].ranked) for one in self._pipelines
+        ]
+        found: dict[tuple[str, int | None, int, int], Found] = {}
+        for rank in range(max((len(hits) for _, hits in rankings), default=0)):
+            for pipeline, hits in rankings:
+                if rank < len(hits):
+                    hit = hits[rank]
+                    text = pipeline.index.text(hit)
+                    found.setdefault((hit.source, hit.page, hit.start, hit.end), Found(hit, text, _parts(text)))
+        return list(found.values())[:MOST]
+
+    @property
+    def _dataset(self) -> Dataset:
+        return self._pipelines[0].dataset
+
+    @cached_property
+    def _known(self) -> dict[str, Question]:
+        return labels.labelled_questions(self._dataset)
+
+    def _read_again(self) -> None:
+        vars(self).pop("_known", None)
+
+    @cached_property
+    def widget(self) -> ClickedPage:
+        """What a notebook shows."""
+        from rag_lab.notebook.by_hand.clicked_page import ClickedPage
+
+        return ClickedPage(self.to_html, self._clicked)
+
+    def to_html(self, style: str = "") -> str:
+        """Return how it stands; everything from outside is escaped."""
+        return render(
+            "label.html",
+            style=style,
+            labelling=self,
+            question=self.question,
+            passages=self.passages,
+            place_now=self._place,
+            total=len(self.questions),
+            file=str(questions_file(self._dataset)),
+            can_undo=bool(self._written),
+            said=self._said,
+            bad=self._is_bad,
+        )
+
+    def _clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
+        self._said, self._is_bad = "", False
+        try:
+            if do == "take":
+                number, _, part = value.partition(":")
+                found = self._passage(int(number))
+                quote = found.parts[int(part)][0] if part else ""
+                (self.drop if self.is_taken(found, quote) else self.take)(int(number), quote)
+            elif do == "answer":
+                self.answer(typed.get("answer", ""))
+            elif do in ("no_answer", "undo"):
+                getattr(self, do)()
+            elif do == "go":
+                self.go(int(value))
+        except (RagLabError, OSError, ValueError, IndexError) as error:
+            self._said, self._is_bad = str(error), True
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        from rag_lab.notebook.by_hand.clicked_page import shown_with
+
+        return shown_with(self.widget, self.to_html, repr(self), **options)
+
+    def __repr__(self) -> str:
+        return f"{self.labelled} of {len(self.questions)} labelled; .take(1), .answer('...'), .no_answer(), .undo()"
+
+
+def label(pipelines: Pipelines, questions: str | Question | Sequence[str | Question] | None = None) -> Labelling:
+    """Let a person click the passage that answers a question; what they click is a line of the data set's questions.
+
+    The line stands in questions.jsonl of the data set, or of the plain folder, in the form of docs/datasets.md, so the
+    next comparison measures by it. What is there stays; a question that is there is extended.
+
+    Args:
+        pipelines: what finds the passages. Give all that are compared, since what only one of them finds cannot be
+            clicked where another was asked.
+        questions: a text or an id, or several; those of the pipeline where None.
+
+    Raises:
+        RagLabError: if there is no question, or the documents have no folder.
+    """
+    given = [pipelines] if isinstance(pipelines, Pipeline) else list(_several(pipelines))
+    if not given or not all(isinstance(one, Pipeline) for one in given):
+        raise ConfigError("Give a Pipeline, or several, as in label([base, other], questions).")
+    several = [questions] if isinstance(questions, str | Question) else questions
+    first = given[0] if several is None else given[0].asking(list(several))
+    if not first.dataset.questions:
+        raise ConfigError(f'{first.dataset.name} has no questions; give some, as in label(pipeline, "What is ...?").')
+    return Labelling(given, first.dataset.questions)
+
+
+def _several(pipelines: Any) -> Sequence[Any]:
+    return list(pipelines.values()) if isinstance(pipelines, Mapping) else pipelines
+
+
+def _parts(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the text in pieces that make it up again: sentences and rows of tables, and the space between them."""
+    parts: list[tuple[str, bool]] = []
+    end = 0
+    for start, stop in sorted(sentence_units(text)):
+        if start > end:
+            parts.append((text[end:start], False))
+        parts.append((text[start:stop], True))
+        end = stop
+    return tuple(parts) if end == len(text) else (*parts, (text[end:], False))

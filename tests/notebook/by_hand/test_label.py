@@ -1,0 +1,116 @@
+"""A person clicks what answers, and the next comparison measures by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from whole_plan import CHAT, EMBEDDER, SCORER, install_doubles
+
+import rag_lab
+from rag_lab.config import PipelineConfig
+from rag_lab.data.dataset import Dataset
+from rag_lab.errors import ConfigError, RagLabError
+
+CONFIG = PipelineConfig().override(
+    {
+        **{f"models.{role}": CHAT for role in ("generation", "understanding", "hyde")},
+        **{"models.embedding": EMBEDDER, "models.likelihood": SCORER, "query.rewrite": "none", "query.hyde": "none"},
+    }
+)
+OIL = "When is the oil changed?"
+QUESTIONS = [OIL, "Who locks the oven?", "What is for lunch?", "What is <b>A7</b>?", "Where is the key?"]
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rag_lab.Pipeline:
+    install_doubles(monkeypatch)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "oil.md").write_text("# Oil\n\nThe oil is changed every 2,000 hours. It is <i>hot</i> then.\n")
+    (folder / "oven.txt").write_text("The shift leader locks the oven. The key hangs in the office.")
+    return rag_lab.Pipeline(folder, CONFIG)
+
+
+def loaded(base: rag_lab.Pipeline) -> dict[str, Any]:
+    return {one.text: one for one in Dataset.load(base.dataset.path).questions}
+
+
+def test_a_click_is_a_label_and_a_second_click_takes_it_back(base: rag_lab.Pipeline) -> None:
+    asked = rag_lab.label(base, OIL)
+    number, found = next((n, one) for n, one in enumerate(asked.passages, 1) if one.hit.source == "oil.md")
+    part = next(n for n, (text, _) in enumerate(found.parts) if "2,000" in text)
+    page = asked.widget
+    page.clicked({"do": "take", "value": f"{number}:{part}"})
+    (evidence,) = loaded(base)[OIL].evidence
+    assert (evidence.source, evidence.page, evidence.quote) == ("oil.md", None, "The oil is changed every 2,000 hours.")
+    assert f'data-value="{number}:{part}" aria-pressed="true"' in page.html and "1 of 1 labelled" in page.html
+    page.clicked({"do": "take", "value": f"{number}:{part}"})
+    assert loaded(base)[OIL].evidence == ()
+    page.clicked({"do": "undo"})
+    assert len(loaded(base)[OIL].evidence) == 1
+
+
+def test_parts_make_up_the_passage(base: rag_lab.Pipeline) -> None:
+    for found in rag_lab.label(base, OIL).passages:
+        assert "".join(text for text, _ in found.parts) == found.text
+
+
+def test_words_that_the_passage_does_not_hold_are_refused(base: rag_lab.Pipeline) -> None:
+    asked = rag_lab.label(base, OIL)
+    with pytest.raises(ConfigError, match="does not hold 'every year'"):
+        asked.take(1, "every year")
+    with pytest.raises(ConfigError, match="numbered from 1"):
+        asked.take(0)
+    with pytest.raises(ConfigError, match="answer is empty"):
+        asked.answer(" ")
+    with pytest.raises(ConfigError, match="no label to undo"):
+        asked.undo()
+
+
+def test_after_five_labels_the_comparison_is_by_labels(base: rag_lab.Pipeline) -> None:
+    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+    assert rag_lab.compare(both, questions=QUESTIONS).is_unlabelled
+    asked = rag_lab.label(both, QUESTIONS)
+    for _ in QUESTIONS:
+        asked.take(1)
+        asked.go(1)
+    assert (asked.labelled, asked.question.text) == (5, QUESTIONS[-1])
+    found = rag_lab.compare(both, questions=QUESTIONS)
+    assert not found.is_unlabelled and found.quality_metrics == ("retrieval.ndcg@10",)
+    cell = found.cell("base", "retrieval.ndcg@10")
+    assert cell is not None and cell["scored"] == 5 and cell["mean"] > 0
+    assert rag_lab.compare(both).run.questions == found.run.questions  # they are the folder's own questions now
+
+
+def test_passages_of_several_pipelines_are_shown_once_each(base: rag_lab.Pipeline) -> None:
+    alone = [one.hit.parent_id for one in rag_lab.label(base, OIL).passages]
+    both = [one.hit.parent_id for one in rag_lab.label([base, base.set("retrieval.mode", "bm25")], OIL).passages]
+    assert sorted(both) == sorted(set(both)) and set(alone) <= set(both)
+
+
+def test_no_answer_and_an_answer_in_words(base: rag_lab.Pipeline) -> None:
+    asked = rag_lab.label(base, QUESTIONS[:2])
+    asked.widget.clicked({"do": "no_answer"})
+    asked.widget.clicked({"do": "go", "value": "1"})
+    asked.widget.clicked({"do": "answer", "typed": {"answer": "The shift leader"}})
+    found = loaded(base)
+    assert (found[OIL].answerable, found[QUESTIONS[1]].answers) == (False, ("The shift leader",))
+    assert "2 of 2 labelled" in asked.widget.html
+
+
+def test_texts_from_outside_are_escaped(base: rag_lab.Pipeline) -> None:
+    asked = rag_lab.label(base, QUESTIONS[3])
+    page = asked.to_html()
+    assert "<b>A7</b>" not in page and "&lt;b&gt;A7" in page
+    assert "<i>hot" not in page and "&lt;i&gt;hot" in page
+    asked.widget.clicked({"do": "take", "value": "99:<script>"})
+    assert "<script>" not in asked.widget.html and 'class="said bad"' in asked.widget.html
+
+
+def test_without_a_question_there_is_nothing_to_label(base: rag_lab.Pipeline) -> None:
+    with pytest.raises(RagLabError, match="has no questions"):
+        rag_lab.label(base)
+    with pytest.raises(ConfigError, match="Give a Pipeline"):
+        rag_lab.label([])
