@@ -12,6 +12,7 @@ from rag_lab.records import Evidence, Question
 
 OPENING_CHARS = 220  # of a passage that stands folded
 _BEFORE = 0.25  # of them, shown before evidence that stands further below
+EXCERPT_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,12 @@ def opening(parts: Sequence[Piece], chars: int = OPENING_CHARS) -> tuple[Piece, 
     shown = _between(line, start, start + chars)
     head, tail = [Piece("… ")] * (start > 0), [Piece(" …")] * (start + chars < total)
     return (*head, *shown, *tail)
+
+
+def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
+    """Return the opening of a text on one line, at most `chars` characters."""
+    line = " ".join(text[: 2 * chars].split())
+    return line if len(line) <= chars else line[: chars - 1].rstrip() + "…"
 
 
 def _between(parts: Sequence[Piece], first: int, last: int) -> list[Piece]:

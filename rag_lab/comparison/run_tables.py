@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -71,7 +72,7 @@ class RunTables:
         """The rows of `scores` of the quality metrics."""
         return self.scores[self.scores["metric"].isin(self.quality_metrics)]
 
-    @property
+    @cached_property
     def asked(self) -> dict[str, Question]:
         """Every question that any variant was asked, in order."""
         return {trace.question.question_id: trace.question for one in self.traces.values() for trace in one}
@@ -86,12 +87,12 @@ class RunTables:
             if self.state(plan.variant_id) in ("failed", "stopped")
         }
 
-    @property
+    @cached_property
     def variants(self) -> list[VariantPlan]:
         """The planned variants, the baseline first."""
         return sorted(self.run.variants, key=lambda plan: plan.variant_id != self.run.baseline)
 
-    @property
+    @cached_property
     def codes(self) -> dict[str, str]:
         """The letter that stands for each variant in figures and narrow tables; the baseline is A."""
         return {plan.variant_id: letters(index) for index, plan in enumerate(self.variants)}
@@ -121,12 +122,19 @@ class RunTables:
 
     def cell(self, variant_id: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `summary` for one variant and metric, or None where there is none."""
-        return _row(self.summary, variant_id, metric)
+        return self._cells.get((variant_id, metric))
 
     def difference(self, variant_id: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `differences` for one variant and metric against the baseline, or None without one."""
-        table = self.differences
-        return _row(table[table["against"] == self.run.baseline], variant_id, metric)
+        return self._from_baseline.get((variant_id, metric))
+
+    @cached_property
+    def _cells(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return _rows(self.summary)
+
+    @cached_property
+    def _from_baseline(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return _rows(self.differences[self.differences["against"] == self.run.baseline])
 
     def directed(self, metric: str) -> str:
         """Return the name of a metric, and that lower is better where it is."""
@@ -138,6 +146,7 @@ class RunTables:
         return {"better": 1, "worse": -1}.get(str(row["verdict"]), 0) if row else 0
 
 
-def _row(table: pd.DataFrame, variant_id: str, metric: str) -> dict[str, Any] | None:
-    rows = table[(table["variant_id"] == variant_id) & (table["metric"] == metric)]
-    return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}
+def _rows(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the rows of a table by variant and metric, the first of each."""
+    rows: list[dict[str, Any]] = [{str(key): row[key] for key in row} for row in table.to_dict("records")]
+    return {(row["variant_id"], row["metric"]): row for row in reversed(rows)}

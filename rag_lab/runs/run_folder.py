@@ -32,7 +32,7 @@ TRACES_FILE = "traces.jsonl"
 CONFIG_FILE = "config.yaml"
 NOTEBOOK_FILE = "notebook.ipynb"
 RECORD_FILE = "record.json"  # what the variant's notebook says about what it ran
-EXCERPTS_FILE = "excerpts.json"  # how the passages of its rankings begin, for the report
+PASSAGES_FILE = "passages.json"  # the texts of its rankings that no trace holds, for the report
 DONE_FILE = "done.json"  # written by the sweep once a variant is whole
 LIVE_FILE = "live.txt"  # the stage a running variant is at
 LEDGER_FILE = "ledger.sqlite"  # every call of a chat model
@@ -134,13 +134,13 @@ class RunFolder:
             raise DamagedFile(path, f"it holds {len(traces)} traces where {n_planned} are planned")
         return traces
 
-    def excerpts(self) -> dict[str, str]:
-        """Return how the ranked passages of all variants begin, by the id of what was retrieved.
+    def passages(self) -> dict[str, str]:
+        """Return the texts of ranked passages that nobody read, of all variants, by the id of what was retrieved.
 
         Raises:
             DamagedFile: if a variant's are none.
         """
-        paths = (self.variant_dir(variant.variant_id) / EXCERPTS_FILE for variant in self.variants)
+        paths = (self.variant_dir(variant.variant_id) / PASSAGES_FILE for variant in self.variants)
         return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
 
     def scored(self) -> list[str]:

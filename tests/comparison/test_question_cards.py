@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.passage_table import Rank, ranking
-from rag_lab.comparison.question_cards import cards, refused_rewrite, share
+from rag_lab.comparison.questions.in_common import share
+from rag_lab.comparison.questions.passage_table import Rank, ranking
+from rag_lab.comparison.questions.question_cards import cards, refused_rewrite
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
 from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
 from rag_lab.stages.run_stage import run_stage
@@ -32,14 +33,14 @@ def test_variants_with_the_same_ranking_share_a_column() -> None:
     same = _trace(["gold", "b"], ["b", "gold"], 1)
     table = ranking([("A", same), ("B", _trace(["b", "gold"], ["b", "gold"], 1)), ("C", same)])
     assert table.columns == (("A", "C"), ("B",))
-    gold = next(row for row in table.rows if row.source == "gold")
-    assert gold.holds_evidence and gold.excerpt == "words"
+    gold = next(row for row in table.rows if row.hit.source == "gold")
+    assert gold.holds_evidence and gold.text == "words"
     assert gold.ranks == (Rank(1, in_context=True), Rank(2))
 
 
 def test_evidence_that_the_ranking_dropped_is_shown_at_its_place_among_the_candidates() -> None:
     table = ranking([("A", _trace(["b"], ["b", "c", "gold"], 1))])
-    assert [row.source for row in table.rows] == ["b", "gold"]
+    assert [row.hit.source for row in table.rows] == ["b", "gold"]
     assert table.rows[1].ranks == (Rank(3, dropped=True),)
     assert table.missed == ()
 
@@ -60,11 +61,11 @@ def test_cards_group_equal_answers_and_tell_failures(comparison: Comparison) -> 
     by_id = {card.question.question_id: card for card in cards(comparison)}
     failed = by_id["q007"]
     assert ("parse", "failed", "the reply is no JSON object") in [one.value for one in failed.problems]
-    assert any(one.value.failure and one.value.text == "{answer: 85 Nm" for one in failed.replies)
+    assert any(one.reply.value.failure and one.reply.value.text == "{answer: 85 Nm" for one in failed.replies)
     refused = [one.value.refused for one in by_id["q004"].understood]
     assert not any(one.value.refused for one in by_id["q002"].understood)
     assert refused == ["the weather in Bonn"] and by_id["q004"].understood[0].everyone
-    assert all(letter != "D" or value is None for card in by_id.values() for letter, value in card.strip)
+    assert all(line.letter != "D" for card in by_id.values() for line in card.lines)
 
 
 @pytest.mark.parametrize(

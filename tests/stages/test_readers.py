@@ -151,12 +151,12 @@ def test_a_pipeline_that_is_used_directly_builds_the_context(tmp_path, doubles):
     assert trace.ranked and not trace.passages
 
 
-def test_the_report_of_a_run_without_contexts_shows_how_passages_begin(run, tmp_path):
+def test_the_report_of_a_run_without_contexts_has_the_texts_of_its_passages(run, tmp_path):
     _, variant = run(base=SILENT)
     variant.out = tmp_path / "out"
     variant.out.mkdir()
     variant.save()
-    text = (variant.out / "excerpts.json").read_text()
+    text = (variant.out / "passages.json").read_text()
     assert "The curing oven runs at 180 degrees Celsius." in text
 
 

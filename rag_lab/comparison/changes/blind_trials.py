@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from rag_lab._kit.digest import digest
-from rag_lab.comparison.passage_table import excerpt
+from rag_lab.comparison.marked_text import excerpt
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.records import Question, Trace
 
@@ -52,13 +52,13 @@ def blind_trials(tables: RunTables, pair: tuple[str, str], seed: int = 0) -> Tri
     Answers are compared where either variant was to answer, else the passages of the ranking. Order and sides depend on
     the seed and the ids alone, so that the same run asks in the same way again. Of several repeats the first is shown.
     """
-    excerpts = tables.run.excerpts()
+    unread = tables.run.passages()
     first, second = ({t.question.question_id: t for t in tables.traces[v] if t.repeat == 0} for v in pair)
     found, alike = [], 0
     for name in sorted(first.keys() & second.keys()):
         traces = first[name], second[name]
         answers = any(trace.answer is not None for trace in traces)
-        sides = [_answer(trace) if answers else _passages(trace, excerpts) for trace in traces]
+        sides = [_answer(trace) if answers else _passages(trace, unread) for trace in traces]
         if sides[0] == sides[1]:
             alike += 1
             continue
@@ -78,9 +78,9 @@ def _answer(trace: Trace) -> Side:
     return Side(trace.answer.text.strip(), cited, True)
 
 
-def _passages(trace: Trace, excerpts: Mapping[str, str]) -> Side:
-    texts = {passage.parent_id: excerpt(passage.text) for passage in trace.passages}
+def _passages(trace: Trace, unread: Mapping[str, str]) -> Side:
+    texts = {**unread, **{passage.parent_id: passage.text for passage in trace.passages}}
     hits: Sequence[tuple[str, int | None, str]] = [
-        (hit.source, hit.page, texts.get(hit.parent_id, excerpts.get(hit.parent_id, ""))) for hit in trace.ranked
+        (hit.source, hit.page, excerpt(texts.get(hit.parent_id, ""))) for hit in trace.ranked
     ]
     return Side("", tuple(hits), False, "" if hits else "nothing was found")

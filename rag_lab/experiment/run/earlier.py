@@ -18,7 +18,7 @@ from rag_lab.experiment.manifest import VariantState
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
-    EXCERPTS_FILE,
+    PASSAGES_FILE,
     RECORD_FILE,
     SCORES_FILE,
     TRACES_FILE,
@@ -28,7 +28,7 @@ from rag_lab.runs.run_folder import (
 from rag_lab.runs.score_file import read_scores
 
 _LOGGER = logging.getLogger(__name__)
-_FILES = (CONFIG_FILE, TRACES_FILE, SCORES_FILE, EXCERPTS_FILE, RECORD_FILE, DONE_FILE)
+_FILES = (CONFIG_FILE, TRACES_FILE, SCORES_FILE, PASSAGES_FILE, RECORD_FILE, DONE_FILE)
 
 _FOLDER = "earlier"
 
@@ -103,7 +103,7 @@ def _whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | Non
     _check_config(run, variant_id, record)
     run.traces(variant_id)
     read_scores(folder / SCORES_FILE)
-    read_json(folder / EXCERPTS_FILE)
+    read_json(folder / PASSAGES_FILE)
     return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.comparison.passage_table import excerpt
+from rag_lab.comparison.questions.passage_table import unread_passages
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.experiment.run.peak_memory import peak_memory_mb
@@ -19,8 +19,8 @@ from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
-    EXCERPTS_FILE,
     LIVE_FILE,
+    PASSAGES_FILE,
     RECORD_FILE,
     SCORES_FILE,
     TRACES_FILE,
@@ -106,7 +106,7 @@ class VariantWork:
         return to_frame(self.name, self.scores)
 
     def save(self) -> Path | None:
-        """Write config, traces, scores, excerpts and a record of what ran to `out`, each whole; return `out`."""
+        """Write config, traces, scores, passages and a record of what ran to `out`, each whole; return `out`."""
         from rag_lab.runs.score_file import write_scores
 
         if self.out is None:
@@ -115,7 +115,7 @@ class VariantWork:
         (self.out / CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
         write_traces(self.out / TRACES_FILE, self.traces)
         write_scores(self.out / SCORES_FILE, {self.name: self.scores})
-        write_json(self.out / EXCERPTS_FILE, self._excerpts())
+        write_json(self.out / PASSAGES_FILE, self._unread())
         write_json(self.out / RECORD_FILE, self.record())
         return self.out
 
@@ -157,10 +157,9 @@ class VariantWork:
             return dict(registry.embedder(self.metric_embedding).identity())
         return None
 
-    def _excerpts(self) -> dict[str, str]:
-        """Return how each ranked passage begins; the traces hold no text where nobody reads the context."""
-        hits = {hit.parent_id: hit for trace in self.traces for hit in trace.ranked}
-        return {name: excerpt(self.pipeline.index.text(hit)) for name, hit in hits.items()}
+    def _unread(self) -> dict[str, str]:
+        """Return the texts that the report shows and no trace holds, as where nobody reads the context."""
+        return {name: self.pipeline.index.text(hit) for name, hit in unread_passages(self.traces).items()}
 
     @property
     def _live(self) -> Path | None:

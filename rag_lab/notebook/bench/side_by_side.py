@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rag_lab.comparison.passage_table import holds_evidence
+from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.config import PipelineConfig
 from rag_lab.notebook.bench.word_diff import Piece, compared
 from rag_lab.records import Hit, Question, StageRecord, Trace

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison.question_cards import place
+from rag_lab.comparison.questions.replies import place
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.data.dataset import Dataset
 from rag_lab.notebook.views.view import View

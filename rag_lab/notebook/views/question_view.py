@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_lab.comparison.question_cards import place
+from rag_lab.comparison.questions.replies import place
 from rag_lab.notebook.views.text_view import TextView
 from rag_lab.records import Question
 from rag_lab.report.page.templates import asset, render

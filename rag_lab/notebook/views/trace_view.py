@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from rag_lab._kit.numbers import plain, seconds
 from rag_lab.comparison.marked_text import opening, pieces
-from rag_lab.comparison.passage_table import holds_evidence
-from rag_lab.comparison.question_cards import place, refused_rewrite
+from rag_lab.comparison.questions.passage_table import holds_evidence
+from rag_lab.comparison.questions.question_cards import refused_rewrite
+from rag_lab.comparison.questions.replies import place
 from rag_lab.comparison.stage_tables import NOTICED_S
 from rag_lab.comparison.step_names import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
 from rag_lab.models.toy_note import toy_note

@@ -8,8 +8,8 @@ from threading import Lock
 
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import RagLabError
-from rag_lab.report.page.report_page import HTML_FILE, script_digest, to_html
-from rag_lab.report.page.templates import asset, render
+from rag_lab.report.page.report_page import HTML_FILE, to_html
+from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder
 
 _POLICY = "script-src '"  # of a page, where one more script is allowed

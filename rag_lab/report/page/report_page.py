@@ -6,8 +6,6 @@ page's own, named by its digest.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +17,16 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import topics
 from rag_lab.comparison.incidents import stage_incidents
-from rag_lab.comparison.question_cards import QuestionCard, cards
+from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.stage_tables import stage_cells, stage_names
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page import page_figures
-from rag_lab.report.page.templates import asset, render
+from rag_lab.report.page.anchors import anchors
+from rag_lab.report.page.question_list import FOLDER, MOST_CHARS, bodies_within, question_list
+from rag_lab.report.page.question_pages import remove_pages, write_pages
+from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table, differences_title
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.manifest_diff import plain_text
@@ -56,8 +57,11 @@ CONTENTS = (
 ON_SCORES = {"scores", "effects", "routing", "classes", "noise"}
 
 
-def write_report(run_dir: Path | str) -> Path:
+def write_report(run_dir: Path | str, *, one_file: bool = False) -> Path:
     """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
+
+    Where the questions are too many for one page, each has a page of its own in `questions/`, unless `one_file`. Those
+    of an earlier report are removed.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
@@ -68,14 +72,23 @@ def write_report(run_dir: Path | str) -> Path:
         if study.learned is not None:
             _write(folder / study.file_name, study.yaml)
     _write(folder / MARKDOWN_FILE, to_markdown(comparison))
-    _write(folder / HTML_FILE, to_html(comparison))
+    bodies = bodies_within(comparison, None if one_file else MOST_CHARS)
+    pages = set() if bodies else set(anchors(comparison.asked).values())
+    if pages:
+        write_pages(comparison, folder / FOLDER, HTML_FILE, _write)
+    _write(folder / HTML_FILE, _page(comparison, bodies))
+    remove_pages(folder / FOLDER, pages)
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 
 
 def to_html(comparison: Comparison) -> str:
-    """Return the whole page."""
-    script = asset("script.js") + asset("copy.js")
+    """Return the whole page, with all that the variants did with every question."""
+    return _page(comparison, bodies_within(comparison, None))
+
+
+def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
+    script = asset("pair.js") + asset("script.js") + asset("copy.js")
     shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
@@ -98,9 +111,7 @@ def to_html(comparison: Comparison) -> str:
         idle_stages=idle,
         stage_cells=stage_cells(comparison.stages),
         incidents=stage_incidents(comparison),
-        classes=[name for name in dict.fromkeys(comparison.questions["query_class"]) if name],
-        cards=cards(comparison),
-        strip=_strip,
+        **question_list(comparison, bodies),
         facts=provenance(comparison.manifest),
         problems=comparison.manifest.get("problems", []),
     )
@@ -147,23 +158,8 @@ def _contents(comparison: Comparison) -> list[tuple[str, str]]:
 
 def question_html(comparison: Comparison, question_id: str) -> str:
     """Return what every variant did with one question, for a notebook; empty where it was not asked."""
-    found = cards(comparison, [question_id])
-    return render("question.html", c=comparison, style=asset("card.css"), card=found[0]) if found else ""
-
-
-def _strip(card: QuestionCard) -> Markup:
-    """Return the bars of a question's line: one a variant, its height the main metric, hatched where not scored."""
-    bars = "".join(
-        '<i class="n"></i>' if v is None else f'<i style="--v:{max(0, min(1, v)):.2f}"></i>' for _, v in card.strip
-    )
-    values = ", ".join(f"{code} {'not scored' if v is None else format(v, '.2f')}" for code, v in card.strip)
-    frame = Markup('<span class="strip" role="img" title="{0}" aria-label="{0}">{1}</span>')
-    return frame.format(values, Markup(bars))  # noqa: S704 -- numbers only
-
-
-def script_digest(script: str) -> str:
-    """Return the script's digest in the form that a content security policy wants."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    card = next(cards(comparison, [question_id]), None)
+    return render("question.html", c=comparison, style=asset("card.css"), card=card) if card else ""
 
 
 def _write(path: Path, text: str) -> None:

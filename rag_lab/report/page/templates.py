@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +20,8 @@ from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.marked_text import opening, pieces
-from rag_lab.comparison.passage_table import holds_evidence
-from rag_lab.comparison.question_cards import place
+from rag_lab.comparison.questions.passage_table import holds_evidence
+from rag_lab.comparison.questions.replies import place
 from rag_lab.redaction import shown
 from rag_lab.report.page.effect_axis import EffectAxis
 from rag_lab.report.tables import coverage_tables as coverage
@@ -81,6 +83,18 @@ def _environment() -> Environment:
 def render(template: str, **values: Any) -> str:
     """Render one of this folder's templates; no secret and no control character stands in what it gives."""
     return shown(_environment().get_template(template).render(**values))
+
+
+@cache
+def macro(template: str, name: str) -> Callable[..., Markup]:
+    """Return a macro of one of this folder's templates; it hides nothing, as the page that it stands in does."""
+    found: Callable[..., Markup] = getattr(_environment().get_template(template).make_module(), name)
+    return found
+
+
+def script_digest(script: str) -> str:
+    """Return a script's digest in the form that a content security policy wants."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def asset(name: str) -> Markup:

@@ -7,7 +7,7 @@ from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.changes.preferred import Preferred
 from rag_lab.comparison.changes.what_changed import QuestionChange, VariantChange
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.passage_table import excerpt
+from rag_lab.comparison.marked_text import excerpt
 from rag_lab.report.tables.table import Table
 
 MOST = 10  # questions in the second table

@@ -116,7 +116,7 @@ def write_variant(run, curable):
     write_traces(folder / "traces.jsonl", [Trace(Question("q1", "why?"))])
     write_scores(folder / "scores.parquet", {"a": [Score("q1", "cost.seconds", 0, 1.0, "scored")]})
     (folder / "config.yaml").write_text(PipelineConfig().to_yaml())
-    write_json(folder / "excerpts.json", {})
+    write_json(folder / "passages.json", {})
     curables = {"questions": curable, "scores": 0}
     write_json(folder / "record.json", {"config_identity": PipelineConfig().identity, "curable": curables})
     write_json(folder / "done.json", {"identity": "same", "seconds": 3.0})

@@ -17,7 +17,7 @@ def run(tmp_path):
     write_scores(folder / "scores.parquet", {"a": [Score("q1", "cost.seconds", 0, 1.0, "scored")]})
     config = PipelineConfig().override({"rerank.final_k": 3, "answer.name": "none"})
     (folder / "config.yaml").write_text(config.to_yaml())
-    write_json(folder / "excerpts.json", {"p1": "The valve"})
+    write_json(folder / "passages.json", {"p1": "The valve"})
     write_json(folder / "record.json", {"config_identity": config.identity})
     write_json(folder / "done.json", {"identity": "same", "seconds": 3.0})
     return found
@@ -31,7 +31,7 @@ def test_what_is_whole_and_the_same_is_kept(run):
 
 
 @pytest.mark.parametrize(
-    "name", ["config.yaml", "traces.jsonl", "scores.parquet", "excerpts.json", "record.json", "done.json"]
+    "name", ["config.yaml", "traces.jsonl", "scores.parquet", "passages.json", "record.json", "done.json"]
 )
 @pytest.mark.parametrize("part", [0, 0.5])
 def test_what_was_cut_in_a_crash_runs_again_and_is_said(run, caplog, name, part):

@@ -17,7 +17,7 @@ def test_the_page_runs_without_errors(run: RunFolder) -> None:
     with browser() as page:
         seen = watch(page)
         page.goto(write_report(run.path).as_uri())
-        assert page.locator("#f-count").inner_text() == "12 of 12"
+        assert page.locator("#f-count").inner_text() == "12 of 12 questions"
         assert page.locator("form.filter").is_visible()
     assert seen == Watched()
 

@@ -9,8 +9,6 @@ from types import MappingProxyType
 from rag_lab.evaluation.measures.retrieval import covers
 from rag_lab.records import Evidence, Hit, Question, Trace
 
-EXCERPT_CHARS = 160
-
 
 @dataclass(frozen=True, slots=True)
 class Rank:
@@ -25,11 +23,15 @@ class Rank:
 class Row:
     """One passage. `ranks` has one entry a column of the table, None where that ranking does not have it."""
 
-    source: str
-    page: int | None
-    holds_evidence: bool
-    excerpt: str
+    hit: Hit
+    question: Question  # with its evidence located in the corpus as the variant that found the passage read it
+    text: str  # in full; empty where the run holds none
     ranks: tuple[Rank | None, ...]
+
+    @property
+    def holds_evidence(self) -> bool:
+        """Whether the passage holds any evidence of the question."""
+        return holds_evidence(self.hit, self.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +43,38 @@ class Ranking:
     missed: tuple[Evidence, ...]
 
 
-def ranking(runs: Sequence[tuple[str, Trace]], excerpts: Mapping[str, str] = MappingProxyType({})) -> Ranking:
+def ranking(runs: Sequence[tuple[str, Trace]], unread: Mapping[str, str] = MappingProxyType({})) -> Ranking:
     """Return the table for (letter, trace) pairs of one question; passages stand in order of their best rank.
 
-    Where no variant gave a passage to a reader, `excerpts` tells by its id how it begins.
+    Where no variant gave a passage to a reader, `unread` holds its text by its id.
     """
     columns: dict[tuple[tuple[str, Rank], ...], list[str]] = {}
-    hits: dict[str, Hit] = {}
-    texts = dict(excerpts)
+    found: dict[str, tuple[Hit, Question]] = {}
+    texts: dict[str, str] = {}
     for letter, trace in runs:
-        hits |= {hit.parent_id: hit for hit in (*trace.candidates, *trace.ranked)}
-        texts |= {passage.parent_id: passage.text for passage in trace.passages}
+        found |= {hit.parent_id: (hit, trace.question) for hit in (*trace.candidates, *trace.ranked)}
+        texts |= {passage.parent_id: passage.retrieved for passage in trace.passages}
         columns.setdefault(tuple(_ranks(trace).items()), []).append(letter)
     rankings = [dict(key) for key in columns]
     shown = sorted({parent for one in rankings for parent in one}, key=lambda parent: _order(parent, rankings))
-    rows = tuple(_row(hits[parent], runs[0][1], texts.get(parent, ""), rankings) for parent in shown) if runs else ()
-    return Ranking(tuple(tuple(letters) for letters in columns.values()), rows, _missed(runs, list(hits.values())))
+    rows = tuple(
+        Row(*found[parent], texts.get(parent) or unread.get(parent, ""), tuple(one.get(parent) for one in rankings))
+        for parent in shown
+    )
+    missed = _missed(runs, [hit for hit, _ in found.values()]) if runs else ()
+    return Ranking(tuple(tuple(letters) for letters in columns.values()), rows, missed)
+
+
+def unread_passages(traces: Sequence[Trace]) -> dict[str, Hit]:
+    """Return what the table of passages shows of these traces and none of them holds the text of, by its id."""
+    read = {passage.parent_id for trace in traces for passage in trace.passages}
+    hits = {
+        hit.parent_id: hit
+        for trace in traces
+        for hit in (*trace.candidates, *trace.ranked)
+        if hit.parent_id not in read and hit.parent_id in _ranks(trace)
+    }
+    return dict(sorted(hits.items()))
 
 
 def _ranks(trace: Trace) -> dict[str, Rank]:
@@ -76,20 +94,9 @@ def _order(parent: str, rankings: Sequence[dict[str, Rank]]) -> tuple[int, float
     return min(ranks), sum(ranks) / len(ranks), parent
 
 
-def _row(hit: Hit, trace: Trace, text: str, rankings: Sequence[dict[str, Rank]]) -> Row:
-    ranks = tuple(one.get(hit.parent_id) for one in rankings)
-    return Row(hit.source, hit.page, holds_evidence(hit, trace.question), excerpt(text), ranks)
-
-
 def holds_evidence(hit: Hit, question: Question) -> bool:
     """Tell whether the parent holds any evidence of `question`, by the rule that the retrieval measures use."""
     return any(covers(hit, evidence) for evidence in question.evidence)
-
-
-def excerpt(text: str) -> str:
-    """Return the opening of a passage on one line."""
-    line = " ".join(text[: 2 * EXCERPT_CHARS].split())
-    return line if len(line) <= EXCERPT_CHARS else line[: EXCERPT_CHARS - 1].rstrip() + "…"
 
 
 def _missed(runs: Sequence[tuple[str, Trace]], hits: Sequence[Hit]) -> tuple[Evidence, ...]:

@@ -1,0 +1,145 @@
+"""Question by question: what every variant did. What several variants share is kept once, with their letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_lab._kit.numbers import number
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.questions.in_common import Shared, share
+from rag_lab.comparison.questions.passage_table import Ranking, ranking
+from rag_lab.comparison.questions.replies import Answered, answered
+from rag_lab.records import Question, StageRecord, Trace
+from rag_lab.stages.query.rewrite import REWRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What the question became before it was searched."""
+
+    query_class: str | None
+    searched: str | None  # None where it is the user's own wording
+    refused: str | None  # the model's rewrite that was not used
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one variant scored and what it took, in one repeat."""
+
+    letter: str
+    scores: tuple[tuple[float | None, str], ...]  # value, status; one a quality metric
+    seconds: float
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCard:
+    """Everything that the question-by-question view shows of one question."""
+
+    question: Question
+    understood: tuple[Shared, ...]
+    hypothetical: tuple[Shared, ...]
+    replies: tuple[Answered, ...]
+    lines: tuple[Line, ...]  # a variant and repeat each
+    problems: tuple[Shared, ...]  # value: (stage, status, reason)
+    score_notes: tuple[Shared, ...]  # value: (metric, status, reason): why a score failed, or what the judge said of it
+    ranking: Ranking
+
+
+def cards(comparison: Comparison, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
+    """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
+    wanted = None if only is None else set(only)
+    runs = _by_question(comparison, wanted)
+    scores = _scores_by_question(comparison, wanted)
+    unread = comparison.run.passages()
+    for name, asked in runs.items():
+        yield _card(comparison, asked, scores.get(name, {}), unread)
+
+
+def refused_rewrite(trace: Trace) -> str | None:
+    """Return the model's rewrite where the guard refused it.
+
+    A variant that does not rewrite may have a proposal too, as the model that classifies a question also rewrites it.
+    """
+    refused = any(record.stage == REWRITE and record.status == "fallback" for record in trace.stages)
+    return trace.proposed_query or None if refused else None
+
+
+Key = tuple[str, int]  # variant, repeat
+Runs = dict[Key, tuple[str, Trace]]  # with the letter
+Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
+
+
+def _by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, Runs]:
+    """Return the traces of each question; a letter carries its repeat where there are several."""
+    runs: dict[str, Runs] = {}
+    for plan in comparison.variants:
+        for trace in comparison.traces[plan.variant_id]:
+            name = trace.question.question_id
+            if wanted is None or name in wanted:
+                letter = comparison.codes[plan.variant_id]
+                letter += f"·{trace.repeat + 1}" if comparison.run.repeats > 1 else ""
+                runs.setdefault(name, {})[plan.variant_id, trace.repeat] = (letter, trace)
+    return runs
+
+
+def _scores_by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, Scores]:
+    result: dict[str, Scores] = {}
+    table = comparison.quality_scores
+    if wanted is not None:
+        table = table[table["question_id"].isin(wanted)]
+    columns = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
+    for name, variant, repeat, metric, *found in zip(*(table[column].tolist() for column in columns), strict=True):
+        value, status, reason = found
+        result.setdefault(name, {}).setdefault((variant, repeat), {})[metric] = (value, status, reason or "")
+    return result
+
+
+def _card(comparison: Comparison, asked: Runs, scores: Scores, unread: Mapping[str, str]) -> QuestionCard:
+    runs, total = list(asked.values()), len(asked)
+    stage_problems = [(letter, _problem(record)) for letter, trace in runs for record in trace.stages if _bad(record)]
+    return QuestionCard(
+        question=runs[0][1].question,
+        understood=share([(letter, _understanding(trace)) for letter, trace in runs], total),
+        hypothetical=share([(letter, t.hypothetical) for letter, t in runs if t.hypothetical], total),
+        replies=answered(runs),
+        lines=tuple(_line(comparison.quality_metrics, *one, scores.get(key, {})) for key, one in asked.items()),
+        problems=share(stage_problems, total),
+        score_notes=share(
+            [
+                (letter, (metric, status, reason))
+                for key, (letter, _) in asked.items()
+                for metric, (_, status, reason) in scores.get(key, {}).items()
+                if reason and status != "not_applicable"
+            ],
+            total,
+        ),
+        ranking=ranking(runs, unread),
+    )
+
+
+def _line(metrics: Iterable[str], letter: str, trace: Trace, found: Mapping[str, tuple[Any, str, str]]) -> Line:
+    values = [found.get(metric, (None, "not_applicable", "")) for metric in metrics]
+    return Line(
+        letter,
+        tuple((number(value), status) for value, status, _ in values),
+        sum(record.seconds for record in trace.stages),
+        sum(record.tokens_in for record in trace.stages),
+        sum(record.tokens_out for record in trace.stages),
+    )
+
+
+def _bad(record: StageRecord) -> bool:
+    return record.status != "ok"
+
+
+def _problem(record: StageRecord) -> tuple[str, str, str]:
+    return record.stage, record.status, record.reason
+
+
+def _understanding(trace: Trace) -> Understanding:
+    searched = trace.search_query if trace.search_query != trace.question.text else None
+    return Understanding(trace.query_class, searched, refused_rewrite(trace))
