@@ -1,4 +1,4 @@
-"""`rag-lab new module`: a module of your own to begin with, its contract test, and an experiment that compares it."""
+"""`rag-lab new`: a project on your documents, or a module of your own with its contract test and an experiment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_lab.cli.project import COMMAND, ProjectByDefault, new_project
 from rag_lab.errors import ConfigError, unknown_name
 
-app = typer.Typer(help="Begin something of your own.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=ProjectByDefault,
+    help="Begin something of your own: a folder to experiment in with your documents, or a module.\n\n\b\nExamples:\n"
+    "  rag-lab new mine docs/\n  rag-lab new module reranker my_reranker",
+    short_help="Begin with your documents, or with a module.",
+    subcommand_metavar="DIR DOCUMENTS | module KIND NAME",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command(COMMAND)(new_project)
 
 _MODULE = '''"""{says}"""
 
@@ -56,11 +66,6 @@ _IMPORTS = {
 }
 
 
-@app.callback()
-def _group() -> None:
-    """Make `module` a command of its own, though it is the only one."""
-
-
 def _complete_kind(incomplete: str) -> list[str]:
     return [kind for kind in _kinds() if kind.startswith(incomplete)]
 
@@ -71,9 +76,9 @@ def new_module(
     name: Annotated[str, typer.Argument(help="Of the file: small letters, digits and _.", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="The folder; it is made where it is missing.")] = Path(),
 ) -> None:
-    """Write a module, its contract test, and an experiment that compares it on the demo data.
+    """Write a module of your own, its contract test, and an experiment.
 
-    The module works as it stands; what it does is yours to change.
+    The experiment compares it on the demo data. The module works as it stands; what it does is yours to change.
 
     \b
     Example:

@@ -113,8 +113,8 @@ def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
         if isinstance(item, Question):
             questions.append(item)
             continue
-        line = _line(item, f"asked-{n}" if f"q{n}" in taken else f"q{n}", n)
-        question, reasons = read_question(line, files.keys(), dataset.page_base, first_page)
+        own_id = f"asked-{n}" if f"q{n}" in taken else f"q{n}"
+        question, reasons = read_question(_line(item, n), files.keys(), dataset.page_base, first_page, own_id)
         questions += [question] if question else []
         problems += [Problem(f"question {n}", reason) for reason in reasons]
     if not questions:
@@ -132,14 +132,14 @@ def same_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _line(item: Any, own_id: str, n: int) -> bytes:
-    """Return a question as a line of questions.jsonl, with `own_id` where it has none."""
+def _line(item: Any, n: int) -> bytes:
+    """Return a question as a line of questions.jsonl."""
     if not isinstance(item, str | Mapping):
         raise DatasetError(f"Question {n} is {_shown(item)}; give a text, a mapping or a Question.")
     keys = {"question": item} if isinstance(item, str) else dict(item)
-    name = keys.get("id", own_id)
+    named = {"id": str(keys["id"])} if isinstance(keys.get("id"), int) else {}
     try:
-        return json.dumps(keys | {"id": str(name) if isinstance(name, int) else name}).encode()
+        return json.dumps(keys | named).encode()
     except (TypeError, ValueError) as error:
         raise DatasetError(f"Question {n} cannot be written as a line of questions.jsonl: {error}.") from None
 

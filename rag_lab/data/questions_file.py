@@ -35,7 +35,7 @@ class _TurnLine(_Line):
 
 
 class _QuestionLine(_Line):
-    id: str
+    id: str | None = None
     question: str
     answers: list[str] = []
     answerable: bool = True
@@ -50,8 +50,8 @@ class _QuestionLine(_Line):
 def read_questions(path: Path, sources: Collection[str], page_base: int) -> tuple[list[Question], list[Problem]]:
     """Return the usable questions in order, with pages counted from 1, and what was wrong.
 
-    A line that is no question object, has no id or text, or repeats an id is left out; of the others only the faulty
-    part is: an impossible class, an unknown key, evidence that is not in the corpus.
+    A line that is no question object, has no text, or repeats an id is left out; of the others only the faulty part is:
+    an impossible class, an unknown key, evidence that is not in the corpus. One without an id is `q` and its line.
 
     Args:
         path: the file.
@@ -65,7 +65,7 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
     lines: dict[str, int] = {}
     problems = []
     for number, text in _lines(path):
-        question, reasons = read_question(text, sources, page_base, page_base)
+        question, reasons = read_question(text, sources, page_base, page_base, f"q{number}")
         if question and question.question_id in questions:
             first = lines[question.question_id]
             reasons = [f"the id {question.question_id!r} is line {first}'s; the line was left out, give it its own id."]
@@ -99,7 +99,7 @@ _NEAR_ACCESS = (*_ACCESS_KEYS, "permissions")  # what attributes.yaml calls it
 
 
 def read_question(
-    text: bytes, sources: Collection[str], page_base: int, first_page: int
+    text: bytes, sources: Collection[str], page_base: int, first_page: int, own_id: str
 ) -> tuple[Question | None, list[str]]:
     """Return the question of one line, None where it is none, and what is wrong with it; see `read_questions`.
 
@@ -108,6 +108,7 @@ def read_question(
         sources: what evidence may name.
         page_base: the number that evidence gives to a first page; the question counts pages from 1.
         first_page: the lowest number that evidence may name.
+        own_id: the question's, where the line gives none.
     """
     try:
         line = _QuestionLine.model_validate_json(text)
@@ -116,8 +117,9 @@ def read_question(
         return None, [f"{describe(error)}; the line was left out, mend it."]
     except ValueError as error:
         return None, [f"{error}; the line was left out, mend it."]
-    if not line.id.strip() or not line.question.strip():
-        return None, [f"the {'question' if line.id.strip() else 'id'} is empty; the line was left out, fill it in."]
+    question_id = own_id if line.id is None else line.id
+    if not question_id.strip() or not line.question.strip():
+        return None, [f"the {'question' if question_id.strip() else 'id'} is empty; the line was left out, fill it in."]
     misspelt = [key for key in line.model_extra or {} if get_close_matches(key.lower(), _NEAR_ACCESS, cutoff=0.7)]
     if misspelt:  # ignored, it would open to this asker what was to be closed
         return None, [f"{unknown_name('key', misspelt[0], _ACCESS_KEYS)} The line was left out, mend it."]
@@ -133,7 +135,7 @@ def read_question(
         else:
             evidence.append(_evidence(item, sources, page_base))
     question = Question(
-        question_id=line.id,
+        question_id=question_id,
         text=line.question.strip(),
         answers=tuple(line.answers),
         answerable=line.answerable,

@@ -45,7 +45,7 @@ class ExperimentConfig(Section):
 
     name: str = Field(description="names the run folder")
     question: str = Field(min_length=1, description="what the experiment is to find out")
-    dataset: str = Field(min_length=1, description="a name under datasets/, or a path")
+    dataset: str = Field(min_length=1, description="a name under datasets/, or a path from the file")
     base: PipelineConfig = Field(PipelineConfig(), description="a YAML file, the name of a preset, or the keys")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="dotted keys and their values")
     variants: dict[str, PipelineConfig] = Field(

@@ -10,7 +10,7 @@ from typing import Any
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.clusters import cluster_problem
-from rag_lab.data.dataset import Dataset
+from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sample import stratified
 from rag_lab.errors import DatasetError
 from rag_lab.evaluation.default_metrics import default_metrics
@@ -104,7 +104,7 @@ def plan(
 def _plan(name: str, draft: Draft, folder: Path) -> Plan:
     problems = list(draft.problems)
     expansion = _expand(draft, problems)
-    dataset = _dataset(draft, problems)
+    dataset = _dataset(draft, folder, problems)
     if dataset is not None and not draft.config.metrics and "metrics" not in draft.broken:
         metrics = list(default_metrics(dataset.questions))
         draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
@@ -162,11 +162,11 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
         return None
 
 
-def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
+def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     if "dataset" in draft.broken:
         return None
     try:
-        dataset = Dataset.load(draft.config.dataset)
+        dataset = Dataset.load(_beside(draft.config.dataset, folder))
     except DatasetError as error:
         problems.append(f"dataset: {error}")
         return None
@@ -175,6 +175,13 @@ def _dataset(draft: Draft, problems: list[str]) -> Dataset | None:
     elif problem := cluster_problem(dataset.questions, draft.config.clusters):
         problems.append(problem)
     return dataset
+
+
+def _beside(dataset: str, folder: Path) -> str | Path:
+    """Return a path that leads from the experiment's file to a folder; else the name, or the path from here."""
+    is_name = dataset in dict(list_datasets())
+    path = folder / Path(dataset).expanduser()
+    return path if path.is_dir() and not is_name else dataset
 
 
 def _metric_problems(draft: Draft) -> list[str]:

@@ -91,3 +91,19 @@ def test_nothing_is_written_over(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
     written = write_module("reranker", "mine", tmp_path / "new" / "folder")
     assert all(path.is_file() for path in written)
+
+
+def test_a_folder_and_documents_are_enough_and_modules_go_on_as_they_were(tmp_path):
+    write_dataset(tmp_path)
+    docs = tmp_path / "small" / "corpus"
+    done = run(tmp_path, *RAG_LAB, "new", "mine", str(docs), "--copy")
+    assert done.returncode == 0, done.stderr
+    assert "rag-lab sweep mine/experiment.yaml" in done.stderr
+    assert (tmp_path / "mine" / "profile.html").is_file()
+    assert (tmp_path / "mine" / "corpus" / "press.md").is_file()
+    for line in done.stdout.splitlines():
+        assert line.startswith("Set: ") or (tmp_path / line.split("  ")[0]).exists()
+    again = run(tmp_path, *RAG_LAB, "new", "project", "mine", str(docs))
+    assert again.returncode == 2 and "not written over" in again.stderr
+    assert "Traceback" not in again.stderr
+    assert run(tmp_path, *RAG_LAB, "new", "module", "reranker", "mine_too").returncode == 0

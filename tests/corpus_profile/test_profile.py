@@ -9,11 +9,12 @@ import rag_lab as rl
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index import read_and_split
 from rag_lab.corpus.load.pdf.text import scanned_pages
+from rag_lab.corpus_profile.nested_settings import nested
 from rag_lab.corpus_profile.similar_files import similar_files
 from rag_lab.corpus_profile.tables_in_text import holds_table
 from rag_lab.errors import DatasetError
 from rag_lab.models.local.read_length import read_length
-from rag_lab.notebook.views.profile_view import nested, to_html, to_page, to_text
+from rag_lab.notebook.views.profile_view import to_html, to_page, to_text
 
 ENGLISH = (
     "The valve of this press opens when the pressure is above what was set for it, and it is to be tested once a "

@@ -64,7 +64,7 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
     (sources, problems), removed = sources_below(folder), read_removed(folder)
-    if rules_folder(folder) == folder:
+    if rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
         sources = [source for source in sources if source not in NO_DOCUMENTS]
     problems += stale_lines(folder, removed, sources)
     files: dict[str, Path] = {}

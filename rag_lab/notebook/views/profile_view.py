@@ -9,6 +9,7 @@ import yaml
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile
+from rag_lab.corpus_profile.nested_settings import nested
 from rag_lab.notebook.views.text_view import TextView
 from rag_lab.report.page.templates import asset, render
 
@@ -37,15 +38,6 @@ def to_text(profile: CorpusProfile) -> str:
     if profile.problems:
         view.block(f"Problems: {len(profile.problems)}", "\n".join(map(str, profile.problems)))
     return view.text()
-
-
-def nested(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return dotted keys as the sections of a configuration: `{"corpus": {"chunk_size": 400}}`."""
-    sections: dict[str, Any] = {}
-    for key, value in settings.items():
-        section, _, name = key.partition(".")
-        sections.setdefault(section, {})[name] = value
-    return sections
 
 
 def _shown(profile: CorpusProfile) -> dict[str, Any]:

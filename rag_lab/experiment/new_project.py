@@ -1,0 +1,204 @@
+"""A folder to experiment in: documents, questions, an experiment that fits them, and what to do next.
+
+Nothing that is there is written over, and documents are linked unless they are to be copied.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import yaml
+
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.files.walk import CORPUS_FOLDER, NO_DOCUMENTS
+from rag_lab.corpus_profile.corpus_profile import CorpusProfile, profile
+from rag_lab.corpus_profile.nested_settings import nested
+from rag_lab.data.dataset import is_dataset
+from rag_lab.data.drafted_questions import drafted_questions
+from rag_lab.data.metadata import METADATA_FILE
+from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
+from rag_lab.errors import ConfigError
+from rag_lab.models.toy_note import better_model, is_toy
+from rag_lab.pipeline import Pipeline
+
+EXPERIMENT_FILE, README_FILE = "experiment.yaml", "README.md"
+N_QUESTIONS = 12
+# With the packaged models on a few cores: short texts, few candidates, and no stage that rests on what a toy writes.
+_SMALL: dict[str, Any] = {
+    "query.rewrite": "none", "query.hyde": "none", "rerank.input_limit": 5, "rerank.final_k": 3,
+    "answer.context_tokens": 450, "answer.max_tokens": 60,
+}  # fmt: skip
+_RULES = ("attributes.yaml", "removed.txt")
+_MOST_FACTORS, _ANSWERED = 2, 4
+
+_EXPERIMENT = """\
+# {title}: what is asked of its documents, and what is varied. `rag-lab sweep
+# {path}/experiment.yaml --dry-run` says what it takes.
+name: {name}
+question: What do the search and the size of chunks change on these documents?
+dataset: .                      # this folder: corpus/ and questions.jsonl
+
+{base}
+{model}
+
+# The first value of each is the baseline; each variant changes one of them.
+{factors}
+design: one_factor
+# Without `metrics`, what the labels of questions.jsonl allow is measured; without labels, what the variants change.
+limits:
+  answers: {answers}                    # retrieval is measured on all questions, answers on so many
+"""
+_README = """\
+# {title}
+
+Made by `rag-lab new` for the documents in `{docs}`, which are {kept}.
+
+| file | what it is |
+|---|---|
+| `corpus` | the documents ({kept}) |
+| `questions.jsonl` | {questions}; put your own in their place, one a line: `{{"question": "..."}}` is enough |
+| `dataset.yaml` | name and language |
+| `experiment.yaml` | what is compared: settings that fit these documents, and what is varied |
+| `profile.html` | what the documents are like, what to set for them, and why |
+
+1. `rag-lab ask "..." --dataset {path}` answers a question from them.
+2. `rag-lab sweep {path}/experiment.yaml` compares the variants and writes a report: `results/{name}/report.html`.
+3. Say which passage answers a question (`evidence` in `questions.jsonl`, docs/datasets.md), and the next report says
+   which variant finds more.
+"""
+
+
+@dataclass(frozen=True)
+class NewProject:
+    """What was made: the folder, its files in order, and the profile of its documents."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    profile: CorpusProfile
+    n_questions: int  # drafted; 0 where the documents came with questions
+
+
+def new_project(folder: Path, documents: Path, *, copy: bool = False, home: Path | None = None) -> NewProject:
+    """Make `folder` a data set of the `documents`, with questions and an experiment; all of it, or nothing.
+
+    Args:
+        folder: is made where it is missing; none of the files may be there.
+        documents: a folder of documents, which stays as it is.
+        copy: copy the documents; else `corpus` is a link to their folder.
+        home: where what was read is remembered; the workbench's folder where None.
+
+    Raises:
+        RagLabError: if there are no documents that can be read, or a file is there already.
+    """
+    _refuse(folder, documents)
+    if not copy and (rules := [name for name in _RULES if (documents / name).exists()]):
+        raise ConfigError(
+            f"{documents} has {' and '.join(rules)}, which a data set keeps beside its documents: give --copy, to put "
+            "them there."
+        )
+    pipeline = Pipeline(documents, PipelineConfig(), home=home)
+    found = profile(pipeline)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch)
+        n_questions = _write(made, folder, documents, pipeline, found, copied=copy)
+        files = sorted(made.iterdir())
+        _refuse(folder, documents, [file.name for file in files])
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _put(documents, folder / CORPUS_FOLDER, copy)
+            for file in files:
+                shutil.copyfile(file, folder / file.name)
+        except OSError as error:
+            raise ConfigError(f"Cannot write {folder}: {error.strerror}; choose another folder or mend that.") from None
+    return NewProject(
+        folder, tuple(folder / name for name in (CORPUS_FOLDER, *(f.name for f in files))), found, n_questions
+    )
+
+
+def _refuse(folder: Path, documents: Path, names: list[str] | None = None) -> None:
+    if not documents.is_dir():
+        raise ConfigError(f"There is no folder {documents}; give the folder of your documents.")
+    if is_dataset(documents):
+        raise ConfigError(f"{documents} is a data set already: name it in an experiment.")
+    inner, outer = folder.resolve(), documents.resolve()
+    if inner == outer or outer in inner.parents:
+        raise ConfigError(
+            f"{folder} lies in {documents}, where its files would be taken for documents; choose a folder beside it."
+        )
+    taken = [name for name in [CORPUS_FOLDER, *(names or [])] if os.path.lexists(folder / name)]
+    if taken:
+        raise ConfigError(f"{folder} has {', '.join(taken)} already, which is not written over; choose another folder.")
+
+
+def _put(documents: Path, corpus: Path, copy: bool) -> None:
+    if not copy:
+        corpus.symlink_to(documents.resolve(), target_is_directory=True)
+        return
+    for source, path in list_files(documents).files.items():
+        (corpus / source).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, corpus / source)
+
+
+def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found: CorpusProfile, *, copied: bool) -> int:
+    """Write the files of a project into `made`; return how many questions were drafted."""
+    for name in NO_DOCUMENTS:  # rules that the folder of documents brings hold here, too
+        if (documents / name).is_file():
+            shutil.copyfile(documents / name, made / name)
+    drafted = [] if (made / QUESTIONS_FILE).exists() else _drafted(pipeline, found)
+    if drafted:
+        write_questions(made / QUESTIONS_FILE, drafted)
+    elif not (made / QUESTIONS_FILE).exists():
+        (made / QUESTIONS_FILE).write_text("", encoding="utf-8")
+    title = folder.resolve().name
+    name = re.sub(r"[^a-z0-9_-]+", "_", title.lower()).strip("_-")[:64] or "mine"
+    told = {"title": title, "name": name, "path": str(folder)}
+    language = f"language: {found.language}   # detected; correct it\n" if found.language else ""
+    (made / METADATA_FILE).write_text(
+        f"{yaml.safe_dump({'name': title}, allow_unicode=True)}{language}", encoding="utf-8"
+    )
+    (made / EXPERIMENT_FILE).write_text(_experiment(told, pipeline.config, found), encoding="utf-8")
+    kept = "copied" if copied else "linked, not copied"
+    asked = f"{len(drafted)} drafted questions" if drafted else "your questions"
+    readme = _README.format(**told, docs=documents.resolve(), kept=kept, questions=asked)
+    (made / README_FILE).write_text(readme, encoding="utf-8")
+    return len(drafted)
+
+
+def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
+    texts: dict[str, str] = {}
+    for page in pipeline.index.documents():
+        texts[page.source] = f"{texts.get(page.source, '')}\n{page.text}"
+    return drafted_questions(texts, found.language, N_QUESTIONS)
+
+
+def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfile) -> str:
+    toy = is_toy(config.models.generation)
+    settings = {**(_SMALL if toy else {}), **found.settings}
+    config = config.override(settings)
+    factors = dict(_factors(found, config))
+    model = f"The packaged model answers. {better_model()}" if toy else f"{config.models.generation} answers."
+    return _EXPERIMENT.format(
+        **told,
+        base=yaml.safe_dump({"base": nested(settings)}, sort_keys=False),
+        model=fill(
+            model, 110, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+        ),
+        factors=yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
+        answers=_ANSWERED,
+    )
+
+
+def _factors(found: CorpusProfile, config: PipelineConfig) -> Iterator[tuple[str, list[Any]]]:
+    """Yield what is varied, beginning with the value of the base."""
+    now = config.flat()
+    for key, values in list(found.to_try.items())[:_MOST_FACTORS]:
+        yield key, [now[key], *(value for value in values if value != now[key])]
