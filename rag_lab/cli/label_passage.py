@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rag_lab.records import Question
 
 _ASKED = (
-    "Which passages answer the question? Numbers (1 3), 0 where the documents hold no answer, Enter for none of these"
+    "Which passages answer the question? Numbers (1 3), 0 where the documents hold no answer, Enter to label nothing"
 )
 
 
@@ -38,8 +39,10 @@ def label_passage(pipeline: Pipeline, question: Question) -> None:
             found.no_answer()
     file = questions_file(pipeline.dataset)
     typer.echo(f"The label stands in {file}.")
+    folder = shlex.quote(str(file.parent))
     next_steps(
-        "rag-lab ask ANOTHER_QUESTION --label", f"rag-lab datasets check {file.parent}   to see what is labelled"
+        f"rag-lab ask ANOTHER_QUESTION --dataset {folder} --label",
+        f"rag-lab datasets check {folder}   what is labelled",
     )
 
 

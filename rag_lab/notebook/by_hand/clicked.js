@@ -15,7 +15,9 @@ function render({ model, el }) {
   el.addEventListener("click", event => act(event.target.closest("[data-do]")));
   el.addEventListener("keydown", event => {
     if (event.target.matches("input, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const button = el.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    const isPressed = event.key === "Enter" || event.key === " ";
+    if (isPressed && event.target.matches("button")) return; // the browser clicks it
+    const button = isPressed ? event.target.closest("[role=button]") : el.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (!button) return;
     event.preventDefault();
     event.stopPropagation();
