@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from rag_lab.models.json_repair import RepairError, read_json
 from rag_lab.models.thinking import split_thinking
 from rag_lab.records import Answer, Citation, Passage, Trace
+from rag_lab.stages.answer.loops import without_loop
 from rag_lab.stages.answer.prompts import NOT_FOUND
 from rag_lab.stages.stage import Outcome
 
@@ -37,7 +38,7 @@ class Parse:
 
     def identity(self) -> Mapping[str, Any]:
         """Nothing but the version."""
-        return {"version": 2}
+        return {"version": 3}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Parse each trace's reply."""
@@ -47,7 +48,8 @@ class Parse:
 def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
     """Return the answer in `raw` and the repair rule that was needed ('' for none).
 
-    A citation counts only if it names a passage of the context; others are kept as rejected.
+    An answer that goes round in a circle is cut, by such a rule. A citation counts only if it names a passage of the
+    context; others are kept as rejected.
 
     Raises:
         RepairError: if no object with an answer can be read.
@@ -58,7 +60,9 @@ def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
         reply = Reply.model_validate(value)
     except ValidationError:
         raise RepairError("the object in the reply has no text under 'answer'") from None
-    answer = reply.answer.strip()
+    answer, rounds = without_loop(reply.answer.strip())
+    if rounds:
+        rule = "; ".join(filter(None, [rule, f"said the same {rounds} times, which is kept once"]))
     if not answer:
         raise RepairError("the answer in the reply is empty")
     citations, rejected = checked_citations(reply.citations, passages)
