@@ -6,13 +6,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.text_table import text_table
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html
 from rag_lab.report.shown_frame import shown_frame
-from rag_lab.report.tables.comparison_tables import differences_table, differences_title, tables
-from rag_lab.report.text.compare_screen import screen
+from rag_lab.report.tables.comparison_tables import tables, verdicts_table
+from rag_lab.report.text.compare_screen import WIDTH, screen
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
@@ -54,7 +55,8 @@ class ShownComparison(Comparison):
         printer.text(repr(self) if cycle else str(self))
 
     def _differences_text(self) -> str:
-        return shown(differences_table(differences_title(self), self.differences, self.name).to_text())
+        table = verdicts_table(self)
+        return shown(f"{table.title}\n{text_table(table.header, table.rows, WIDTH)}")
 
 
 def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline") -> ShownComparison:

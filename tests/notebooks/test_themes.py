@@ -11,12 +11,25 @@ from jupyter_lab import jupyter_lab, open_notebook, run_all, set_theme
 from playwright.sync_api import Page
 from run_folder_fixture import build_run
 
+from rag_lab import Pipeline
 from rag_lab.notebook.display import question_html
 from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import overview_html, write_report
 from rag_lab.report.shown_comparison import compare
 
 pytestmark = [pytest.mark.slow, needs_browser]
+# What people write on a cell's last line, after a comparison.
+LAST_LINES = (
+    "comparison.summary",
+    "comparison.differences",
+    "trace = comparison.traces['query.hyde-always'][3]\ntrace",
+    "trace.question",
+    "from rag_lab.notebook.display import show_question\nshow_question(comparison, 'q002')",
+    "rl.evaluate([trace], ['retrieval.ndcg@10', 'answer.abstention'])",
+    "base = rl.Pipeline('plant_docs', rl.PipelineConfig.load('{mine}')).set('query.hyde', 'none')\nbase",
+    "base.config",
+    "base.dataset",
+)
 READABLE = 4.5  # the contrast that WCAG asks of text
 
 # Opens what is folded, and returns of all texts: how many there are, their least contrast, the words that have it, and
@@ -56,21 +69,17 @@ def assert_readable(page: Page, is_dark: bool) -> None:
 
 
 def test_in_jupyterlab_its_theme_counts(run_dir: Path, tmp_path: Path) -> None:
-    shown = f"comparison = compare({str(run_dir)!r})\ncomparison"
-    sources = [
-        "from rag_lab import compare\nfrom rag_lab.notebook.display import show, show_question",
-        shown,
-        "show(comparison.traces['query.hyde-always'][3])",
-        "show_question(comparison, 'q002')",
-    ]
+    first = f"import rag_lab as rl\ncomparison = rl.compare({str(run_dir)!r})\ncomparison"
+    (tmp_path / "mine.yaml").write_text("rerank: {name: query_likelihood}")
+    sources = [first, *(source.format(mine=tmp_path / "mine.yaml") for source in LAST_LINES)]
     (tmp_path / "books").mkdir()
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources], metadata=kernel)
     nbformat.write(book, tmp_path / "books" / "shown.ipynb")
-    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(1400, 9000) as page:
+    with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(1400, 20_000) as page:
         open_notebook(page, address, "shown.ipynb")
         run_all(page)
-        page.wait_for_function("document.querySelectorAll('.rl').length === 3")
+        page.wait_for_function(f"document.querySelectorAll('.rl').length === {len(sources)}")
         for theme, other in (("light", "dark"), ("dark", "light")):
             set_theme(page, theme)
             page.emulate_media(color_scheme=other)
@@ -95,7 +104,8 @@ def test_elsewhere_the_host_or_the_system_counts(
 ) -> None:
     comparison = compare(run_dir)
     trace = comparison.traces["query.hyde-always"][3]
-    shown = overview_html(comparison) + trace_html(trace) + question_html(comparison, "q002")
+    drawn = Pipeline("docs").set("query.hyde", "none")._repr_html_()
+    shown = overview_html(comparison) + trace_html(trace) + question_html(comparison, "q002") + drawn
     (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'><body {body}>{shown}")
     with browser(color_scheme=system) as page:
         page.goto((tmp_path / "page.html").as_uri())

@@ -133,9 +133,17 @@ def scores_html(comparison: Comparison) -> str:
 
 
 def differences_html(comparison: Comparison) -> str:
-    """Return the differences for a notebook: a row a comparison, with its verdict in full."""
-    table = differences_table(differences_title(comparison), comparison.differences, comparison.name)
-    return render("differences.html", table=table, style=asset("card.css"), script=asset("sort.js"))
+    """Return the differences for a notebook: a row a comparison, a column a metric, with each verdict in full."""
+    rows = comparison.differences.to_dict("records")
+    return render(
+        "differences.html",
+        c=comparison,
+        title=differences_title(comparison),
+        pairs=list(dict.fromkeys((row["variant_id"], row["against"]) for row in rows)),
+        found={(row["variant_id"], row["against"], row["metric"]): row for row in rows},
+        style=asset("card.css"),
+        script=asset("sort.js"),
+    )
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:

@@ -82,6 +82,12 @@ def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
     }
 
 
+def verdicts_table(comparison: Comparison) -> Table:
+    """Return of each difference what fits beside its verdict in full into the lines of a terminal."""
+    table = differences_table(differences_title(comparison), comparison.differences, comparison.name)
+    return table.only("variant", "metric", "difference", "95% interval", "verdict")
+
+
 def differences_title(comparison: Comparison) -> str:
     """Return what is compared with what, and the correction."""
     run = comparison.run

@@ -43,6 +43,14 @@ class Table:
         last = len(self.header) - self.words
         return tuple(self.names <= index < last for index in range(len(self.header)))
 
+    def only(self, *header: str) -> Table:
+        """Return these columns alone, in the order of the table."""
+        places = [place for place, name in enumerate(self.header) if name in header]
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
+        last = len(self.header) - self.words
+        counts = (sum(place < self.names for place in places), sum(place >= last for place in places))
+        return Table(self.title, tuple(self.header[place] for place in places), rows, *counts)
+
     def to_text(self) -> str:
         """Return the title above aligned columns."""
         rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]

@@ -68,6 +68,7 @@ def test_the_tables_of_a_comparison_show_variants_beside_metrics_and_verdicts_in
     assert scores.count("<tr>") == 1 + len(comparison.run.variants)
     assert all(str(prose(short_verdict(verdict))) in differences for verdict in comparison.differences["verdict"])
     assert repr(comparison.summary) == str(comparison)
+    assert max(map(len, repr(comparison.differences).splitlines())) <= 100
 
 
 def test_a_comparison_is_a_screen_in_a_terminal_and_a_line_where_it_is_inside_something(
