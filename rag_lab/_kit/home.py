@@ -12,23 +12,22 @@ from rag_lab.errors import ConfigError
 
 NAME = ".rag_lab"
 VARIABLE = "RAG_LAB_HOME"
-_ROOT_MARKS = (NAME, ".git", "pyproject.toml")
+_OF_CHECKOUT = "rag_lab/_kit/home.py"  # this file: where it lies, so, is a checkout
 
 
 def home() -> Path:
-    """Return the workbench's folder: `$RAG_LAB_HOME`, else `.rag_lab` in the project around the current folder.
+    """Return the workbench's folder: `$RAG_LAB_HOME`, else the one of where we are, the same from any folder below.
 
-    The project is the nearest folder, from the current one upwards, that has a `.rag_lab`, a `.git` or a
-    `pyproject.toml`; so a notebook, which runs in its own folder, shares what the command line remembers. Below the
-    checkout that the package is installed from, and where there is no project, it is that checkout, so that a notebook
-    of its own that is run from elsewhere remembers in one place. Without a checkout it is the current folder. The
-    folder returned may not exist.
+    That is the nearest `.rag_lab` from the current folder upwards; in a checkout of rag_lab the checkout's, wherever in
+    it we are. Elsewhere it is that of the checkout which the package is installed from, or where it was installed
+    without one `rag_lab` in the user's data folder: so nothing is computed again for want of standing in the right
+    place. The folder returned may not exist.
 
     Raises:
         ConfigError: if there is a file in its place.
     """
     given = os.environ.get(VARIABLE)
-    folder = Path(given).resolve() if given else _project(Path.cwd()) / NAME
+    folder = Path(given).resolve() if given else _around(Path.cwd()) or _elsewhere()
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
     return folder
@@ -61,16 +60,16 @@ def _say(folder: Path) -> None:
     print(f"What is computed is remembered in {folder} ({VARIABLE} names another folder).", file=stream)
 
 
-def _project(folder: Path) -> Path:
-    upwards, checkout = (folder, *folder.parents), _checkout()
-    if checkout in upwards:
-        inside = upwards[: upwards.index(checkout)]
-        return next((place for place in inside if (place / NAME).is_dir()), checkout)
-    around = (place for place in upwards if any((place / mark).exists() for mark in _ROOT_MARKS))
-    return next(around, checkout or folder)
+def _around(folder: Path) -> Path | None:
+    """Return the home of where `folder` is: the nearest that is there, but none from beyond a checkout."""
+    for place in (folder, *folder.parents):
+        if (place / NAME).is_dir() or (place / _OF_CHECKOUT).is_file():
+            return place / NAME
+    return None
 
 
-def _checkout() -> Path | None:
-    """Return the checkout that the package is installed from, or None where it was installed without one."""
-    folder = Path(__file__).resolve().parents[2]
-    return folder if (folder / "pyproject.toml").is_file() else None
+def _elsewhere() -> Path:
+    from platformdirs import user_data_path
+
+    checkout = Path(__file__).resolve().parents[2]
+    return checkout / NAME if (checkout / "pyproject.toml").is_file() else user_data_path("rag_lab", appauthor=False)

@@ -10,14 +10,6 @@ def test_the_environment_decides(monkeypatch, tmp_path):
     assert home() == tmp_path / "here"
 
 
-def test_a_notebook_shares_the_home_of_its_project(monkeypatch, tmp_path):
-    monkeypatch.delenv("RAG_LAB_HOME")
-    (tmp_path / "project/notebooks").mkdir(parents=True)
-    (tmp_path / "project/pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path / "project/notebooks")
-    assert home() == tmp_path / "project/.rag_lab"
-
-
 def test_one_that_is_there_is_found_from_below(monkeypatch, tmp_path):
     monkeypatch.delenv("RAG_LAB_HOME")
     (tmp_path / ".rag_lab").mkdir()
@@ -30,37 +22,54 @@ def test_one_that_is_there_is_found_from_below(monkeypatch, tmp_path):
 def checkout(monkeypatch, tmp_path):
     """A checkout of rag_lab in a place of its own, from which the package is installed."""
     monkeypatch.delenv("RAG_LAB_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     root = tmp_path / "checkout"
-    (root / "rag_lab").mkdir(parents=True)
+    (root / "rag_lab/_kit").mkdir(parents=True)
+    (root / "rag_lab/_kit/home.py").touch()
     (root / "pyproject.toml").touch()
     monkeypatch.setattr(rag_lab._kit.home, "__file__", str(root / "rag_lab/_kit/home.py"))
     return root
 
 
-def test_below_the_checkout_it_is_the_checkouts_also_in_a_repository_that_lies_there(checkout, monkeypatch):
-    (checkout / "datasets/cloned/.git").mkdir(parents=True)
-    monkeypatch.chdir(checkout / "datasets/cloned")
+@pytest.mark.parametrize("below", ["notebooks", "datasets/cloned/.git", "results/monday/variants"])
+def test_below_a_checkout_it_is_the_checkouts_also_in_a_repository_that_lies_there(checkout, monkeypatch, below):
+    (checkout / below).mkdir(parents=True)
+    monkeypatch.chdir(checkout / below)
     assert home() == checkout / ".rag_lab"
 
 
-def test_from_a_folder_without_a_project_it_is_the_checkouts(checkout, monkeypatch, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+def test_another_checkout_than_the_installed_one_has_its_own(checkout, monkeypatch, tmp_path):
+    (tmp_path / "other/rag_lab/_kit").mkdir(parents=True)
+    (tmp_path / "other/rag_lab/_kit/home.py").touch()
+    (tmp_path / "other/notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "other/notebooks")
+    assert home() == tmp_path / "other/.rag_lab"
+
+
+@pytest.mark.parametrize("mark", [None, ".git", "pyproject.toml"])
+def test_from_any_other_folder_it_is_that_of_the_installation_and_no_second_one_appears(
+    checkout, monkeypatch, tmp_path, mark
+):
+    (tmp_path / "elsewhere/deep").mkdir(parents=True)
+    if mark:
+        (tmp_path / "elsewhere" / mark).mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere/deep")
     assert home() == checkout / ".rag_lab"
 
 
-@pytest.mark.parametrize("mark", [".rag_lab", ".git", "pyproject.toml"])
-def test_a_project_of_ones_own_has_its_own(checkout, monkeypatch, tmp_path, mark):
-    (tmp_path / "project/experiments").mkdir(parents=True)
-    (tmp_path / "project" / mark).mkdir()
+def test_without_a_checkout_it_is_the_users_data_folder_wherever_one_stands(checkout, monkeypatch, tmp_path):
+    (checkout / "pyproject.toml").unlink()
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert home() == tmp_path / "data/rag_lab"
+
+
+def test_one_that_somebody_made_beside_their_work_is_used(checkout, monkeypatch, tmp_path):
+    (tmp_path / "project/.rag_lab").mkdir(parents=True)
+    (tmp_path / "project/experiments").mkdir()
     monkeypatch.chdir(tmp_path / "project/experiments")
     assert home() == tmp_path / "project/.rag_lab"
-
-
-def test_without_a_project_and_a_checkout_it_is_the_current_folder(checkout, monkeypatch, tmp_path):
-    (checkout / "pyproject.toml").unlink()
-    monkeypatch.chdir(tmp_path)
-    assert home() == tmp_path / ".rag_lab"
 
 
 def test_which_one_is_used_is_said_once_and_not_where_the_environment_names_it(checkout, monkeypatch, capsys):

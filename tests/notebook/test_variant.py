@@ -3,6 +3,7 @@ import json
 import pytest
 from small_dataset import write_dataset
 
+from rag_lab._kit.home import home
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.run.notebook_parameters import to_parameters
@@ -57,6 +58,9 @@ def test_parameters_become_a_variant(parameters):
     assert VariantRun.from_parameters(parameters | {"JUDGE_LANGUAGE": "german"}).judge_language == "german"
     assert variant.metric_embedding == variant.pipeline.config.models.embedding
     assert "final_k: 2" in variant._repr_html_()
+    assert "where nothing is remembered yet" in " ".join(str(variant).split())
+    (home() / "stages.sqlite").write_bytes(b"0" * 300_000)
+    assert f"{home()}, whose 0.3 MB of remembered results" in variant._repr_html_()
     assert variant.save() is None
 
 

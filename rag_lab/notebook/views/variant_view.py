@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.notebook.summary import summary_view
@@ -27,6 +28,14 @@ def _view(variant: VariantWork) -> View:
     metrics = list(dict.fromkeys(score.metric for score in variant.scores))
     tables = summary_view("", metrics, variant.scores).tables if variant.scores else ()
     title = f"Variant on {variant.pipeline.dataset.name}: {asked}{times}"
-    return replace(
-        drawn, title=title, facts=(*drawn.facts, ("Scored by", ", ".join(map(str, variant.metrics)))), tables=tables
-    )
+    scored_by = ", ".join(map(str, variant.metrics))
+    facts = (*drawn.facts, ("Scored by", scored_by), ("Home", _remembers(variant.pipeline.home)))
+    return replace(drawn, title=title, facts=facts, tables=tables)
+
+
+def _remembers(home: Path) -> str:
+    """Say which home is used, and whether anything lies in it already."""
+    stages = home / "stages.sqlite"
+    if not stages.is_file():
+        return f"{home}, where nothing is remembered yet"
+    return f"{home}, whose {stages.stat().st_size / 1e6:,.1f} MB of remembered results are not computed again"
