@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from run_folder_fixture import build_run
 
-from rag_lab.records import Question, Trace
+import rag_lab as rl
+from rag_lab.evaluation.scores import Scores
 
-SHOWN = [Trace(Question("q1", "How tight?")), Question("q1", "How tight?")]
+PAGE = (Path(__file__).parents[1] / "docs/showing.md").read_text(encoding="utf-8")
+QUESTION = rl.Question("q1", "How tight?")
+SHOWN = {
+    "Trace": rl.Trace(QUESTION),
+    "questions[0]": QUESTION,
+    "Pipeline": rl.Pipeline("nothing is there"),
+    "base.config": rl.PipelineConfig(),
+    "base.dataset": rl.Dataset.load("plant_docs"),
+    "rl.evaluate": Scores([rl.Score("q1", "mine", 0.5)]),
+    "rl.compare": None,
+}
 
 
-@pytest.mark.parametrize("thing", SHOWN, ids=lambda thing: type(thing).__name__)
-def test_it_is_a_page_in_a_notebook_and_lines_in_a_terminal(thing: Any) -> None:
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return rl.compare(build_run(tmp_path_factory.mktemp("shown") / "run", 12, 6).path)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_it_is_a_page_in_a_notebook_and_lines_in_a_terminal(name: str, comparison: Any) -> None:
+    thing = SHOWN[name] if SHOWN[name] is not None else comparison
     found, _ = InteractiveShell.instance().display_formatter.format(thing)
     assert found["text/html"].lstrip().startswith('<div class="rl">')
     assert found["text/plain"] == str(thing)
     assert max(map(len, str(thing).splitlines())) <= 100
+    assert name in PAGE
 
 
 def test_a_value_keeps_the_repr_that_makes_it_again() -> None:
-    question = Question("q1", "How tight?")
-    assert eval(repr(question)) == question
+    assert eval(repr(QUESTION), {"Question": rl.Question}) == QUESTION
+
+
+def test_every_view_that_a_class_names_is_there() -> None:
+    package = Path(rl.__file__).parent
+    sources = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    named = {line.split('"')[1] for text in sources for line in text.splitlines() if line.startswith("@shows_itself(")}
+    assert len(named) >= 7
+    for name in named:
+        view = import_module(name)
+        assert callable(view.to_html) and callable(view.to_text)

@@ -107,6 +107,10 @@ class ShownFigure(Figure):
         super().__init__(figsize=(width_inches, height_inches), layout="constrained", facecolor="white")
         self.alt = alt
 
+    def __repr__(self) -> str:
+        """Return what it shows, and how to get it where pictures are not shown, as in a terminal."""
+        return f"{self.alt} A figure: savefig('figure.png') writes it."
+
     def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
         """Return the picture, and how wide and high it is shown, with the text alternative."""
         out = io.BytesIO()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -72,3 +73,11 @@ def test_labels_are_no_formulas_and_no_markup(wide: Comparison) -> None:
 def test_the_text_alternative_is_no_markup(wide: Comparison) -> None:
     svg = to_svg(quality_figure(wide, 'a "metric" <b>'), "fig")
     assert 'of a "metric" <b> for each variant' in ElementTree.fromstring(svg).attrib["aria-label"]
+
+
+def test_a_figure_is_a_picture_in_a_file_and_a_sentence_in_a_terminal(wide: Comparison, tmp_path: Path) -> None:
+    figure = quality_figure(wide, MAIN)
+    for name, begins in {"f.png": b"\x89PNG", "f.pdf": b"%PDF", "f.svg": b"<?xml"}.items():
+        figure.savefig(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
+    assert repr(figure).startswith("Mean and 95% interval of") and "savefig" in repr(figure)
