@@ -9,8 +9,22 @@ import sys
 
 import typer
 
-from rag_lab.cli import ask, compare, datasets, doctor, index, judge, live, modules, new, profile, runs, vary
-from rag_lab.cli.help_groups import GroupedCommands
+from rag_lab.cli import (
+    ask,
+    compare,
+    datasets,
+    doctor,
+    index,
+    judge,
+    live,
+    modules,
+    new,
+    profile,
+    runs,
+    vary,
+)
+from rag_lab.cli.shell import bash_words
+from rag_lab.cli.shell.help_groups import GroupedCommands
 from rag_lab.cli.stream import guarded
 from rag_lab.errors import RagLabError
 
@@ -38,7 +52,7 @@ def main() -> None:
     """
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
-        app()
+        bash_words.complete(app) if bash_words.completing() else app()
     except RagLabError as error:
         typer.echo(f"rag-lab: {error}", err=True)
         sys.exit(2)

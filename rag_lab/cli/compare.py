@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.next_step import next_steps
+from rag_lab.cli.shell.next_step import next_steps
 
 
 def compare(

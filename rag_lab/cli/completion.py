@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
-
-import typer
 
 TABLES = ("scores", "differences", "order", "effects", "routing", "noise", "coverage", "costs", "failed", "changes")
 
@@ -30,19 +29,25 @@ def runs(incomplete: str) -> list[str]:
     return sorted(path for path in found if path.startswith(incomplete))
 
 
-def variants(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+def variants(incomplete: str) -> list[tuple[str, str]]:
     """Return the variants of the experiment on the line that begin so, each with what it changes."""
     from rag_lab.errors import RagLabError
     from rag_lab.experiment.config import read_experiment
     from rag_lab.experiment.design import expand, expand_list
 
+    files = [word for word in _typed() if word.endswith((".yaml", ".yml")) and Path(word).is_file()]
     try:
-        config = read_experiment(ctx.params["experiment"]).config
+        config = read_experiment(files[0]).config
         is_list = config.design == "list"
         found = expand_list(config.variants) if is_list else expand(config.base, config.factors, config.design)
-    except (RagLabError, KeyError):
+    except (RagLabError, IndexError):
         return []
     return [(v.variant_id, v.label) for v in found.variants if v.variant_id.startswith(incomplete)]
+
+
+def _typed() -> list[str]:
+    """Return the words on the line, as the shell hands them over: what is not typed to its end is not parsed yet."""
+    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
 
 
 def presets(incomplete: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rag_lab.cli.next_step import next_steps
+from rag_lab.cli.shell.next_step import next_steps
 
 if TYPE_CHECKING:
     from rag_lab.pipeline import Pipeline

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.next_step import next_steps
 from rag_lab.cli.set_option import Settings, parse_settings
+from rag_lab.cli.shell.next_step import next_steps
 
 
 def profile(

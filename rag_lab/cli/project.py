@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from rag_lab.cli.next_step import next_steps
+from rag_lab.cli.shell.next_step import next_steps
 
 COMMAND = "project"
 

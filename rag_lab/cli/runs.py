@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.next_step import command_line, next_steps, of_run
 from rag_lab.cli.set_option import Settings, parse_settings
+from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan

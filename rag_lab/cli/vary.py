@@ -10,9 +10,9 @@ import typer
 from rag_lab._kit.yaml_file import parse_yaml
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
-from rag_lab.cli.next_step import command_line
 from rag_lab.cli.runs import DryRun, Jobs, Out, start
 from rag_lab.cli.set_option import Settings, parse_settings
+from rag_lab.cli.shell.next_step import command_line
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value
 

@@ -8,9 +8,9 @@ import typer
 from small_dataset import write_dataset
 
 from rag_lab import cli
-from rag_lab.cli.help_groups import FIRST, GROUPS
 from rag_lab.cli.runs import DEMO
 from rag_lab.cli.set_option import parse_settings
+from rag_lab.cli.shell.help_groups import FIRST, GROUPS
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
 

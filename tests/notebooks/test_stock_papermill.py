@@ -19,7 +19,7 @@ def last_words(notebook: str, output: Path, *injected: str) -> list[str]:
     """Run papermill's own command and return what it says last, below its line of dashes."""
     command = [sys.executable, "-m", "papermill", str(checkout_file(f"notebooks/{notebook}.ipynb")), str(output)]
     parameters = [word for entry in injected for word in ("-p", *entry.split("=", 1))]
-    done = subprocess.run([*command, *parameters], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *parameters], capture_output=True, text=True, check=False, cwd=output.parent)
     assert done.returncode == 1
     return done.stderr.split("-" * 75)[-1].strip().splitlines()
 
