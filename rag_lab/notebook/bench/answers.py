@@ -14,7 +14,7 @@ from rag_lab.notebook.bench.toggles import Toggles
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
 
-WAITING = "waiting"  # of a setting whose turn has not come
+WAITING = "its first step"  # of a setting whose turn has not come
 
 
 class Answers:

@@ -15,7 +15,7 @@ function render({ model, el }) {
   const boxes = {};
 
   // A control tells Python what was chosen and is set back to what Python has, be it the new value or the old one.
-  const control = field => {
+  const control = (field, title = "") => {
     const change = value => send({ do: "set", key: field.key, value });
     const id = `${model.get("kept")}-${field.key}`;
     let input;
@@ -59,7 +59,8 @@ function render({ model, el }) {
     if (!input.querySelector("select")) input.id = id;
     const label = element(field.kind === "flags" ? "span" : "label", { className: "label", textContent: field.label });
     if (field.kind === "flags") { input.role = "group"; input.ariaLabel = field.label; } else label.htmlFor = id;
-    const row = element("div", { className: `field ${field.kind}`, title: `${field.key}: ${field.help}`,
+    if (title) label.textContent = `${title}: ${field.label}`; // the box says it already
+    const row = element("div", { className: `field ${field.kind}${title ? " plain" : ""}`, title: `${field.key}: ${field.help}`,
       dataset: { key: field.key } }, label, input);
     controls[field.key] = { row, show };
     return row;
@@ -69,19 +70,20 @@ function render({ model, el }) {
     const main = drawn.fields.filter(field => drawn.mains.includes(field.key));
     const folded = drawn.fields.filter(field => !drawn.mains.includes(field.key));
     const status = element("p", { className: "status" });
-    const made = element("fieldset", { className: "box", dataset: { box: drawn.name } },
-      element("legend", { textContent: drawn.title }), ...main.map(control), status);
+    const made = element("fieldset", { className: "bench-box", dataset: { box: drawn.name } },
+      element("legend", { textContent: drawn.title }), 
+      ...main.map(field => control(field, field.kind === "int" || main.length > 1 ? "" : drawn.title)), status);
     if (folded.length) {
       const more = element("summary");
-      made.append(element("details", {}, more, ...folded.map(control)));
+      made.append(element("details", {}, more, ...folded.map(field => control(field))));
       boxes[drawn.name] = { made, status, more, folded: folded.map(field => field.key) };
     } else boxes[drawn.name] = { made, status };
     return made;
   };
 
   const drawing = model.get("drawing");
-  const pipeline = element("div", { className: "pipeline" }, ...drawing.filter(one => one.stage).map(box));
-  const rest = element("div", { className: "pipeline rest" }, ...drawing.filter(one => !one.stage).map(box));
+  const pipeline = element("div", { className: "bench-stages" }, ...drawing.filter(one => one.stage).map(box));
+  const rest = element("div", { className: "bench-stages rest" }, ...drawing.filter(one => !one.stage).map(box));
 
   const questions = model.get("questions");
   const text = element("textarea", { rows: 2, ariaLabel: "Question", placeholder: "Ask something of these documents",

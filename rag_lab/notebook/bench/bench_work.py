@@ -52,9 +52,9 @@ class BenchWork:
         self.compared: QuickComparison | None = None
         self._documents = documents if isinstance(documents, str | Path) else None
         self._answers = Answers(pipeline.watched(self._embedded))
-        if name in _BENCHES:
-            self._go_on(_BENCHES[name])
-        self.question = self.question or (self.questions[0].text if self.questions else "")
+        replaced = self._go_on(_BENCHES[name]) if name in _BENCHES else []
+        self.ask(self.question or (self.questions[0].text if self.questions else ""))
+        self.say(" ".join(replaced))
         _BENCHES[name] = self
 
     @property
@@ -113,7 +113,8 @@ class BenchWork:
 
     def ask(self, question: str) -> None:
         """Put a question into the box: a text of one's own, or the text or id of one of the data set's."""
-        self.question = question
+        known = self._known(question)
+        self.question = known.text if known else question
         self.say("")
 
     def run(self, *, wait: bool = True) -> None:
@@ -217,23 +218,28 @@ class BenchWork:
         for listener in list(self.listeners):
             listener()
 
-    def _go_on(self, last: BenchWork) -> None:
-        """Take over where the last bench stood; its results stay where the documents and modules are the same."""
+    def _go_on(self, last: BenchWork) -> list[str]:
+        """Take over where the last bench stood; return a sentence for each toggle that a new start replaces.
+
+        Its results stay where the documents and the modules given as objects are the same.
+        """
         last.stop()
-        replaced = self.toggles.go_on(last.toggles)
         self.question = self.question or last.question
-        self.say(" ".join(replaced))
         mine, others = self._answers.pipeline, last._answers.pipeline
         if [mine.dataset.digest, mine.given, mine.home] == [others.dataset.digest, others.given, others.home]:
             self._answers, self.compared = last._answers, last.compared
             self._answers.watched(others.set(mine.config.flat()).watched(self._embedded))
+        return self.toggles.go_on(last.toggles)
 
     def _question(self) -> Question:
         text = self.question.strip()
         if not text:
             raise ConfigError("The question is empty: choose one of the data set's, or type your own.")
-        known = (one for one in self.questions if text in (one.question_id, one.text.strip()))
-        return next(known, Question("asked", text))
+        return self._known(text) or Question("asked", text)
+
+    def _known(self, text: str) -> Question | None:
+        """Return the question of the data set that has this text or id."""
+        return next((one for one in self.questions if text.strip() in (one.question_id, one.text.strip())), None)
 
     def _refuse_while_running(self) -> None:
         if self.is_running:
