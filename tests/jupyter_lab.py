@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from browser import PATIENCE_S
@@ -63,6 +63,7 @@ def _address(runtime: Path, process: subprocess.Popen[bytes]) -> str:
     end = time.monotonic() + PATIENCE_S
     while True:
         for file in runtime.glob("jpserver-*.json"):
-            return str(json.loads(file.read_text())["url"])
+            with suppress(ValueError):  # it is being written
+                return str(json.loads(file.read_text())["url"])
         assert process.poll() is None and time.monotonic() < end, "JupyterLab did not start"
         time.sleep(0.2)

@@ -12,11 +12,15 @@ function render({ model, el }) {
   const send = message => model.send(message);
   const button = (text, act, title = "") => element("button", { type: "button", textContent: text, title, onclick: act });
   const controls = {}; // by dotted key: what shows a value
+  const seen = {}; // the values that the controls show: what is being typed is not overwritten
   const boxes = {};
 
   // A control tells Python what was chosen and is set back to what Python has, be it the new value or the old one.
   const control = (field, title = "") => {
-    const change = value => send({ do: "set", key: field.key, value });
+    const change = value => {
+      delete seen[field.key];
+      send({ do: "set", key: field.key, value });
+    };
     const id = `${model.get("kept")}-${field.key}`;
     let input;
     let show;
@@ -37,7 +41,7 @@ function render({ model, el }) {
       const choice = element("select", { id, onchange: () => choice.value === own ? typing(true) : change(choice.value) });
       const typed = element("input", { type: "text", placeholder: "module:Class", ariaLabel: `${field.label} of your own`,
         onchange: () => change(typed.value), onblur: () => typed.value || typing(false) });
-      const typing = own => { typed.hidden = !own; choice.hidden = own; own ? typed.focus() : refresh(); };
+      const typing = own => { typed.hidden = !own; choice.hidden = own; own ? typed.focus() : show(model.get("state").values[field.key]); };
       input = element("span", {}, choice, typed);
       show = value => {
         const names = field.choices.includes(value) ? field.choices : [...field.choices, value];
@@ -154,7 +158,9 @@ function render({ model, el }) {
   function refresh() {
     const state = model.get("state");
     for (const [key, { row, show }] of Object.entries(controls)) {
-      show(state.values[key]);
+      const value = JSON.stringify(state.values[key]);
+      if (seen[key] !== value) show(state.values[key]);
+      seen[key] = value;
       row.classList.toggle("changed", state.changed.includes(key));
     }
     const at = state.running ? state.box : "";
@@ -199,7 +205,7 @@ function render({ model, el }) {
     variant.replaceChildren(element("option", { value: "", textContent: `${found.length} variants …` }),
       ...found.map(([value, label]) => element("option", { value, textContent: label })));
   }
-  const listens = { "change:state": refresh, "change:html": draw, "change:variants": offer };
+  const listens = { "change:state": refresh, "change:heard": refresh, "change:html": draw, "change:variants": offer };
   for (const [event, call] of Object.entries(listens)) model.on(event, call);
   refresh();
   draw();

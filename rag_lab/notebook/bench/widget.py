@@ -43,6 +43,7 @@ class BenchWidget(anywidget.AnyWidget):
     html = traitlets.Unicode().tag(sync=True)
     runs: traitlets.List[Any] = traitlets.List().tag(sync=True)
     variants: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    heard = traitlets.Int().tag(sync=True)
     kept = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, bench: BenchWork) -> None:
@@ -86,6 +87,7 @@ class BenchWidget(anywidget.AnyWidget):
                     bench.add_to_experiment(str(value))
         except RagLabError as error:
             bench.say(str(error), is_bad=True)
+        self.heard += 1  # so that a control is set back also where nothing has changed
 
     def refresh(self) -> None:
         """Send how the bench stands; while something runs, the result at most a few times a second."""
