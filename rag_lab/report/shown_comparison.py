@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.text_table import text_table
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.questions.run_texts import RunTexts
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html
@@ -32,13 +33,15 @@ class ShownComparison(Comparison):
         return "\n\n".join(table.to_latex() for table in tables(self) if table.rows) + "\n"
 
     def __post_init__(self) -> None:
-        """Let the tables of numbers show themselves as tables for readers."""
+        """Let the tables of numbers show themselves as tables for readers, and traces with the texts of the run."""
+        texts = RunTexts(self.run, self.traces)
         shown = {
             "summary": shown_frame(self.summary, lambda: scores_html(self), lambda: screen(self)),
             "differences": shown_frame(self.differences, lambda: differences_html(self), self._differences_text),
+            "traces": {name: [replace(one, texts=texts) for one in some] for name, some in self.traces.items()},
         }
-        for name, frame in shown.items():
-            object.__setattr__(self, name, frame)
+        for name, value in shown.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         run = self.run
