@@ -65,7 +65,7 @@ class Plan:
             path=path,
             name=self.experiment.name,
             question=self.experiment.question,
-            dataset=self.experiment.dataset,
+            dataset=self.dataset.name,
             baseline=self.expansion.baseline.variant_id,
             metrics=tuple(metric.name for metric in self.metrics),
             repeats=self.experiment.repeats,

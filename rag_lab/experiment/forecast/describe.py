@@ -60,7 +60,7 @@ def questions_told(plan: Plan) -> str:
     repeats = plan.experiment.repeats
     times = "once" if repeats == 1 else f"{repeats} times"
     asked = (
-        f"Dataset {plan.experiment.dataset}: {asked_told(len(plan.questions), plan.left_out)} Each is asked {times}, "
+        f"Dataset {plan.dataset.name}: {asked_told(len(plan.questions), plan.left_out)} Each is asked {times}, "
         f"{len(plan.answered)} of them are answered."
     )
     rule = plan.experiment.clusters
