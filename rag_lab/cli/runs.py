@@ -95,18 +95,26 @@ def sweep(
 
 def report(
     run: RunDir,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Print it, too, in three or four pages, by a Chromium of this machine.")
+    ] = False,
 ) -> None:
     """Write the report of a run anew.
 
     It is made from the run's traces and scores alone; no model runs.
 
     \b
-    Example:
+    Examples:
       rag-lab report results/ablation
+      rag-lab report results/ablation --pdf
     """
+    from rag_lab.report.page.pdf import write_pdf
     from rag_lab.report.page.report_page import write_report
 
-    typer.echo(f"Report: {write_report(run)}")
+    page = write_report(run)
+    typer.echo(f"Report: {page}")
+    if pdf:
+        typer.echo(f"On paper: {write_pdf(page)}")
 
 
 def export(

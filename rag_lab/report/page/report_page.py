@@ -36,6 +36,8 @@ _ELSEWHERE = ("variants", "problems", "spent")  # entries of the manifest that t
 logger = logging.getLogger(__name__)
 
 HTML_FILE = "report.html"
+SCRIPTS = ("pair.js", "script.js", "copy.js", "scrolling.js")
+STYLES = ("card.css", "first_screen.css", "style.css", "questions.css", "print.css")
 MARKDOWN_FILE = "report.md"
 CONTENTS = (
     ("verdict", "What to use"),
@@ -88,14 +90,14 @@ def to_html(comparison: Comparison) -> str:
 
 
 def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
-    script = asset("pair.js") + asset("script.js") + asset("copy.js")
+    script = Markup("").join(map(asset, SCRIPTS))
     shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
         **_shared(comparison),
         linked=True,
         contents=_contents(comparison),
-        style=asset("card.css") + asset("first_screen.css") + asset("style.css") + asset("questions.css"),
+        style=Markup("").join(map(asset, STYLES)),
         script=script,
         script_digest=script_digest(script),
         correction=CORRECTIONS[comparison.correction],

@@ -1,0 +1,100 @@
+"""The first screen as people meet it: at a glance, on a phone, in the dark, by keyboard, without scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+import pytest
+from browser import Watched, axe_faults, browser, needs_browser, watch
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.report.page.report_page import overview_html, to_html, write_report
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+OPEN_ALL = "document.querySelectorAll('details').forEach((one, i) => { one.open = i < 30; })"
+
+
+def test_the_page_begins_with_what_to_use_and_reasons_come_below(wide: Comparison) -> None:
+    for page in (to_html(wide), overview_html(wide)):
+        first = [page.index(part) for part in ('class="headline"', 'class="modules"')]
+        assert first == sorted(first) and first[-1] < min(
+            page.index('class="facts told"'), page.index('class="scores"')
+        )
+        assert "<b>Use B (rerank.name=query_likelihood): it raises retrieval.ndcg@10 by 0.371 [0.204 to 0.532]" in page
+
+
+def test_sections_stand_in_the_order_in_which_they_decide(grid: Comparison) -> None:
+    page = to_html(grid)
+    order = ["verdict", "reasons", "scores", "effects", "costs", "classes", "coverage", "noise", "questions", "method"]
+    places = [page.index(f'id="{name}"') for name in (*order, "provenance")]
+    assert places == sorted(places)
+    assert page.count('<span class="against">against none</span>') == 2  # main effects, not four variants
+
+
+def test_more_than_twelve_rows_fold(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.2, 0.6, 12)
+    plans = {f"v{index}": {"rerank.final_k": 5 + index} for index in range(16)}
+    run = synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: dict.fromkeys(plans, base)})
+    page = overview_html(read_comparison(run.path))
+    assert "<summary>3 more</summary>" in page and page.count('<td class="word no-difference">') == 15
+
+
+@pytest.fixture(scope="module")
+def address(grid: Comparison) -> str:
+    return write_report(grid.run.path).as_uri()
+
+
+@pytest.mark.slow
+@needs_browser
+def test_at_a_glance_on_a_phone_and_in_the_dark(wide: Comparison) -> None:
+    with browser(height=800) as page:
+        seen = watch(page)
+        page.goto(write_report(wide.run.path).as_uri())
+        for selector in ("h1", ".headline", "table.modules", "table.modules tr:last-child .price"):
+            box = page.locator(selector).first.bounding_box()
+            assert box is not None and 0 < box["y"] + box["height"] < 800, selector
+        page.evaluate(OPEN_ALL)
+        for width in (1280, 400):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                assert axe_faults(page) == [], (width, scheme)
+    assert seen == Watched()
+
+
+@pytest.mark.slow
+@needs_browser
+def test_by_keyboard_alone_one_skips_to_the_report_and_copies_the_configuration(address: str) -> None:
+    with browser(height=800) as page:
+        page.goto(address)
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        assert page.url.endswith("#main")
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.matches('.yaml summary')"):
+                break
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        button = page.locator("button.copy")
+        assert page.evaluate("document.activeElement.matches('button.copy')") and button.inner_text() == "Copy"
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.querySelector('button.copy').textContent !== 'Copy'")
+        assert "final_k" in page.locator(".yaml pre").inner_text()
+
+
+@pytest.mark.slow
+@needs_browser
+def test_without_scripts_everything_is_still_there(address: str) -> None:
+    with browser(height=800, java_script_enabled=False) as page:
+        page.goto(address)
+        assert page.locator(".headline").is_visible() and page.locator("table.modules .better").first.is_visible()
+        assert not page.locator("button.copy").is_visible()
+        page.locator(".yaml summary").click()
+        assert "final_k" in page.locator(".yaml pre").inner_text()
