@@ -242,15 +242,17 @@ class Pipeline:
     def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
         """Answer one question, from what an asker with these permissions may see (None: everything).
 
-        One that the dataset asks in the same words has its labels: its trace shows the evidence, and can be scored.
+        One that the dataset asks in the same words has its labels, so that its trace shows the evidence and can be
+        scored; not so where the asker may not see everything, since a label may tell what is hidden.
 
         Raises:
             ConfigError: if the question is empty.
         """
         if not text.strip():
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-        question = replace(self._labelled(text.strip()), may_see=may_see, namespace=namespace)
-        return self.run([question])[0]
+        is_limited = may_see is not None or namespace is not None
+        plain = Question("asked", text.strip(), may_see=may_see, namespace=namespace)
+        return self.run([plain if is_limited else self._labelled(plain)])[0]
 
     def as_retriever(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
         """Return a `BaseRetriever` of LangChain's: what is ranked, with ids, scores and the trace in the metadata."""
@@ -279,10 +281,11 @@ class Pipeline:
         ]
         return f"Pipeline({', '.join(parts)})"
 
-    def _labelled(self, text: str) -> Question:
-        """Return the question of the dataset that asks `text`, with no turns before it, or else one without labels."""
+    def _labelled(self, asked: Question) -> Question:
+        """Return `asked` with the labels of the question that the dataset asks in the same words and without turns."""
         known = () if self._on_index else self.dataset.questions
-        return next((one for one in known if one.text == text and not one.history), Question("asked", text))
+        found = next((one for one in known if one.text == asked.text and not one.history), asked)
+        return replace(found, may_see=None, namespace=None)
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with these attributes; indexes that are open are shared."""
