@@ -16,7 +16,7 @@ class Bench(BenchWork):
             `Pipeline`.
         config: where the toggles start; the pipeline's, or the defaults, where None.
         question: text or id of the question in the box; where empty, the last bench's, or the data set's first.
-        metrics: what `try_on` measures, the one that decides first.
+        metrics: what `try_on` measures, the one that decides first; what the labels allow where none is given.
         name: of the bench; give a second bench of a notebook another one.
         home: where indexes and results are remembered; the workbench's folder where None.
 

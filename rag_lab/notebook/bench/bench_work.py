@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_lab._kit.wording import letters
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.experiment.model_checks import model_problem, models_used
 from rag_lab.notebook.bench import copied
 from rag_lab.notebook.bench.answers import Answers
@@ -22,7 +23,6 @@ from rag_lab.records import Question, Trace
 if TYPE_CHECKING:
     from rag_lab.notebook.bench.quick_comparison import QuickComparison
 
-METRICS = ("retrieval.ndcg@10", "retrieval.evidence_recall@5")
 EXPERIMENT = "experiments/bench.yaml"
 _BENCHES: dict[str, BenchWork] = {}  # the last of each name in this kernel
 
@@ -36,14 +36,14 @@ class BenchWork:
         config: PipelineConfig | None = None,
         *,
         question: str = "",
-        metrics: Sequence[str] = METRICS,
+        metrics: Sequence[str] = (),
         name: str = "bench",
         home: Path | str | None = None,
     ) -> None:
         pipeline = documents if isinstance(documents, Pipeline) else Pipeline(documents, home=home)
         pipeline = pipeline if config is None else pipeline.set(config.flat())
-        self.metrics = tuple(metrics)
         self.questions = pipeline.dataset.questions
+        self.metrics = tuple(metrics) or default_metrics(self.questions)
         self.toggles = Toggles(pipeline.config)
         self.question = question
         self.said, self.is_bad = "", False  # a sentence for whoever uses the bench, and whether something is wrong
@@ -164,19 +164,19 @@ class BenchWork:
         """Compare the settings side by side on a stratified sample of the data set's questions; see `rag_lab.compare`.
 
         Args:
-            n: how many questions are asked; all where there are fewer.
+            n: how many questions are asked; all where there are fewer. Where none has a label, no setting is called
+                better, and what each changes is told.
             metrics: what is measured, the one that decides first; those of the bench where none is given.
             wait: for the end; else return at once, and `is_running` tells.
 
         Raises:
-            RagLabError: if something runs already, there is one setting only, there are no labels, or a metric cannot
-                be used.
+            RagLabError: if something runs already, there is one setting only, or a metric cannot be used.
         """
         self._refuse_while_running()
         from rag_lab.notebook.bench.quick_comparison import refuse_what_cannot_be_compared
 
         settings, metrics = self.toggles.side_by_side, tuple(metrics) or self.metrics
-        refuse_what_cannot_be_compared(self._answers.pipeline.dataset, len(settings), metrics)
+        refuse_what_cannot_be_compared(len(settings), metrics)
         self._begin(lambda job: self._compare(job, settings, n, metrics), wait)
 
     def add_to_experiment(self, path: Path | str = EXPERIMENT) -> list[str]:

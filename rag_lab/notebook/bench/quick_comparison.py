@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag_lab._kit.wording import counted
-from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.run.compare_pipelines import compare
@@ -28,19 +27,14 @@ class QuickComparison:
         return self.comparison._repr_html_()
 
 
-def refuse_what_cannot_be_compared(dataset: Dataset, n_settings: int, metrics: Sequence[str]) -> None:
+def refuse_what_cannot_be_compared(n_settings: int, metrics: Sequence[str]) -> None:
     """Refuse before anything is computed.
 
     Raises:
-        ConfigError: if there is one setting only, no question has labels, or a metric cannot be used.
+        ConfigError: if there is one setting only, or a metric cannot be used.
     """
     if n_settings < 2:
         raise ConfigError("There is one setting only: change a toggle, and it is compared with what it was.")
-    if not any(question.evidence or question.answers for question in dataset.questions):
-        raise ConfigError(
-            f"No question of {dataset.name} says its answer or where it stands, so nothing can be scored: label some "
-            "(docs/datasets.md), or compare one question at a time."
-        )
     if problems := metric_problems(metrics, False):
         raise ConfigError(" ".join(problems))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from rag_lab._kit.wording import counted
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.config import PipelineConfig
 from rag_lab.notebook.bench.word_diff import Piece, compared
@@ -222,9 +223,10 @@ def _passages(first: Column, column: Column) -> str:
     if not column.read or not first.read:
         return ""
     new = len(column.read - first.read)
-    if not new and len(first.read) == len(column.read):
-        return f"{column.letter} reads the same {len(column.read)} passages as {first.letter}."
-    return f"{new} of the {len(column.read)} passages that {column.letter} reads are not among those of {first.letter}."
+    if new:
+        return f"{new} of the {len(column.read)} passages that {column.letter} reads are not read by {first.letter}."
+    same = "the same" if len(first.read) == len(column.read) else f"{len(column.read)} of the"
+    return f"{column.letter} reads {same} {counted(len(first.read), 'passage')} that {first.letter} reads."
 
 
 def _answers(first: Column, column: Column) -> str:

@@ -251,13 +251,24 @@ def test_what_cannot_be_compared_is_said_before_anything_is_computed(
     assert bench.job is None
 
 
-def test_without_labels_it_is_said_what_can_be_done(bench: Bench, dataset: Path, tmp_path: Path) -> None:
-    bench = Bench(rl.Pipeline(dataset, bench.config, questions=["How hot?"], home=tmp_path / "home"))
-    bench.set("rerank.final_k", 1)
-    with pytest.raises(ConfigError, match="label some"):
-        bench.try_on()
+def test_without_labels_settings_are_compared_by_what_they_change(bench: Bench, dataset: Path, tmp_path: Path) -> None:
+    asked = ["How hot is the oven?", "What is there on Fridays?"]
+    bench = Bench(rl.Pipeline(dataset, bench.config, questions=asked, home=tmp_path / "home"))
+    bench.set("retrieval.mode", "tfidf")
+    bench.try_on()
+    assert bench.compared.comparison.is_unlabelled and "different is not better" in bench.compared.html
     bench.run()
     assert bench.result.columns[0].evidence_at is None
+
+
+def test_without_questions_it_is_said_what_can_be_done(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "one.txt").write_text("The pump is blue.")
+    notes = Bench(tmp_path / "notes", bench.config, name="notes", home=tmp_path / "home")
+    notes.set("rerank.final_k", 1)
+    with pytest.raises(ConfigError, match="has no questions; give some"):
+        notes.try_on()
+    assert "has no questions" in notes.said and notes.question == ""
 
 
 def test_copied_texts_make_the_same_configuration(bench: Bench, tmp_path: Path) -> None:

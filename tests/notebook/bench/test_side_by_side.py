@@ -50,16 +50,22 @@ def test_evidence_that_a_ranking_left_out_is_a_candidate_with_its_rank() -> None
 def test_sentences_say_where_the_evidence_went_and_what_is_read() -> None:
     assert side_by_side(trace_of(2, 3, 1), trace_of(1, 2, 4)).sentences[:2] == [
         "The evidence rises: B has it at rank 1, A at rank 3.",
-        "1 of the 2 passages that B reads are not among those of A.",
+        "1 of the 2 passages that B reads are not read by A.",
     ]
     assert side_by_side(trace_of(1, 2), trace_of(2, 3)).sentences[0] == (
         "The evidence falls: B has it nowhere, A at rank 1."
     )
     assert side_by_side(trace_of(2, 1), trace_of(2, 1)).sentences == [
         "The evidence stands at rank 2 in both A and B.",
-        "B reads the same 2 passages as A.",
+        "B reads the same 2 passages that A reads.",
         "B answers word for word as A.",
     ]
+
+
+def test_a_setting_that_reads_less_of_the_same_says_so() -> None:
+    assert side_by_side(trace_of(1, 2, 3, read=3), trace_of(1, 2, 3, read=1)).sentences[1] == (
+        "B reads 1 of the 3 passages that A reads."
+    )
 
 
 def test_nothing_is_said_of_a_column_that_has_not_ended() -> None:
