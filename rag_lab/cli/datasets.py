@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.shell.next_step import next_steps
 
 app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -92,6 +94,10 @@ def import_(
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)
+    next_steps(
+        f"rag-lab datasets check {shlex.quote(str(target))}   names what is missing",
+        f"rag-lab run --dataset {shlex.quote(str(target))} --questions 40   scores the default pipeline on it",
+    )
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from rag_lab.cli import completion
 from rag_lab.cli.set_option import Settings, open_pipeline
+from rag_lab.cli.shell.next_step import next_steps
 
 if TYPE_CHECKING:
     from rag_lab.corpus.files.tracking import Changes, IndexedFile
@@ -53,6 +55,8 @@ def index(
     typer.echo(_summary(dataset, found))
     for problem in found.problems:
         typer.echo(f"  {problem}", err=True)
+    same = "".join(f" --set {shlex.quote(setting)}" for setting in settings or ())
+    next_steps(f'rag-lab ask "..." --dataset {shlex.quote(dataset)}{same}   asks these documents')
 
 
 def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ import typer
 from rag_lab.cli import completion
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
+from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
@@ -38,7 +39,14 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
     from rag_lab.experiment.checkout import checkout_file
     from rag_lab.experiment.plan import plan
 
-    run = run_told(plan(checkout_file(DEMO)), out, jobs)
+    try:
+        experiment = checkout_file(DEMO)
+    except RagLabError:
+        raise RagLabError(
+            "The demo's documents and questions are not part of the installed package: run it in a checkout, "
+            'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
+        ) from None
+    run = run_told(plan(experiment), out, jobs)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -115,6 +123,7 @@ def report(
     typer.echo(f"Report: {page}")
     if pdf:
         typer.echo(f"On paper: {write_pdf(page)}")
+    of_run(run)
 
 
 def export(

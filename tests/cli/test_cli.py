@@ -13,6 +13,7 @@ from rag_lab.cli.set_option import parse_settings
 from rag_lab.cli.shell.help_groups import FIRST, GROUPS
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.runs.run_folder import MANIFEST_FILE, write_json
 
 
 @pytest.fixture
@@ -203,7 +204,8 @@ def test_a_table_is_imported(rag_lab, tmp_path, monkeypatch):
         'user_input,reference,reference_contexts\nWhat is it?,A press.,"[""The machine in hall 2 is a press.""]"\n'
     )
     status, out, err = rag_lab("datasets", "import", "t.csv", "datasets/mine")
-    assert (status, err) == (0, "")
+    assert status == 0
+    assert "rag-lab datasets check datasets/mine" in err.partition("Next:")[2]
     assert out.startswith("mine: 1 questions")
     assert "mine" in rag_lab("datasets", "list")[1]
     assert rag_lab("datasets", "import", "t.csv", "datasets/mine")[0] == 2
@@ -236,3 +238,50 @@ def test_settings_are_read_as_yaml_reads_them():
     with pytest.raises(ConfigError) as error:
         parse_settings(["a", "=3", "b=[1"])
     assert str(error.value).count("key=value") == 3
+
+
+def _experiment(folder):
+    write_dataset(folder)
+    (folder / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+
+
+def test_a_variant_that_failed_is_status_1_and_the_others_are_reported(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _experiment(tmp_path)
+
+    def run_plan(checked, out, jobs):
+        run = checked.run_folder(tmp_path / "run")
+        run.write_plan()
+        states = {"baseline": {"status": "ok", "reason": "", "traces": 4}}
+        states["final_k-3"] = {"status": "failed", "reason": "The kernel died."}
+        write_json(run.path / MANIFEST_FILE, {"variants": states})
+        return run
+
+    monkeypatch.setattr("rag_lab.experiment.run.sweep.run_plan", run_plan)
+    status, _, err = rag_lab("sweep", "e.yaml")
+    assert status == 1
+    assert "Variant final_k-3 failed: The kernel died." in err
+    assert f"rag-lab compare {tmp_path / 'run'}" in err.partition("Next:")[2]
+
+
+def test_a_sweep_that_is_stopped_is_status_130_and_says_what_goes_on(rag_lab, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    _experiment(tmp_path)
+    monkeypatch.setattr("rag_lab.experiment.run.sweep.run_plan", stop)
+    status, _, err = rag_lab("sweep", "e.yaml", "--jobs", "2")
+    assert status == 130
+    assert err.endswith("Start it again and it goes on where it was: rag-lab sweep e.yaml --jobs 2\n")
+    monkeypatch.setattr("rag_lab.cli.ask.open_pipeline", stop)
+    status, _, err = rag_lab("ask", "Why?")
+    assert status == 130 and "Traceback" not in err
+
+
+def test_the_demo_without_its_files_says_how_to_begin(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rag_lab.experiment.checkout._PACKAGE", tmp_path / "site-packages/rag_lab")
+    status, _, err = rag_lab("demo")
+    assert status == 2 and len(err.splitlines()) == 1
+    assert "rag-lab ask" in err

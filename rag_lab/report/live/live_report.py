@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from threading import Lock
 
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import RagLabError
+from rag_lab.report.page.question_list import FOLDER
 from rag_lab.report.page.report_page import HTML_FILE, to_html
 from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder
 
+_QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 _POLICY = "script-src '"  # of a page, where one more script is allowed
 
 
@@ -39,6 +42,12 @@ class LiveReport:
             if self._made[0] != state:
                 self._made = (state, self._page(state))
             return self._made[1]
+
+    def question_page(self, name: str) -> str | None:
+        """Return the page of one question, of a run whose report is too long for one file; None for any other name."""
+        path = self._folder / FOLDER / name
+        is_one = _QUESTION_PAGE.fullmatch(name) and path.is_file() and not path.is_symlink()
+        return path.read_text(encoding="utf-8") if is_one else None
 
     def _page(self, state: str) -> str:
         run = RunFolder.open(self._folder)

@@ -7,12 +7,15 @@ loopback's are refused, since a page from elsewhere could have its own name reso
 from __future__ import annotations
 
 import secrets
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.report.live.live_report import LiveReport
+from rag_lab.report.page.question_list import FOLDER
+from rag_lab.report.page.report_page import HTML_FILE
 
 LOOPBACK = "127.0.0.1"
 _HEADERS = {
@@ -43,7 +46,9 @@ class LiveServer(ThreadingHTTPServer):
         return f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over a browser that went away while it was answered."""
+        """Pass over a browser that went away while it was answered; anything else is a fault, and told."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -62,16 +67,21 @@ class _Handler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.FORBIDDEN, "The token in the address is not the one that `rag-lab open` printed.")
             return
-        made = {"": (self.server.report.page, "text/html"), "state": (self.server.report.state, "text/plain")}
-        name = "/".join(rest)
-        if name not in made or not rest:
-            self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")
-            return
-        make, kind = made[name]
         try:
-            self._send(HTTPStatus.OK, make(), kind)
+            self._answer(rest)
         except (RagLabError, OSError) as error:  # the folder was moved away, say
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+    def _answer(self, names: list[str]) -> None:
+        report = self.server.report
+        if names in ([""], [HTML_FILE]):
+            self._send(HTTPStatus.OK, report.page(), "text/html")
+        elif names == ["state"]:
+            self._send(HTTPStatus.OK, report.state(), "text/plain")
+        elif len(names) == 2 and names[0] == FOLDER and (page := report.question_page(names[1])) is not None:
+            self._send(HTTPStatus.OK, page, "text/html")
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")
 
     def do_HEAD(self) -> None:
         self.do_GET()

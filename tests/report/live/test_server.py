@@ -77,6 +77,23 @@ def test_a_finished_run_is_the_very_page_of_its_folder(tmp_path, serve):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+def test_the_pages_of_questions_beside_a_long_report_are_served_and_nothing_beside_them(tmp_path, serve):
+    run = write_run(tmp_path / "run", GRID, {MAIN: factorial()})
+    write_report(run.path)
+    (run.path / "questions").mkdir(exist_ok=True)
+    (run.path / "questions/q-q1.html").write_text("one question")
+    (run.path / "questions/notes.txt").write_text("private")
+    (tmp_path / "elsewhere.html").write_text("private")
+    (run.path / "questions/q-link.html").symlink_to(tmp_path / "elsewhere.html")
+    server = serve(run.path)
+    assert ask(server, "questions/q-q1.html")[::2] == (200, "one question")
+    assert ask(server, "report.html")[2] == ask(server)[2]
+    others = ("notes.txt", "q-link.html", "../plan.json", "..%2fplan.json", "../../elsewhere.html", "", "q-gone.html")
+    for path in others:
+        status, _, body = ask(server, f"questions/{path}")
+        assert status == 404 and "private" not in body, path
+
+
 def test_a_run_that_goes_on_shows_what_is_whole_and_follows_it(tmp_path, serve):
     run = unfinished(tmp_path, ["none-none", "always-none"])
     server = serve(run.path)
