@@ -34,6 +34,7 @@ def profile(
 
     from rag_lab.config import PipelineConfig
     from rag_lab.corpus_profile.corpus_profile import profile as of_corpus
+    from rag_lab.data.dataset import is_dataset
     from rag_lab.errors import ConfigError
     from rag_lab.notebook.views.profile_view import to_page
 
@@ -45,7 +46,12 @@ def profile(
         except OSError as error:
             raise ConfigError(f"Cannot write {html}: {error.strerror}; choose another place.") from None
         typer.echo(f"Written: {html}")
-    next_steps(f"rag-lab new my_lab {shlex.quote(str(found.folder))}   a folder to experiment in, with these settings")
+    where = shlex.quote(found.folder)
+    if not is_dataset(Path(found.folder)):
+        next_steps(f"rag-lab new mine {where}   a folder to experiment in, with these settings")
+    elif found.to_try:
+        factors = " ".join(f"{key}={','.join(map(str, values))}" for key, values in found.to_try.items())
+        next_steps(f"rag-lab vary {factors} --dataset {where}   what only a comparison can tell")
 
 
 COMMANDS = (profile,)

@@ -31,7 +31,11 @@ class Length:
         spread = f"{self.n:,}, median {self.median:,} {self.unit}, 90% up to {self.most:,}, longest {self.longest:,}"
         if self.limit is None:
             return spread
-        cut = "all are read whole" if not self.over else f"{self.over:.0%} are longer and are cut"
+        cut = (
+            "all are read whole"
+            if not self.over
+            else f"{self.over:.{0 if self.over >= 0.01 else 1}%} are longer and are cut"
+        )
         return f"{spread}; {self.reader} reads {self.limit:,}: {cut}"
 
 

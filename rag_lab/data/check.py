@@ -9,8 +9,7 @@ from typing import Any
 
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.corpus.sentence_units import words
-from rag_lab.data.dataset import Dataset, is_dataset
-from rag_lab.data.metadata import METADATA_FILE
+from rag_lab.data.dataset import Dataset
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.data.unmet import unfound_evidence, unmet_access
@@ -105,8 +104,6 @@ def check(dataset: Dataset) -> DatasetCheck:
 def _missing(dataset: Dataset) -> Iterator[str]:
     if not (dataset.path / QUESTIONS_FILE).exists():
         yield f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
-    if not is_dataset(dataset.path):
-        yield f"{METADATA_FILE}, for a name, the language and how pages count (docs/datasets.md)"
 
 
 def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:

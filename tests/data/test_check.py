@@ -114,6 +114,6 @@ def test_a_folder_of_documents_is_counted_and_told_what_evaluation_needs(tmp_pat
     (tmp_path / "manuals/oil.txt").write_text("Change the oil.")
     counted = check(Dataset.load(tmp_path / "manuals", labelled=False))
     assert (counted.n_files, counted.n_questions, counted.unanswerable_share) == (1, 0, None)
-    assert [part.split(",")[0] for part in counted.missing] == ["questions.jsonl", "dataset.yaml"]
+    assert [part.split(",")[0] for part in counted.missing] == ["questions.jsonl"]
     assert str(counted).startswith("manuals: 0 questions over 1 files\n  missing       questions.jsonl, for evaluation")
     assert "questions.jsonl" in dataset_page(counted)

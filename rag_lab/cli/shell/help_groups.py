@@ -1,4 +1,4 @@
-"""`rag-lab --help`: the first three commands to type, then all of them by what people want to do."""
+"""`rag-lab --help`: the first commands to type, then all of them by what people want to do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 FIRST = (
     ("rag-lab demo", "an ablation with its report"),
     ('rag-lab ask "Why?" --dataset DIR', "answers from your documents"),
+    ("rag-lab new mine DIR", "experiments on your documents"),
     ("rag-lab vary rerank.name=none,query_likelihood", "does reranking pay?"),
 )
 GROUPS = {

@@ -12,6 +12,7 @@ from rag_lab.corpus_profile.corpus_profile import CorpusProfile
 from rag_lab.corpus_profile.nested_settings import nested
 from rag_lab.notebook.views.text_view import TextView
 from rag_lab.report.page.templates import asset, render
+from rag_lab.stores.sparse.language import analyzer_for
 
 
 def to_html(profile: CorpusProfile) -> str:
@@ -78,7 +79,7 @@ def _facts(profile: CorpusProfile) -> list[tuple[str, str]]:
     return [
         ("files", f"{types}{f'; {unused:,} of them cannot be used' if unused else ''}"),
         ("text", f"{profile.n_pages:,} pages (with files without pages), {profile.n_words:,} words"),
-        ("language", f"{profile.language.capitalize() or 'none of most texts'}, {said}; {languages}"),
+        ("language", f"{_language(profile.language) or 'none of most texts'}, {said}; {languages}"),
         ("tables", f"on {profile.n_tables:,} of {profile.n_pages:,} pages, as far as their text tells"),
         ("headings", f"in {profile.n_headings:,} of {counted(profile.n_used, 'file')}"),
         ("scans", some_of([f"{name} ({pages})" for name, pages in profile.scans.items()]) or "none"),
@@ -86,3 +87,9 @@ def _facts(profile: CorpusProfile) -> list[tuple[str, str]]:
         ("near copies", "; ".join(map(str, profile.similar[:5])) or "none"),
         *((length.what, str(length)) for length in profile.lengths),
     ]
+
+
+def _language(declared: str) -> str:
+    """Return the name of a language that may be given by its code."""
+    analyzer = analyzer_for("auto", declared)
+    return (declared if analyzer == "unicode" else analyzer).capitalize()
