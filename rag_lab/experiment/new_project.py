@@ -112,13 +112,7 @@ def new_project(folder: Path, documents: Path, *, copy: bool = False, home: Path
         n_questions = _write(made, folder, documents, pipeline, found, copied=copy)
         files = sorted(made.iterdir())
         _refuse(folder, documents, [file.name for file in files])
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _put(documents, folder / CORPUS_FOLDER, copy)
-            for file in files:
-                shutil.copyfile(file, folder / file.name)
-        except OSError as error:
-            raise ConfigError(f"Cannot write {folder}: {error.strerror}; choose another folder or mend that.") from None
+        _put_whole(files, documents, folder, copy)
     return NewProject(
         folder, tuple(folder / name for name in (CORPUS_FOLDER, *(f.name for f in files))), found, n_questions
     )
@@ -137,6 +131,30 @@ def _refuse(folder: Path, documents: Path, names: list[str] | None = None) -> No
     taken = [name for name in [CORPUS_FOLDER, *(names or [])] if os.path.lexists(folder / name)]
     if taken:
         raise ConfigError(f"{folder} has {', '.join(taken)} already, which is not written over; choose another folder.")
+
+
+def _put_whole(files: list[Path], documents: Path, folder: Path, copy: bool) -> None:
+    """Put the documents and `files` into the folder; where that fails nothing of them is left.
+
+    Raises:
+        ConfigError: if the folder cannot be written, or links cannot be made.
+    """
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _put(documents, folder / CORPUS_FOLDER, copy)
+        for file in files:
+            shutil.copyfile(file, folder / file.name)
+    except OSError as error:
+        for path in [folder / name for name in (CORPUS_FOLDER, *(file.name for file in files))]:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        if is_new and folder.exists():
+            folder.rmdir()
+        hint = "mend that or choose another folder" if copy else "mend that, choose another folder, or give --copy"
+        raise ConfigError(f"Cannot write {folder}: {error.strerror}; {hint}.") from None
 
 
 def _put(documents: Path, corpus: Path, copy: bool) -> None:
@@ -158,9 +176,9 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
         write_questions(made / QUESTIONS_FILE, drafted)
     elif not (made / QUESTIONS_FILE).exists():
         (made / QUESTIONS_FILE).write_text("", encoding="utf-8")
-    title = folder.resolve().name
+    title = " ".join(folder.resolve().name.split())
     name = re.sub(r"[^a-z0-9_-]+", "_", title.lower()).strip("_-")[:64] or "mine"
-    told = {"title": title, "name": name, "path": str(folder)}
+    told = {"title": title, "name": name, "path": " ".join(str(folder).split())}
     language = f"language: {found.language}   # detected; correct it\n" if found.language else ""
     (made / METADATA_FILE).write_text(
         f"{yaml.safe_dump({'name': title}, allow_unicode=True)}{language}", encoding="utf-8"

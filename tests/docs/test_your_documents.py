@@ -55,7 +55,9 @@ def test_three_commands_lead_from_documents_without_labels_to_a_report(folder):
     new, sweep, show = SHELL[0].splitlines()
     made = follow(folder, new)
     assert "broken.pdf" in made.stderr and sweep in made.stderr
-    told = follow(folder, sweep).stdout
+    swept = follow(folder, sweep)
+    told = swept.stdout
+    assert "A toy model wrote the answers of this run" in swept.stderr
     run = RunFolder.open(folder / "results/mine")
     assert show == "rag-lab open results/mine" and "results/mine/report.html" in told
     assert {state["status"] for state in run.manifest()["variants"].values()} == {"ok"}

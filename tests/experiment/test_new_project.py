@@ -1,5 +1,8 @@
 """`rag-lab new DIR DOCUMENTS`: what it makes is a data set with an experiment that is planned as it stands."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 import yaml
 from small_dataset import DOCUMENTS
@@ -135,3 +138,18 @@ def test_the_language_that_was_found_is_written_down(make, tmp_path):
     make(tmp_path / "mine", tmp_path / "docs")
     assert yaml.safe_load((tmp_path / "mine" / "dataset.yaml").read_text()) == {"name": "mine", "language": "english"}
     assert plan(tmp_path / "mine" / "experiment.yaml").experiment.base.retrieval.analyzer == "english"
+
+
+def test_a_disk_that_fails_leaves_nothing_behind(make, docs, tmp_path, monkeypatch):
+    def full(source, target):
+        if Path(target).name == "experiment.yaml":
+            raise OSError(28, "No space left on device")
+        return copyfile(source, target)
+
+    copyfile = shutil.copyfile
+    monkeypatch.setattr(shutil, "copyfile", full)
+    for copy in (True, False):
+        with pytest.raises(ConfigError, match="No space left on device; mend that"):
+            make(tmp_path / "mine", docs, copy=copy)
+        assert not (tmp_path / "mine").exists()
+    assert (docs / "press.md").is_file()
