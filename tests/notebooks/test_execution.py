@@ -93,3 +93,14 @@ def test_03_compare_shows_the_run_and_its_questions(folder, run):
     text = shown(execute("03_compare", folder, RUN_DIR=str(run.path)))
     for said in ("rewrite-llm", "retrieval.mrr@10", "q1"):
         assert said in text
+
+
+def test_04_your_documents_goes_from_a_plain_folder_to_labels(folder, _home):
+    documents = folder / "small" / "corpus"
+    asked = "At what pressure does the relief valve of P-1 open?\nIs there fish on Fridays?"
+    text = shown(execute("04_your_documents", folder, FOLDER=str(documents), QUESTIONS=asked, PLAY=False))
+    for said in (
+        "None of the 2 questions has a label", "0 of 2 labelled", "Click the sentence that answers", "290 bar", "Set ",
+    ):  # fmt: skip
+        assert said in text
+    assert "played" not in text and not (documents / "questions.jsonl").exists()

@@ -30,8 +30,9 @@ def defaults(path):
     return namespace
 
 
-def test_the_three_notebooks_are_there():
-    assert [path.name for path in NOTEBOOKS] == ["01_tour.ipynb", "02_run_variant.ipynb", "03_compare.ipynb"]
+def test_the_notebooks_are_there():
+    names = ["01_tour.ipynb", "02_run_variant.ipynb", "03_compare.ipynb", "04_your_documents.ipynb"]
+    assert [path.name for path in NOTEBOOKS] == names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

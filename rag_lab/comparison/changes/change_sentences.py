@@ -47,7 +47,8 @@ def changes_told(comparison: Comparison) -> list[str]:
     if len(others) == len(changes.variants):
         return ["The baseline was not run to its end, so nothing can be compared with it."]
     if not others:
-        return ["No other variant was run to its end, so there is nothing to compare the baseline with."]
+        notices = [str(notice) for notice in comparison.manifest.get("notices", [])]
+        return [*notices, "No other variant was run to its end, so there is nothing to compare the baseline with."]
     moved = sorted((one for one in others if not one.is_nothing), key=_size, reverse=True)
     told = [_told(comparison, one) for one in moved[:FULLY_TOLD]]
     if len(moved) > FULLY_TOLD:

@@ -12,6 +12,7 @@ from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.verdict_sentences import FEW
 from rag_lab.redaction import shown
 from rag_lab.report.tables.comparison_tables import CORRECTIONS
@@ -67,7 +68,9 @@ def screen(comparison: Comparison) -> str:
         shallow=tuple(comparison.shallow),
     )
     failed = [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in comparison.failed.items()]
-    return _text([_title(run), asked_told(len(run.questions), run.left_out), *failed], made)
+    preferred = [one.sentence for one in comparison.preferences]
+    told = conclusions(comparison) if comparison.is_unlabelled else preferred
+    return _text([_title(run), asked_told(len(run.questions), run.left_out), *failed, *told], made)
 
 
 def screen_across(found: AcrossRuns) -> str:

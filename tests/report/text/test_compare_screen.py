@@ -5,8 +5,11 @@ import re
 import numpy as np
 import pytest
 from synthetic_run import GRID, MAIN, factorial, write_run
+from unlabelled_run import build_unlabelled
 
+from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError
+from rag_lab.report.text.compare_screen import screen
 from rag_lab.report.text.compare_text import compare_screen, compare_text
 
 OTHERS = [f"retrieval.{name}@{k}" for name in ("mrr", "evidence_recall", "precision", "ndcg") for k in (1, 3, 10, 20)]
@@ -72,3 +75,9 @@ def test_one_table_is_printed_alone_and_an_unknown_one_refused(run):
         compare_text(run.path, only=["noise"])
     with pytest.raises(ConfigError, match="leave out --table"):
         compare_text(run.path, only=["scores"], form="csv")
+
+
+def test_without_labels_it_says_what_changed_and_calls_nothing_better(tmp_path):
+    told = " ".join(screen(read_comparison(build_unlabelled(tmp_path / "run", 24, 3).path)).split())
+    assert "None of the 24 questions has a label" in told and "changes the ranking of" in told
+    assert "rag_lab.prefer(" in told and "reliably better" not in told.replace("▲ ▼: reliably better", "")
