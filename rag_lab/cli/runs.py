@@ -171,6 +171,7 @@ def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: boo
 
 def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
+    from rag_lab.experiment.forecast.bill import bill_rows
     from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
@@ -190,7 +191,7 @@ def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -
     answering = {v.config.models.generation for v in checked.variants if v.config.answer.name != "none"}
     for note in sorted({toy_note(spec, "the answers of this run") for spec in answering} - {""}):
         typer.echo(note, err=True)
-    typer.echo(f"{spent_text(run)}\n")
+    typer.echo(f"{spent_text(run) if bill_rows(run) else 'No chat model was called.'}\n")
     if scores:
         typer.echo(_scores(run))
     for name in ("report.html", "report.md"):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 
 from rag_lab.cli import app
@@ -44,10 +45,12 @@ def test_its_limits_are_limits(text):
 
 
 def test_its_commands_and_options_exist():
-    commands = {command.callback.__name__: command.callback for command in app.registered_commands if command.callback}
+    commands = typer.main.get_command(app).commands
     for name, options in re.findall(r"`?rag-lab (\w+)([^`\n]*)", PAGE):
         assert name in commands
-        known = {f"--{name.replace('_', '-')}" for name in commands[name].__annotations__}
+        known = {
+            option for parameter in commands[name].params for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         assert set(re.findall(r"--[a-z-]+", options)) <= known
 
 

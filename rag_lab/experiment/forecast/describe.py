@@ -132,8 +132,6 @@ def bill_notes(bill: Bill, limits: Limits) -> list[str]:
 def spent_text(run: RunFolder) -> str:
     """Return what was spent beside what was estimated, one line a stage or metric, then the minutes."""
     rows = bill_rows(run)
-    if not rows:
-        return "No chat model was called, and none had been expected to be."
     columns = [(measure, when) for measure in _TITLES for when in ("estimated", "spent")]
     header = ("stage or metric", *(f"{_TITLES[measure]} {when}" for measure, when in columns))
     cells = [(row["purpose"], *(_amount(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
