@@ -106,20 +106,26 @@ def report(
     pdf: Annotated[
         bool, typer.Option("--pdf", help="Print it, too, in three or four pages, by a Chromium of this machine.")
     ] = False,
+    one_file: Annotated[
+        bool,
+        typer.Option("--one-file", help="Keep all questions in report.html, however large it gets, as for a mail."),
+    ] = False,
 ) -> None:
     """Write the report of a run anew.
 
-    It is made from the run's traces and scores alone; no model runs.
+    It is made from the run's traces and scores alone; no model runs. Where a run has many questions and variants, what
+    they did stands in a page a question, in the folder questions/ beside report.html.
 
     \b
     Examples:
       rag-lab report results/ablation
       rag-lab report results/ablation --pdf
+      rag-lab report results/ablation --one-file
     """
     from rag_lab.report.page.pdf import write_pdf
     from rag_lab.report.page.report_page import write_report
 
-    page = write_report(run)
+    page = write_report(run, one_file=one_file)
     typer.echo(f"Report: {page}")
     if pdf:
         typer.echo(f"On paper: {write_pdf(page)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -32,7 +33,7 @@ def read_comparison(run_dir: Path | str, *, correction: Correction = "holm", pai
         if given not in get_args(allowed):
             raise ConfigError(unknown_name(kind, given, get_args(allowed)))
     run = RunFolder.open(run_dir)
-    traces = {plan.variant_id: run.traces(plan.variant_id) for plan in run.variants}
+    traces = _traces(run)
     scores = run.scores()
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
     cost_metrics = tuple(metric for metric in metrics if _is_cost(run, metric))
@@ -61,6 +62,18 @@ def read_comparison(run_dir: Path | str, *, correction: Correction = "holm", pai
         scales=scales,
         clusters=clusters,
     )
+
+
+def _traces(run: RunFolder) -> dict[str, list[Trace]]:
+    """Return the traces of each variant; what variants know of a question alike is held once."""
+    known: dict[Question, Question] = {}
+    return {
+        plan.variant_id: [
+            replace(trace, question=known.setdefault(trace.question, trace.question))
+            for trace in run.traces(plan.variant_id)
+        ]
+        for plan in run.variants
+    }
 
 
 def noise_by_metric(run: RunFolder, quality: pd.DataFrame) -> dict[str, NoiseComponents]:

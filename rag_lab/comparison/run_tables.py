@@ -77,7 +77,7 @@ class RunTables:
         """Every question that any variant was asked, in order."""
         return {trace.question.question_id: trace.question for one in self.traces.values() for trace in one}
 
-    @property
+    @cached_property
     def failed(self) -> dict[str, str]:
         """Variants that failed or were stopped by a limit, with the reason."""
         states = self.manifest.get("variants", {})

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from rag_lab._kit.numbers import number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.in_common import Shared, share
@@ -53,10 +55,11 @@ def cards(comparison: Comparison, only: Iterable[str] | None = None) -> Iterator
     """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
     wanted = None if only is None else set(only)
     runs = _by_question(comparison, wanted)
-    scores = _scores_by_question(comparison, wanted)
+    rows = comparison.quality_scores[_COLUMNS]
+    places = rows.groupby("question_id", sort=False).indices
     unread = comparison.run.passages()
     for name, asked in runs.items():
-        yield _card(comparison, asked, scores.get(name, {}), unread)
+        yield _card(comparison, asked, _scores(rows.iloc[places.get(name, [])]), unread)
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -71,6 +74,7 @@ def refused_rewrite(trace: Trace) -> str | None:
 Key = tuple[str, int]  # variant, repeat
 Runs = dict[Key, tuple[str, Trace]]  # with the letter
 Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
+_COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 
 
 def _by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, Runs]:
@@ -86,16 +90,13 @@ def _by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, R
     return runs
 
 
-def _scores_by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, Scores]:
-    result: dict[str, Scores] = {}
-    table = comparison.quality_scores
-    if wanted is not None:
-        table = table[table["question_id"].isin(wanted)]
-    columns = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
-    for name, variant, repeat, metric, *found in zip(*(table[column].tolist() for column in columns), strict=True):
-        value, status, reason = found
-        result.setdefault(name, {}).setdefault((variant, repeat), {})[metric] = (value, status, reason or "")
-    return result
+def _scores(rows: pd.DataFrame) -> Scores:
+    """Return the scores of one question."""
+    found: Scores = {}
+    columns = (rows[column].tolist() for column in _COLUMNS[1:])
+    for variant, repeat, metric, value, status, reason in zip(*columns, strict=True):
+        found.setdefault((variant, repeat), {})[metric] = (value, status, reason or "")
+    return found
 
 
 def _card(comparison: Comparison, asked: Runs, scores: Scores, unread: Mapping[str, str]) -> QuestionCard:

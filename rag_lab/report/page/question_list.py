@@ -14,14 +14,11 @@ from markupsafe import Markup
 
 from rag_lab._kit.numbers import number, plain
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.questions.question_cards import QuestionCard, cards
 from rag_lab.comparison.questions.question_values import QuestionValues, question_values
 from rag_lab.records import Question
 from rag_lab.report.page.anchors import anchors
-from rag_lab.report.page.templates import macro
 
 FOLDER = "questions"  # of the pages, beside the report
-MOST_CHARS = 4_000_000  # of what stands behind the lines, in the page itself
 _MOST_BARS = 16
 
 
@@ -55,23 +52,6 @@ def question_list(comparison: Comparison, bodies: Mapping[str, Markup]) -> dict[
         "tags": [(tag, tag) for tag in tags],
         "values": _json(comparison, found, tags),
     }
-
-
-def bodies_within(comparison: Comparison, most_chars: int | None = MOST_CHARS) -> dict[str, Markup]:
-    """Return what stands behind each line, or nothing where that is more than `most_chars`; None is no limit."""
-    bodies: dict[str, Markup] = {}
-    size = 0
-    for card in cards(comparison):
-        body = bodies[card.question.question_id] = card_body(comparison, card)
-        size += len(body)
-        if most_chars is not None and size > most_chars:
-            return {}
-    return bodies
-
-
-def card_body(comparison: Comparison, card: QuestionCard) -> Markup:
-    """Return what every variant did with one question."""
-    return macro("card.html", "body")(card, comparison.quality_metrics, asked=False)
 
 
 def _strips(comparison: Comparison, found: QuestionValues) -> list[Markup]:

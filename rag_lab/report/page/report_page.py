@@ -23,9 +23,8 @@ from rag_lab.comparison.stage_tables import stage_cells, stage_names
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page import page_figures
-from rag_lab.report.page.anchors import anchors
-from rag_lab.report.page.question_list import FOLDER, MOST_CHARS, bodies_within, question_list
-from rag_lab.report.page.question_pages import remove_pages, write_pages
+from rag_lab.report.page.question_list import FOLDER, question_list
+from rag_lab.report.page.question_pages import MOST_CHARS, bodies_or_pages, card_body
 from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table, differences_title
 from rag_lab.report.text.markdown import to_markdown
@@ -74,19 +73,16 @@ def write_report(run_dir: Path | str, *, one_file: bool = False) -> Path:
         if study.learned is not None:
             _write(folder / study.file_name, study.yaml)
     _write(folder / MARKDOWN_FILE, to_markdown(comparison))
-    bodies = bodies_within(comparison, None if one_file else MOST_CHARS)
-    pages = set() if bodies else set(anchors(comparison.asked).values())
-    if pages:
-        write_pages(comparison, folder / FOLDER, HTML_FILE, _write)
+    bodies = bodies_or_pages(comparison, folder / FOLDER, HTML_FILE, None if one_file else MOST_CHARS)
     _write(folder / HTML_FILE, _page(comparison, bodies))
-    remove_pages(folder / FOLDER, pages)
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 
 
 def to_html(comparison: Comparison) -> str:
     """Return the whole page, with all that the variants did with every question."""
-    return _page(comparison, bodies_within(comparison, None))
+    metrics = comparison.quality_metrics
+    return _page(comparison, {card.question.question_id: card_body(card, metrics) for card in cards(comparison)})
 
 
 def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from rag_lab.comparison.comparison import Comparison
+    from rag_lab.comparison.questions.question_cards import Line
     from rag_lab.runs.run_folder import VariantPlan
 
 FOLDER = Path(__file__).parent
@@ -65,6 +66,7 @@ def _environment() -> Environment:
         "setting": setting,
         "cells": cells,
         "address": address,
+        "numbers": line_numbers,
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
     made.globals |= {"pieces": pieces, "opening": opening, "holds_evidence": holds_evidence}
@@ -130,6 +132,14 @@ def cells(table: pd.DataFrame, column: str, metric: str) -> dict[str, dict[str, 
     for row in table[table["metric"] == metric].to_dict("records"):
         found.setdefault(str(row[column]), {})[str(row["variant_id"])] = {str(key): row[key] for key in row}
     return found
+
+
+def line_numbers(line: Line) -> Markup:
+    """Return the cells of a variant's scores, seconds and tokens."""
+    failed = '<td><span class="below">failed</span></td>'
+    scores = (failed if status == "failed" else f"<td>{numbers.plain(value)}</td>" for value, status in line.scores)
+    costs = f"<td>{numbers.seconds(line.seconds)}</td><td>{line.tokens_in:,}</td><td>{line.tokens_out:,}</td>"
+    return Markup("".join(scores) + costs)  # noqa: S704 -- numbers only
 
 
 def address(wanted: Mapping[str, str | None]) -> str:

@@ -1,50 +1,17 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from html_page import Page
 
 from rag_lab._kit import numbers
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.page.report_page import overview_html, question_html, to_html, write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import RunFolder
-
-VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
-
-
-class Page(HTMLParser):
-    """Checks that tags nest, and collects what the tests ask for."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self.ids += [value for name, value in attrs if name == "id" and value]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self.ids += [value for name, value in attrs if name == "id" and value]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing, line {self.getpos()[0]}"
-
-    def handle_data(self, data: str) -> None:
-        if not self.open or self.open[-1] not in ("style", "script"):
-            self.text.append(data)
 
 
 @pytest.fixture(scope="module")

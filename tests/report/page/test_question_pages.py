@@ -1,0 +1,133 @@
+"""What stands behind the list of questions: in the page, or where that is too much in a page a question."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hostile_text import controls_in, poison_run
+from html_page import Page
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.questions.passage_table import ranking
+from rag_lab.comparison.questions.question_values import question_values
+from rag_lab.errors import RagLabError
+from rag_lab.records import Evidence, Hit, Passage, Question, Trace
+from rag_lab.report.page import report_page
+from rag_lab.report.page.report_page import to_html, write_report
+from rag_lab.report.page.templates import macro
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let any run have too many questions for one page."""
+    monkeypatch.setattr(report_page, "MOST_CHARS", 1000)
+
+
+def pages(run: Path) -> list[str]:
+    return sorted(path.name for path in (run / "questions").glob("*"))
+
+
+def test_the_values_are_those_of_the_tables(comparison: Comparison) -> None:
+    found, variants = question_values(comparison), list(comparison.codes)
+    for row in comparison.summary.itertuples():
+        column = [one[variants.index(row.variant_id)] for one in found.values[row.metric]]
+        there = [value for value in column if isinstance(value, float)]
+        assert (len(there), column.count("x"), column.count(None)) == (row.scored, row.failed, row.not_applicable)
+        assert not there or sum(there) / len(there) == pytest.approx(row.mean)
+
+
+def test_a_card_says_what_was_sent_and_written_word_for_word(comparison: Comparison) -> None:
+    text = " ".join("".join(Page(to_html(comparison)).text).split())
+    assert "Answer from the passages and cite them." in text and '{"answer": "…"}' in text
+    assert "The passage says 85 Nm." in text  # thinking
+
+
+def test_a_passage_stands_in_full_with_the_quote_marked() -> None:
+    text = "Check the seal.\n" + "More words. " * 200 + "Tighten the ram bolts to 85 Nm.\nThe end."
+    start = text.index("85 Nm")
+    question = Question("q", "How tight?", evidence=(Evidence("a.md", None, "85 Nm", start, start + 5),))
+    hit = Hit("a.md#0", "a.md#0/0", "a.md", None, 0, len(text), 1.0)
+    cut = Passage(1, "a.md#0", "a.md", None, 0, 10, text[:10], parent_text=text)
+    table = ranking([("A", Trace(question, ranked=(hit,), passages=(cut,)))])
+    html = macro("card.html", "ranks")(table)
+    assert "bolts to <mark>85 Nm</mark>.\nThe end." in html and html.count("More words.") >= 200
+    unread = ranking([("A", Trace(question, ranked=(hit,)))], {"a.md#0": text})
+    assert "bolts to <mark>85 Nm</mark>.\nThe end." in macro("card.html", "ranks")(unread)
+
+
+def test_a_small_run_is_one_page_and_says_nothing_of_others(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 3, 2)
+    text = write_report(run.path).read_text()
+    assert not (run.path / "questions").exists() and "too many" not in text
+
+
+def test_questions_that_are_too_many_have_a_page_each(build: ModuleType, tmp_path: Path, many: None) -> None:
+    run = build.build_run(tmp_path / "run", 5, 3)
+    html = write_report(run.path).read_text()
+    page = Page(html)
+    assert pages(run.path) == [f"q-q00{number}.html" for number in range(1, 6)]
+    links = [str(attrs["href"]) for tag, attrs in page.tags if tag == "a"]
+    assert [link for link in links if link.startswith("questions/")] == [
+        f"questions/{name}" for name in pages(run.path)
+    ]
+    assert "rag-lab report --one-file" in html and "too many to keep" in html
+    for name in pages(run.path):
+        text = (run.path / "questions" / name).read_text()
+        one = Page(text)
+        assert len(one.ids) == len(set(one.ids))
+        assert f'href="../report.html#{name[:-5]}"' in text and "default-src 'none'" in text
+        assert "The ram bolts take 85 Nm" in "".join(one.text)
+
+
+def test_pages_of_an_earlier_report_go_and_what_is_not_ours_stays(
+    build: ModuleType, tmp_path: Path, many: None
+) -> None:
+    run = build.build_run(tmp_path / "run", 3, 2)
+    write_report(run.path)
+    (run.path / "questions" / "q-gone.html").write_text("earlier")
+    (run.path / "questions" / "notes.txt").write_text("mine")
+    write_report(run.path)
+    assert "q-gone.html" not in pages(run.path) and len(pages(run.path)) == 4
+    html = write_report(run.path, one_file=True).read_text()
+    assert pages(run.path) == ["notes.txt"] and "The ram bolts take 85 Nm" in html
+    (run.path / "questions" / "notes.txt").unlink()
+    write_report(run.path, one_file=True)
+    assert not (run.path / "questions").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(build: ModuleType, tmp_path: Path, many: None) -> None:
+    run = build.build_run(tmp_path / "run", 2, 2)
+    (run.path / "questions").write_text("a file")
+    with pytest.raises(RagLabError, match=r"Cannot write .*questions: File exists; make room"):
+        write_report(run.path)
+
+
+def test_pages_hold_no_secret_and_no_control_character(
+    build: ModuleType, tmp_path: Path, many: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "Tighten-the-ram")
+    run = build.build_run(tmp_path / "run", 5, 2)
+    poison_run(run.path)
+    traces = run.variant_dir("baseline") / "traces.jsonl"
+    traces.write_text(traces.read_text().replace("the ram bolts", "Tighten-the-ram bolts"))
+    write_report(run.path)
+    for path in [run.path / "report.html", *(run.path / "questions").iterdir()]:
+        text = path.read_text()
+        assert controls_in(text) == [] and "Tighten-the-ram" not in text, path
+        Page(text)
+
+
+def test_what_the_script_reads_holds_nothing_from_outside(build: ModuleType, tmp_path: Path) -> None:
+    html = to_html_of(poison_run(build.build_run(tmp_path / "run", 5, 2).path))
+    (values,) = re.findall(r'<script type="application/json" id="values">(.*?)</script>', html)
+    data = json.loads(values)
+    assert set(data["classes"]) <= {"specific", "fuzzy", "comparative", "procedural", "creative", "none"}
+    assert "EVIL" not in values and "<" not in values
+
+
+def to_html_of(run: Path) -> str:
+    return write_report(run).read_text()
