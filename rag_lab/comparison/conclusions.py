@@ -8,6 +8,7 @@ from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.data.clusters import clusters_told
+from rag_lab.models.toy_note import toy_note
 from rag_lab.statistics.noise_components import noise_sentence
 
 NOT_MEASURED = (
@@ -30,6 +31,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Cut-offs": [str(one) for one in comparison.shallow.values()],
         "Clusters": _clusters(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
+        "Answers": _toys(comparison),
         "Judge": [note.sentence for note in comparison.judges],
         "Noise": noise_sentences(comparison)[:1],
     }
@@ -44,6 +46,7 @@ def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
         "Preferred": [one.sentence for one in comparison.preferences],
         "What changed": changes_told(comparison),
         "Measured": verdict(comparison) if is_scored else [],
+        "Answers": _toys(comparison),
         "Judge": [note.sentence for note in comparison.judges] if is_scored else [],
         "Next": next_steps(comparison),
     }
@@ -59,6 +62,13 @@ def _clusters(comparison: Comparison) -> list[str]:
     if comparison.clusters is None:
         return []
     return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
+
+
+def _toys(tables: RunTables) -> list[str]:
+    """Return what is to be known of answers that a packaged model wrote; nothing where none did."""
+    records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
+    wrote = {record.model for record in records if record.stage == "generate"}
+    return sorted({toy_note(model, "answers of this run") for model in wrote} - {""})
 
 
 def noise_sentences(tables: RunTables) -> list[str]:

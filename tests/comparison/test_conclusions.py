@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 from rag_lab.comparison.conclusions import conclusions
+from rag_lab.records import StageRecord
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.tables.comparison_tables import tables
 from rag_lab.report.text.compare_text import write
+from rag_lab.runs.trace_file import read_traces, write_traces
 
 NAN = float("nan")
 CASES: dict[str, tuple[Any, str]] = {
@@ -58,3 +61,20 @@ def test_a_run_of_which_little_is_left_gives_sentences(
     found = compare(run.path)
     assert conclusions(found) and found.effects.note and found.effects.table.empty
     assert compare(run.path, pairs="all", correction="bh").to_latex()
+
+
+def test_a_report_on_answers_of_a_packaged_model_says_that_a_toy_wrote_them(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    def told(model: str) -> str:
+        run = synthetic.write_run(tmp_path / model[:4], synthetic.GRID, {synthetic.MAIN: columns})
+        for plan in run.variants:
+            file = run.variant_dir(plan.variant_id) / "traces.jsonl"
+            wrote = StageRecord("generate", model=model)
+            write_traces(file, [replace(trace, stages=(*trace.stages, wrote)) for trace in read_traces(file)])
+        found = compare(run.path)
+        return "\n".join(conclusions(found)) + to_html(found)
+
+    columns = {name: np.linspace(0, 1, 5) for name in synthetic.GRID}
+    assert told("llamacpp:smollm2").count("A toy model wrote answers of this run") == 2
+    assert "toy" not in told("gemini:gemini-2.5-flash")
