@@ -44,9 +44,10 @@ class Choices:
         )
 
     def instead(self, best: str, others: Sequence[str]) -> Row | None:
-        """Return how the cheapest of `others` that saves something and is not behind `best` differs from it.
+        """Return how the cheapest of `others` that is as good as `best`, and cheaper or simpler, differs from it.
 
-        Only the interval of that difference is used, so no test is made that would count among the others.
+        As good is what its interval does not put behind `best`; only that is used, so no test is made that would count
+        among the others. Simpler is what changes fewer settings of the baseline and costs no more.
         """
         scores = self.comparison.scores
         ours = scores[(scores["metric"] == self.metric) & scores["variant_id"].isin([best, *others])]
@@ -54,8 +55,8 @@ class Choices:
         table = comparisons(ours, best, correction="none", clusters=clusters, scales=scales)
         rows = {str(row["variant_id"]): {str(key): row[key] for key in row} for row in table.to_dict("records")}
         known = {one: row for one, row in rows.items() if number(row["low"]) is not None}
-        cheaper = [one for one, row in known.items() if self._saves(one, best) and not self.lags(row)]
-        return known[self._cheapest_first(cheaper)[0]] if cheaper else None
+        found = [one for one, row in known.items() if self._saves(one, best, simpler=True) and not self.lags(row)]
+        return known[self._cheapest_first(found)[0]] if found else None
 
     def surplus(self, variant: str) -> price.Price:
         """Return how much more than the baseline a variant takes."""
@@ -76,11 +77,19 @@ class Choices:
         scale = self.comparison.scales.get(self.metric)
         return 1 if scale is None else scale.sign
 
-    def _saves(self, variant: str, other: str) -> bool:
-        return price.surplus(self.comparison.prices, variant, other).is_saving
+    def _saves(self, variant: str, other: str, simpler: bool = False) -> bool:
+        more = price.surplus(self.comparison.prices, variant, other)
+        fewer = simpler and self._n_changes(variant) < self._n_changes(other)
+        return more.is_saving or (fewer and more.is_same)
+
+    def _n_changes(self, variant: str) -> int:
+        return next(len(plan.changes) for plan in self.comparison.variants if plan.variant_id == variant)
 
     def _cheapest_first(self, variants: Sequence[str]) -> list[str]:
         costs = self.comparison.prices
-        return sorted(
-            variants, key=lambda one: (costs[one].usd or 0.0, costs[one].seconds or 0.0, costs[one].tokens or 0.0)
-        )
+
+        def key(one: str) -> tuple[float, float, float]:
+            took = (costs[one].seconds or 0.0) // price.NOTICED_S
+            return costs[one].usd or 0.0, took, costs[one].tokens or 0.0
+
+        return sorted(variants, key=key)

@@ -40,6 +40,12 @@ class Price:
         return any(value < 0 for value in known) and all(value <= 0 for value in known)
 
     @property
+    def is_same(self) -> bool:
+        """Whether, as a difference, it is known and nothing."""
+        known = [value for value in astuple(self) if value is not None]
+        return bool(known) and not any(known)
+
+    @property
     def told(self) -> str:
         """What a question takes, for a sentence: `1.65 s and 783 tokens`."""
         return " and ".join(_parts(self)) or DASH

@@ -1,9 +1,9 @@
 """Which variant to use, in a sentence, and what the data rule out: the first thing that anybody reads of a run.
 
 A variant is recommended over the baseline where it is reliably better in the main metric. Of several, it is the
-cheapest that the 95% interval of its difference from the best of them does not put behind it. Where none is, the
-baseline stays, since what adds nothing that can be seen need not be kept; what would be cheaper is named with what it
-may cost.
+cheapest that the 95% interval of its difference from the best of them does not put behind it, or at one price the one
+that changes less. Where none is, the baseline stays, since what adds nothing that can be seen need not be kept; what
+would be cheaper is named with what it may cost.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_lab._kit.numbers import number, plain, signed, with_interval
+from rag_lab._kit.numbers import plain, with_interval
 from rag_lab._kit.wording import counted, listing, short_verdict
 from rag_lab.comparison.advice.choices import Choices, Row
-from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows, unmoved
-from rag_lab.comparison.advice.price import Price, surplus
+from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows
+from rag_lab.comparison.advice.price import surplus
+from rag_lab.comparison.advice.reasons import caveats, left_open, lost, promising, savings, seen, takes
 from rag_lab.comparison.changes.change_sentences import nothing_by_labels
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_sentences import FEW, named
 from rag_lab.statistics.effects.factors import factor_values
-
-MOST_SAVINGS = 2  # cheaper variants that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +55,13 @@ def recommendation(comparison: Comparison) -> Recommendation:
 
 
 def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = ()) -> Recommendation:
-    return Recommendation(None, f"Undecided: {reason}", (*told, *_absent(comparison)), "")
+    return Recommendation(None, f"Undecided: {reason}", (*told, *caveats(comparison)), "")
 
 
 def _use(choices: Choices, variant: str, headline: str, told: Sequence[str]) -> Recommendation:
     comparison = choices.comparison
     config = comparison.run.config(variant)
-    reasons = (*told, *_lost(comparison, variant, choices.metric), *_absent(comparison))
+    reasons = (*told, *lost(comparison, variant, choices.metric), *caveats(comparison))
     return Recommendation(variant, headline, reasons, config.to_yaml() if config is not None else "")
 
 
@@ -101,10 +100,6 @@ def _use_better(choices: Choices) -> Recommendation:
     return _use(choices, chosen, f"Use {named(comparison, chosen)}: {does}.", told)
 
 
-def _seen(row: Row) -> str:
-    return with_interval(row["difference"], row["low"], row["high"])
-
-
 def _interval(row: Row) -> str:
     """Write the interval of the size of a difference."""
     ends = sorted(abs(float(row[end])) for end in ("low", "high"))
@@ -115,10 +110,11 @@ def _against_best(choices: Choices, best: str, row: Row) -> str:
     comparison, chosen = choices.comparison, str(row["variant_id"])
     worst = choices.ends(row)[0]
     gives = f"gives up at most {plain(abs(worst))}" if worst * choices.sign < 0 else "gives up nothing"
+    price = surplus(comparison.prices, best, chosen)
+    costs = "at about the same price" if price.is_same else f"and {price.sentence} more"
     return (
-        f"{named(comparison, best)} has the best mean and {surplus(comparison.prices, best, chosen).sentence} more; "
-        f"against it {comparison.codes[chosen]} {gives} (95% interval of the difference: "
-        f"{_seen(row)})."
+        f"{named(comparison, best)} has the best mean {costs}; against it {comparison.codes[chosen]} "
+        f"{'changes less and ' if price.is_same else ''}{gives} (95% interval of the difference: {seen(row)})."
     )
 
 
@@ -145,72 +141,13 @@ def _keep_baseline(choices: Choices) -> Recommendation:
     metric = comparison.directed(choices.metric)
     if all(int(row["ties"]) == int(row["n"]) for row in rows.values()):
         same = f"every question scores the same in {metric} under all variants, so the price decides."
-        return _undecided(comparison, same, _savings(choices))
+        return _undecided(comparison, same, savings(choices))
     n = max(int(row["n"]) for row in rows.values())
-    told = [_left_open(choices), *_promising(choices), *_savings(choices)]
+    told = [left_open(choices), *promising(choices), *savings(choices)]
     if n < FEW and not any(comparison.reliable(variant, choices.metric) for variant in rows):
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
         return _undecided(comparison, few, told)
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
     base = comparison.run.baseline
     headline = f"Use the baseline: {none} reliably better in {metric}."
-    return _use(choices, base, headline, [_takes(comparison), *told])
-
-
-def _takes(comparison: Comparison) -> str:
-    price, run = comparison.prices.get(comparison.run.baseline, Price()), comparison.run
-    if 0 < len(run.answered) < len(run.questions) and price.seconds and price.tokens:
-        before, after = Price(price.seconds), Price(None, price.tokens, price.usd)
-        return f"It takes {before.told} a question before the answer, and {after.told} with the answer."
-    return f"It takes {price.told} a question."
-
-
-def _promising(choices: Choices) -> list[str]:
-    """Name what would count as better if nothing else had been compared."""
-    told = [
-        f"{named(choices.comparison, variant)} {_seen(row)}: {row['doubt']}"
-        for variant, row in choices.rows.items()
-        if row["doubt"] and choices.sign * choices.ends(row)[0] > 0
-    ]
-    return [f"Promising, but no finding: {'; '.join(told)}."] if told else []
-
-
-def _left_open(choices: Choices) -> str:
-    """Name the largest gain that an interval leaves open: any larger one is ruled out."""
-    ends = {variant: choices.ends(row)[1] for variant, row in choices.rows.items()}
-    variant = max(ends, key=lambda one: choices.sign * ends[one])
-    if choices.sign * ends[variant] <= 0:
-        return "No 95% interval leaves a gain open."
-    return (
-        f"The largest gain that a 95% interval leaves open is {signed(ends[variant])}, of "
-        f"{named(choices.comparison, variant)}, which {choices.surplus(variant).sentence}."
-    )
-
-
-def _savings(choices: Choices) -> list[str]:
-    """Say what the variants would save that are not behind the baseline, and what each may cost."""
-    told = [_saving(choices, variant, choices.rows[variant]) for variant in choices.savings[:MOST_SAVINGS]]
-    more = len(choices.savings) - len(told)
-    return [*told, f"{counted(more, 'more variant')} would save something."] if more > 0 else told
-
-
-def _saving(choices: Choices, variant: str, row: Row) -> str:
-    comparison, metric = choices.comparison, choices.metric
-    may = f"by its 95% interval it changes {metric} by {signed(choices.ends(row)[0])} at worst"
-    if int(row["ties"]) == int(row["n"]):
-        fields = unmoved(comparison, variant, metric)
-        blind = f"; but {metric} reads only the {fields}, which it does not change" if fields else ""
-        may = f"it scores the same on every question{blind}"
-    return f"{named(comparison, variant)} {choices.surplus(variant).sentence}: {may}."
-
-
-def _lost(comparison: Comparison, variant: str, metric: str) -> list[str]:
-    cell = comparison.cell(variant, metric) or {}
-    if not number(cell.get("failed")):
-        return []
-    return [f"{int(cell['failed'])} of its {counted(int(cell['asked']), 'question')} failed and are not compared."]
-
-
-def _absent(comparison: Comparison) -> list[str]:
-    codes = [comparison.codes[variant] for variant in comparison.failed]
-    return [f"Without scores, and so not compared: {listing(codes)}."] if codes else []
+    return _use(choices, base, headline, [takes(comparison), *told])

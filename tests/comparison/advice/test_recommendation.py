@@ -69,6 +69,19 @@ def runs_again(runs: Runs, values: Mapping[str, Any], seconds: Mapping[str, floa
     return runs.recommended(values, seconds)
 
 
+def test_at_one_price_what_changes_less_is_recommended_and_an_interaction_is_named(grid: Comparison) -> None:
+    found = recommendation(grid)  # HyDE adds nothing beside the reranker, and costs nothing here
+    assert found.variant_id == "none-query_likelihood"
+    told = (
+        "D (always-query_likelihood) has the best mean at about the same price; against it B changes less and gives up"
+    )
+    assert found.reasons[0].startswith(told)
+    pair = "rerank.name and query.hyde" if "rerank.name and" in found.reasons[-1] else "query.hyde and rerank.name"
+    assert (
+        found.reasons[-1] == f"What each does depends on the other, which averages hide: {pair} (reliable interaction)."
+    )
+
+
 def test_where_nothing_is_better_the_baseline_stays_with_what_is_ruled_out_and_what_could_be_saved(runs: Runs) -> None:
     comparison = runs.compared({"a": BASE, "b": BASE + 10 * WOBBLE, "c": BASE - 0.2}, {"a": 3.0, "b": 1.1, "c": 0.1})
     found, row = recommendation(comparison), comparison.difference("b", comparison.main_metric or "")

@@ -35,6 +35,16 @@ def test_sections_stand_in_the_order_in_which_they_decide(grid: Comparison) -> N
     assert page.count('<span class="against">against none</span>') == 2  # main effects, not four variants
 
 
+def test_effects_wins_losses_and_classes_lead_to_the_questions_behind_them(wide: Comparison) -> None:
+    page, metric = to_html(wide), "metric=retrieval.ndcg%4010"
+    row = wide.difference("rerank.name-query_likelihood", "retrieval.ndcg@10") or {}
+    assert f'data-words="variant=B&amp;against=A&amp;{metric}"><b>+{row["difference"]:.3f}</b></a>' in page
+    assert f'data-words="variant=B&amp;against=A&amp;{metric}&amp;outcome=better">{row["wins"]}</a>' in page
+    assert f'data-words="variant=B&amp;against=A&amp;{metric}&amp;outcome=worse">{row["losses"]}</a>' in page
+    assert f'data-words="variant=B&amp;{metric}&amp;class=fuzzy">' in page
+    assert "data-words" not in overview_html(wide)
+
+
 def test_more_than_twelve_rows_fold(synthetic: ModuleType, tmp_path: Path) -> None:
     base = np.linspace(0.2, 0.6, 12)
     plans = {f"v{index}": {"rerank.final_k": 5 + index} for index in range(16)}

@@ -1,0 +1,91 @@
+"""What stands behind a recommendation, a sentence each: its price, what the data rule out, and what to doubt."""
+
+from __future__ import annotations
+
+from rag_lab._kit.numbers import number, signed, with_interval
+from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.advice.choices import Choices, Row
+from rag_lab.comparison.advice.module_rows import unmoved
+from rag_lab.comparison.advice.price import Price
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.verdict_sentences import named
+
+MOST_SAVINGS = 2  # cheaper variants that are told one by one
+
+
+def seen(row: Row) -> str:
+    """Write a difference with its interval."""
+    return with_interval(row["difference"], row["low"], row["high"])
+
+
+def takes(comparison: Comparison) -> str:
+    """Say what a question takes under the baseline."""
+    price, run = comparison.prices.get(comparison.run.baseline, Price()), comparison.run
+    if 0 < len(run.answered) < len(run.questions) and price.seconds and price.tokens:
+        before, after = Price(price.seconds), Price(None, price.tokens, price.usd)
+        return f"It takes {before.told} a question before the answer, and {after.told} with the answer."
+    return f"It takes {price.told} a question."
+
+
+def promising(choices: Choices) -> list[str]:
+    """Name what would count as better if nothing else had been compared."""
+    told = [
+        f"{named(choices.comparison, variant)} {seen(row)}: {row['doubt']}"
+        for variant, row in choices.rows.items()
+        if row["doubt"] and choices.sign * choices.ends(row)[0] > 0
+    ]
+    return [f"Promising, but no finding: {'; '.join(told)}."] if told else []
+
+
+def left_open(choices: Choices) -> str:
+    """Name the largest gain that an interval leaves open: any larger one is ruled out."""
+    ends = {variant: choices.ends(row)[1] for variant, row in choices.rows.items()}
+    variant = max(ends, key=lambda one: choices.sign * ends[one])
+    if choices.sign * ends[variant] <= 0:
+        return "No 95% interval leaves a gain open."
+    return (
+        f"The largest gain that a 95% interval leaves open is {signed(ends[variant])}, of "
+        f"{named(choices.comparison, variant)}, which {choices.surplus(variant).sentence}."
+    )
+
+
+def savings(choices: Choices) -> list[str]:
+    """Say what the variants would save that are not behind the baseline, and what each may cost."""
+    told = [_saving(choices, variant, choices.rows[variant]) for variant in choices.savings[:MOST_SAVINGS]]
+    more = len(choices.savings) - len(told)
+    return [*told, f"{counted(more, 'more variant')} would save something."] if more > 0 else told
+
+
+def _saving(choices: Choices, variant: str, row: Row) -> str:
+    comparison, metric = choices.comparison, choices.metric
+    may = f"by its 95% interval it changes {metric} by {signed(choices.ends(row)[0])} at worst"
+    if int(row["ties"]) == int(row["n"]):
+        fields = unmoved(comparison, variant, metric)
+        blind = f"; but {metric} reads only the {fields}, which it does not change" if fields else ""
+        may = f"it scores the same on every question{blind}"
+    return f"{named(comparison, variant)} {choices.surplus(variant).sentence}: {may}."
+
+
+def lost(comparison: Comparison, variant: str, metric: str) -> list[str]:
+    """Say how many questions failed under a variant."""
+    cell = comparison.cell(variant, metric) or {}
+    if not number(cell.get("failed")):
+        return []
+    return [f"{int(cell['failed'])} of its {counted(int(cell['asked']), 'question')} failed and are not compared."]
+
+
+def caveats(comparison: Comparison) -> list[str]:
+    """Name the variants without scores, and the modules whose effects reliably depend on each other."""
+    codes = [comparison.codes[variant] for variant in comparison.failed]
+    absent = [f"Without scores, and so not compared: {listing(codes)}."] if codes else []
+    return [*_interactions(comparison), *absent]
+
+
+def _interactions(comparison: Comparison) -> list[str]:
+    table = comparison.effects.table
+    is_found = (table["kind"] == "interaction") & table["verdict"].isin(["better", "worse"])
+    rows = table[is_found & (table["metric"] == comparison.main_metric)]
+    pairs = list(dict.fromkeys(f"{row.factor} and {row.other}" for row in rows.itertuples()))
+    if not pairs:
+        return []
+    return [f"What each does depends on the other, which averages hide: {'; '.join(pairs)} (reliable interaction)."]
