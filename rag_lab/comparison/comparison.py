@@ -16,8 +16,9 @@ from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
 from rag_lab.comparison.paired_questions import paired_questions
 from rag_lab.comparison.run_tables import RunTables
+from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.shallow import Shallow, shallow
-from rag_lab.records import QUERY_CLASSES
+from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.complete_cases import SUMMARY_COLUMNS, summary
 from rag_lab.statistics.scales import UNKNOWN
 from rag_lab.statistics.variant_order import RANKING_COLUMNS, ranking
@@ -86,6 +87,19 @@ class Comparison(RunTables):
         configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
         known = {name: config for name, config in configs.items() if config is not None}
         return shallow(self.quality_metrics, known)
+
+    def trace(self, variant_id: str, question_id: str) -> Trace:
+        """Return what a variant did with a question, the first time that it was asked.
+
+        Raises:
+            ConfigError: if the run has no such variant, or the variant was not asked the question.
+        """
+        if variant_id not in self.traces:
+            raise ConfigError(unknown_name("variant with traces", variant_id, self.traces))
+        asked = {trace.question.question_id: trace for trace in reversed(self.traces[variant_id])}
+        if question_id not in asked:
+            raise ConfigError(unknown_name("question of the run", question_id, [*reversed(asked)]))
+        return asked[question_id]
 
     def paired(self, variant_id: str, metric: str | None = None) -> pd.DataFrame:
         """Return what a variant won and lost against the baseline on each question; see `paired_questions`."""

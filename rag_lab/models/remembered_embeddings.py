@@ -92,7 +92,7 @@ class RememberedEmbedder:
         self, connection: sqlite3.Connection, kind: Kind, unknown: Mapping[bytes, str]
     ) -> dict[bytes, Vectors]:
         """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
-        from tqdm import tqdm
+        from tqdm.auto import tqdm
 
         embed = self.inner.embed_documents if kind == "document" else self.inner.embed_queries
         todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)

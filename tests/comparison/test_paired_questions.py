@@ -51,3 +51,13 @@ def test_what_cannot_be_paired_is_one_sentence(wide: Comparison) -> None:
         wide.paired("baselin")
     with pytest.raises(ConfigError, match=r"did you mean 'retrieval\.ndcg@10'"):
         wide.paired(other(wide), "retrieval.ndgc@10")
+
+
+def test_a_trace_is_found_by_variant_and_question(wide: Comparison) -> None:
+    variant = other(wide)
+    assert wide.trace(variant, "q002") in wide.traces[variant]
+    assert wide.trace(variant, "q002").question.question_id == "q002"
+    with pytest.raises(ConfigError, match="did you mean 'q002'"):
+        wide.trace(variant, "q0002")
+    with pytest.raises(ConfigError, match="variant with traces"):
+        wide.trace("nobody", "q002")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib.image
 import nbclient
 import nbformat
-import numpy as np
 import pytest
 from browser import browser, needs_browser
+from pictures import WHITE, assert_seen, pixels_of
 from run_folder_fixture import build_run
 
 from rag_lab.experiment.checkout import checkout_file
 
 pytestmark = pytest.mark.slow
-FIGURES = ("quality_figure(", "latency_figure(", "class_figure(", "forest_figure(")
-WHITE = (1.0, 1.0, 1.0, 1.0)
+FIGURES = ("quality_figure(", "latency_figure(", "class_figure(", "forest_figure(", "paired_figure(")
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +40,6 @@ def pictures(path: Path) -> dict[str, dict[str, Any]]:
     return {cell.source: cell.outputs[-1] for cell in cells if any(draw in cell.source for draw in FIGURES)}
 
 
-def assert_seen(output: Any) -> None:
-    """A picture of twice the size at which it is shown, on opaque white, with something drawn in dark ink."""
-    pixels = matplotlib.image.imread(io.BytesIO(base64.b64decode(output.data["image/png"])))
-    shown = output.metadata["image/png"]
-    assert pixels.shape[:2] == (2 * shown["height"], 2 * shown["width"])
-    assert 300 <= shown["width"] <= 1000 and 100 <= shown["height"] <= 1000
-    assert shown["alt"]
-    assert tuple(pixels[0, 0]) == WHITE and (pixels[..., 3] == 1).all()
-    assert 0.005 < np.mean(pixels[..., :3].mean(axis=2) < 0.6) < 0.5
-    assert len(np.unique(pixels.reshape(-1, 4), axis=0)) > 50
-
-
 def test_every_figure_of_the_comparison_is_a_picture(book: Path) -> None:
     drawn = pictures(book)
     assert len(drawn) == len(FIGURES)
@@ -72,7 +56,7 @@ def test_a_figure_is_a_picture_in_the_order_of_any_imports(run_dir: Path, tmp_pa
         nbclient.execute(book)
         for cell in book.cells[1::2]:
             assert "image/png" in cell.outputs[-1].data, f"after {first!r}: {cell.source}"
-            pixels = matplotlib.image.imread(io.BytesIO(base64.b64decode(cell.outputs[-1].data["image/png"])))
+            pixels = pixels_of(cell.outputs[-1])
             assert tuple(pixels[0, 0]) == WHITE and pixels[..., :3].min() < 0.3
 
 

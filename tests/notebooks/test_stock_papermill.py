@@ -13,6 +13,7 @@ import pytest
 from rag_lab.experiment.checkout import checkout_file
 
 pytestmark = pytest.mark.slow
+TECHNIQUES = sorted(f"techniques/{path.stem}" for path in checkout_file("notebooks/techniques").glob("*.ipynb"))
 
 
 def last_words(notebook: str, output: Path, *injected: str) -> list[str]:
@@ -44,7 +45,7 @@ def test_a_mistake_is_one_sentence(tmp_path: Path, notebook: str, injected: list
     assert [error["traceback"] for error in errors] == [[sentence]]
 
 
-@pytest.mark.parametrize("notebook", ["01_tour", "03_compare"])
+@pytest.mark.parametrize("notebook", ["01_tour", "03_compare", *TECHNIQUES])
 def test_a_notebook_knows_the_parameters_that_its_cell_declares(notebook: str) -> None:
     path = checkout_file(f"notebooks/{notebook}.ipynb")
     cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.config import CorpusConfig

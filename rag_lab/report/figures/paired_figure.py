@@ -65,12 +65,16 @@ def _mean(comparison: Comparison, axes: Axes, variant_id: str, metric: str) -> N
         axes.axhspan(sign * low, sign * high, color=SHADE, linewidth=0, zorder=0)
     mean = sign * float(row["difference"])
     axes.axhline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    # Bars go down at the left and up at the right: the number stands where there are none.
+    place, side = (0.0, "left") if mean >= 0 else (1.0, "right")
     axes.annotate(
         f"mean {mean:+.3f}",
-        (0.0, mean),
-        (4, 3),
+        (place, mean),
+        (4 if mean >= 0 else -4, 3 if mean >= 0 else -3),
         xycoords=axes.get_yaxis_transform(),
         textcoords="offset points",
+        ha=side,
+        va="bottom" if mean >= 0 else "top",
         color=INK,
         fontsize=FONT_SIZE,
     )
