@@ -2,9 +2,13 @@
 
 function render({ model, el }) {
   el.dataset.lmSuppressShortcuts = "true"; // JupyterLab would take keys for commands on cells
+  const hides = document.createElement("style"); // what the file keeps for readers without a kernel is not shown twice
+  hides.textContent = `.rl-kept[data-kept="${model.get("kept")}"]{display:none}`;
+  const page = document.createElement("div");
+  el.append(hides, page);
   const draw = () => {
     const hadFocus = el.contains(document.activeElement);
-    el.innerHTML = model.get("html");
+    page.innerHTML = model.get("html");
     if (hadFocus) el.querySelector("[data-focus]")?.focus({ preventScroll: true });
   };
   const act = button => {

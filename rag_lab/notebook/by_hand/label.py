@@ -161,10 +161,10 @@ class Labelling:
         """What a notebook shows."""
         from rag_lab.notebook.by_hand.clicked_page import ClickedPage
 
-        return ClickedPage(self.to_html, self._clicked)
+        return ClickedPage(self)
 
     def to_html(self, style: str = "") -> str:
-        """Return how it stands; everything from outside is escaped."""
+        """Return how it stands; with a style, of a page that nobody can click."""
         return render(
             "label.html",
             style=style,
@@ -179,7 +179,8 @@ class Labelling:
             bad=self._is_bad,
         )
 
-    def _clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
+    def clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
+        """Do what was clicked in the page; what cannot be done is said in it."""
         self._said, self._is_bad = "", False
         try:
             if do == "take":
@@ -196,10 +197,8 @@ class Labelling:
         except (RagLabError, OSError, ValueError, IndexError) as error:
             self._said, self._is_bad = str(error), True
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        from rag_lab.notebook.by_hand.clicked_page import shown_with
-
-        return shown_with(self.widget, self.to_html, repr(self), **options)
+    def _ipython_display_(self) -> None:
+        self.widget.show()
 
     def __repr__(self) -> str:
         return f"{self.labelled} of {len(self.questions)} labelled; .take(1), .answer('...'), .no_answer(), .undo()"

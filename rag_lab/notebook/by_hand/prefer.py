@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_lab.comparison.changes.blind_trials import Trial, Trials, blind_trials
 from rag_lab.comparison.changes.preferred import Preferred, preferred_of
@@ -109,10 +109,10 @@ class Preferring:
         """What a notebook shows."""
         from rag_lab.notebook.by_hand.clicked_page import ClickedPage
 
-        return ClickedPage(self.to_html, self._clicked)
+        return ClickedPage(self)
 
     def to_html(self, style: str = "") -> str:
-        """Return how it stands; no name is in it before the end. Everything from outside is escaped."""
+        """Return how it stands; no name is in it before the end. With a style, of a page that nobody can click."""
         trial, done = self.now, self.done
         is_over = trial is None or self._is_ended
         return render(
@@ -128,7 +128,8 @@ class Preferring:
             bad=self._is_bad,
         )
 
-    def _clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
+    def clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
+        """Do what was clicked in the page; what cannot be done is said in it."""
         self._said, self._is_bad = "", False
         try:
             if do == "choose":
@@ -141,10 +142,8 @@ class Preferring:
         except (RagLabError, OSError) as error:
             self._said, self._is_bad = str(error), True
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        from rag_lab.notebook.by_hand.clicked_page import shown_with
-
-        return shown_with(self.widget, self.to_html, repr(self), **options)
+    def _ipython_display_(self) -> None:
+        self.widget.show()
 
     def __repr__(self) -> str:
         return f"{self.done} of {len(self.trials)} judged; .choose('left'), .undo(), .result"

@@ -23,6 +23,7 @@ from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.replies import place
 from rag_lab.redaction import shown
+from rag_lab.report.page.anchors import anchors
 from rag_lab.report.page.effect_axis import EffectAxis
 from rag_lab.report.tables import coverage_tables as coverage
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
@@ -74,7 +75,7 @@ def _environment() -> Environment:
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
     made.globals |= {"changes_table": changes_table, "changed_most_table": changed_most_table}
-    made.globals |= {"preferences_table": preferences_table}
+    made.globals |= {"preferences_table": preferences_table, "anchors": anchors}
     made.globals |= {"routing": routing_text, "coverage": coverage}
     made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
     made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}

@@ -16,18 +16,19 @@ MOST = 10  # questions in the second table
 def changes_table(comparison: Comparison) -> Table:
     """Return a row a variant: what it changes, and what it takes."""
     changes = comparison.changes
+    costs = any(one.cost_usd for one in changes.variants)
     header = (
-        "variant", "rankings changed", "overlap (RBO)", f"shared of the first {changes.k}", "answers changed",
-        "words changed in these", "abstained", "citations valid", "seconds (median)", "tokens", "USD",
+        "variant", "rankings changed", "RBO", f"top {changes.k} shared", "answers changed", "their words changed",
+        "abstained", "citations valid", "seconds (median)", "tokens", *(["USD"] if costs else []),
     )  # fmt: skip
-    rows = tuple(_variant(comparison, one) for one in changes.variants)
+    rows = tuple(_variant(comparison, one)[: len(header)] for one in changes.variants)
     return Table("What changed against the baseline", header, rows)
 
 
 def changed_most_table(comparison: Comparison) -> Table:
     """Return a row for each of the questions that changed most, with the variant that changed it most."""
     rows = tuple(_question(comparison, one) for one in comparison.changes.most[:MOST])
-    header = ("question", "text", "changed most by", "overlap (RBO)", "words changed in the answer")
+    header = ("question", "text", "changed most by", "RBO", "words of the answer")
     return Table("The questions that changed most", header, rows, names=3)
 
 
@@ -68,7 +69,7 @@ def _variant(comparison: Comparison, one: VariantChange) -> tuple[str, ...]:
         DASH if is_baseline else _of(one.answers_changed, one.answers),
         DASH if one.words is None else f"{one.words:.0%}",
         _of(one.abstained, one.answered),
-        DASH if one.citations_valid is None else f"{one.citations_valid:.0%} of {one.cites} answers",
+        DASH if one.citations_valid is None else f"{one.citations_valid:.0%} of {one.cites}",
         seconds(one.seconds),
         DASH if one.tokens is None else f"{one.tokens:,.0f}",
         DASH if not one.cost_usd else f"{one.cost_usd:.4f}",

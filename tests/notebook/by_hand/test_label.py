@@ -42,13 +42,13 @@ def test_a_click_is_a_label_and_a_second_click_takes_it_back(base: rag_lab.Pipel
     number, found = next((n, one) for n, one in enumerate(asked.passages, 1) if one.hit.source == "oil.md")
     part = next(n for n, (text, _) in enumerate(found.parts) if "2,000" in text)
     page = asked.widget
-    page.clicked({"do": "take", "value": f"{number}:{part}"})
+    page.do({"do": "take", "value": f"{number}:{part}"})
     (evidence,) = loaded(base)[OIL].evidence
     assert (evidence.source, evidence.page, evidence.quote) == ("oil.md", None, "The oil is changed every 2,000 hours.")
     assert f'data-value="{number}:{part}" aria-pressed="true"' in page.html and "1 of 1 labelled" in page.html
-    page.clicked({"do": "take", "value": f"{number}:{part}"})
+    page.do({"do": "take", "value": f"{number}:{part}"})
     assert loaded(base)[OIL].evidence == ()
-    page.clicked({"do": "undo"})
+    page.do({"do": "undo"})
     assert len(loaded(base)[OIL].evidence) == 1
 
 
@@ -92,9 +92,9 @@ def test_passages_of_several_pipelines_are_shown_once_each(base: rag_lab.Pipelin
 
 def test_no_answer_and_an_answer_in_words(base: rag_lab.Pipeline) -> None:
     asked = rag_lab.label(base, QUESTIONS[:2])
-    asked.widget.clicked({"do": "no_answer"})
-    asked.widget.clicked({"do": "go", "value": "1"})
-    asked.widget.clicked({"do": "answer", "typed": {"answer": "The shift leader"}})
+    asked.widget.do({"do": "no_answer"})
+    asked.widget.do({"do": "go", "value": "1"})
+    asked.widget.do({"do": "answer", "typed": {"answer": "The shift leader"}})
     found = loaded(base)
     assert (found[OIL].answerable, found[QUESTIONS[1]].answers) == (False, ("The shift leader",))
     assert "2 of 2 labelled" in asked.widget.html
@@ -105,7 +105,7 @@ def test_texts_from_outside_are_escaped(base: rag_lab.Pipeline) -> None:
     page = asked.to_html()
     assert "<b>A7</b>" not in page and "&lt;b&gt;A7" in page
     assert "<i>hot" not in page and "&lt;i&gt;hot" in page
-    asked.widget.clicked({"do": "take", "value": "99:<script>"})
+    asked.widget.do({"do": "take", "value": "99:<script>"})
     assert "<script>" not in asked.widget.html and 'class="said bad"' in asked.widget.html
 
 

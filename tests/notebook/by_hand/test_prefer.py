@@ -51,24 +51,24 @@ def test_clicks_do_what_choose_does(run: RunFolder) -> None:
     asked = rag_lab.prefer(run.path, "B", questions=3)
     page = asked.widget
     assert 'data-do="choose" data-value="left" data-key="ArrowLeft"' in page.html and "0 of 3 judged" in page.html
-    page.clicked({"do": "choose", "value": "right"})
+    page.do({"do": "choose", "value": "right"})
     assert asked.done == 1 and "1 of 3 judged" in page.html
-    page.clicked({"do": "undo"})
+    page.do({"do": "undo"})
     assert asked.done == 0 and "was taken back" in page.html
-    page.clicked({"do": "choose", "value": "<b>"})
+    page.do({"do": "choose", "value": "<b>"})
     assert asked.done == 0 and "&lt;b&gt;" in page.html and 'class="said bad"' in page.html
-    page.clicked({"do": "choose", "value": "skip"})
-    page.clicked({"do": "end"})
+    page.do({"do": "choose", "value": "skip"})
+    page.do({"do": "end"})
     assert "query_likelihood" in page.html
-    page.clicked({"do": "go on"})
+    page.do({"do": "go on"})
     assert "query_likelihood" not in page.html
 
 
-def test_a_notebook_without_widgets_shows_a_page(run: RunFolder) -> None:
-    bundle = rag_lab.prefer(run.path)._repr_mimebundle_()
-    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert "<style>" in bundle["text/html"] and "of 20 judged" in bundle["text/plain"]
+def test_a_notebook_without_a_kernel_keeps_a_page_without_buttons(run: RunFolder) -> None:
+    asked = rag_lab.prefer(run.path, "B")
+    page = asked.widget.still().data
+    assert f'class="rl-kept" data-kept="{asked.widget.kept}"' in page and "Run the cell to judge" in page
+    assert "0 of 20 judged" in page and "<button" not in page and "of 20 judged" in repr(asked)
 
 
 def test_texts_from_outside_are_escaped(run: RunFolder) -> None:
