@@ -33,7 +33,7 @@ class SweepProgress:
     def __init__(self, total: int, done: int, *, shown: bool) -> None:
         self._draws = shown and is_watched()
         self._tells = shown
-        self._file = sys.stderr
+        self._file = sys.stdout if "ipykernel" in sys.modules else sys.stderr  # below a cell stderr looks like a fault
         self._total, self._done = total, done
         self._bar = self._line(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
         self._running: dict[str, _VariantLine] = {}

@@ -1,4 +1,7 @@
-"""The report of a run as it is now: the page that lies in its folder once it is finished, else one that follows it."""
+"""The report of a run as it is now: the page that lies in its folder once it is finished, else one that follows it.
+
+What makes a page is imported when the first is made: until then the address has been told.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,12 @@ import re
 from pathlib import Path
 from threading import Lock
 
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import RagLabError
-from rag_lab.report.page.question_list import FOLDER
-from rag_lab.report.page.report_page import HTML_FILE, to_html
-from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder
 
 _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
+REPORT = "report.html"
+QUESTIONS = "questions"  # the folder of their pages
 _POLICY = "script-src '"  # of a page, where one more script is allowed
 
 
@@ -45,15 +46,18 @@ class LiveReport:
 
     def question_page(self, name: str) -> str | None:
         """Return the page of one question, of a run whose report is too long for one file; None for any other name."""
-        path = self._folder / FOLDER / name
+        path = self._folder / QUESTIONS / name
         is_one = _QUESTION_PAGE.fullmatch(name) and path.is_file() and not path.is_symlink()
         return path.read_text(encoding="utf-8") if is_one else None
 
     def _page(self, state: str) -> str:
         run = RunFolder.open(self._folder)
-        report, is_finished = run.path / HTML_FILE, (run.path / MANIFEST_FILE).is_file()
+        report, is_finished = run.path / REPORT, (run.path / MANIFEST_FILE).is_file()
         if is_finished and report.is_file():
             return report.read_text(encoding="utf-8")
+        from rag_lab.comparison.read_comparison import read_comparison
+        from rag_lab.report.page.report_page import to_html
+
         scored = f"{len(run.scored())} of {len(run.variants)} variants have scores"
         try:
             page = to_html(read_comparison(run.path))
@@ -63,12 +67,16 @@ class LiveReport:
 
 
 def _waiting(run: RunFolder, scored: str, reason: str) -> str:
+    from rag_lab.report.page.templates import asset, render, script_digest
+
     style, digest = asset("card.css") + asset("style.css"), script_digest(asset("live.js"))
     return render("waiting.html", run=run, scored=scored, reason=reason, style=style, script_digest=digest)
 
 
 def following(page: str, state: str, told: str) -> str:
     """Return a page with a notice, and a script that loads it anew where the server's state is no longer this one."""
+    from rag_lab.report.page.templates import asset, render, script_digest
+
     script = asset("live.js")
     allowed = page.replace(_POLICY, f"connect-src 'self'; {_POLICY}{script_digest(script)}' '", 1)
     notice = render("live.html", told=told, state=state, script=script)

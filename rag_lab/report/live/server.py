@@ -13,9 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.report.live.live_report import LiveReport
-from rag_lab.report.page.question_list import FOLDER
-from rag_lab.report.page.report_page import HTML_FILE
+from rag_lab.report.live.live_report import QUESTIONS, REPORT, LiveReport
 
 LOOPBACK = "127.0.0.1"
 _HEADERS = {
@@ -74,11 +72,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, names: list[str]) -> None:
         report = self.server.report
-        if names in ([""], [HTML_FILE]):
+        if names in ([""], [REPORT]):
             self._send(HTTPStatus.OK, report.page(), "text/html")
         elif names == ["state"]:
             self._send(HTTPStatus.OK, report.state(), "text/plain")
-        elif len(names) == 2 and names[0] == FOLDER and (page := report.question_page(names[1])) is not None:
+        elif len(names) == 2 and names[0] == QUESTIONS and (page := report.question_page(names[1])) is not None:
             self._send(HTTPStatus.OK, page, "text/html")
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")

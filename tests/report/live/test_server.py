@@ -14,9 +14,10 @@ from browser import browser, needs_browser, watch
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.report.live.live_report import LiveReport
+from rag_lab.report.live.live_report import QUESTIONS, REPORT, LiveReport
 from rag_lab.report.live.server import LiveServer
-from rag_lab.report.page.report_page import write_report
+from rag_lab.report.page.question_list import FOLDER
+from rag_lab.report.page.report_page import HTML_FILE, write_report
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder
 from rag_lab.runs.score_file import read_scores, write_frame
 
@@ -64,6 +65,10 @@ def ask(server, path=None, method="GET", host=None, raw=None):
     body = answer.read().decode()
     connection.close()
     return answer.status, dict(answer.headers), body
+
+
+def test_the_names_that_are_served_are_those_that_are_written():
+    assert (REPORT, QUESTIONS) == (HTML_FILE, FOLDER)
 
 
 def test_a_finished_run_is_the_very_page_of_its_folder(tmp_path, serve):
