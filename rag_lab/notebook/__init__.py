@@ -1,4 +1,4 @@
-"""What notebooks call and show: the variant that a sweep runs, a panel of switches, traces side by side.
+"""What notebooks call and show: the variant that a sweep runs, the bench, views of what is worked with.
 
 Imports `experiment`, `report` and what stands above them.
 """
