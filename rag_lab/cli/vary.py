@@ -70,7 +70,9 @@ def run(
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.without_file import Asked, run_name
 
-    asked = Asked(dataset, base, parse_settings(settings or []), {}, **_measured(metrics, questions, answers, judge))
+    asked = Asked(
+        dataset, base, parse_settings(settings or []), {}, **_measured(dataset, metrics, questions, answers, judge)
+    )
     experiment = asked.experiment()
     checked = plan({"name": run_name(asked.name, experiment), **experiment})
     _say_no_answers(asked)
@@ -126,7 +128,7 @@ def vary(
         parse_settings(settings or []),
         parse_factors(factors),
         design=design,
-        **_measured(metrics, questions, answers, judge),
+        **_measured(dataset, metrics, questions, answers, judge),
     )
     experiment = asked.experiment()
     path = file_for(asked.name, experiment)
@@ -172,13 +174,13 @@ def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
 
 
 def _measured(
-    metrics: list[str] | None, questions: int | None, answers: int | None, judge: str | None
+    dataset: str, metrics: list[str] | None, questions: int | None, answers: int | None, judge: str | None
 ) -> dict[str, Any]:
     from rag_lab.evaluation.registry import split_names
-    from rag_lab.experiment.without_file import METRICS
+    from rag_lab.experiment.without_file import usual_metrics
 
     names = [name for text in metrics or () for name in split_names(text)]
-    return {"metrics": names or METRICS, "questions": questions, "answers": answers, "judge": judge}
+    return {"metrics": names or usual_metrics(dataset), "questions": questions, "answers": answers, "judge": judge}
 
 
 def _say_no_answers(asked: Asked) -> None:

@@ -16,7 +16,8 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import listing
 from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.config import PipelineConfig
-from rag_lab.errors import ConfigError
+from rag_lab.data.dataset import Dataset
+from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Draft, read_experiment
 from rag_lab.experiment.variant_id import variant_id
@@ -52,9 +53,12 @@ class Asked:
 
     @property
     def leaves_out_answers(self) -> bool:
-        """Whether answers are switched off: no metric reads them, and nothing that is set or varied is about them."""
+        """Whether answers are switched off: no metric reads them, and nothing that is set or varied is about them.
+
+        Without labels there are no metrics, and answers are where a change is seen.
+        """
         about = any(key.startswith("answer.") or key == "models.generation" for key in (*self.settings, *self.factors))
-        return not (about or self.answers or any(map(_reads_answers, self.metrics)))
+        return not (about or self.answers or not self.metrics or any(map(_reads_answers, self.metrics)))
 
     def experiment(self) -> dict[str, Any]:
         """Return the experiment, without a name.
@@ -69,7 +73,7 @@ class Asked:
         made |= {"base": self._base(settings)} if self.base or settings else {}
         if self.factors:
             made |= {"factors": {key: list(values) for key, values in self.factors.items()}, "design": self.design}
-        made["metrics"] = list(self.metrics)
+        made |= {"metrics": list(self.metrics)} if self.metrics else {}
         made |= {"judge": self.judge} if self.judge else {}
         limits = {"questions": self.questions, "answers": self.answers}
         limits = {name: n for name, n in limits.items() if n is not None}
@@ -105,6 +109,15 @@ class Asked:
                     place = place.setdefault(section, {})
                 place[last] = value
         return nested
+
+
+def usual_metrics(dataset: str) -> tuple[str, ...]:
+    """Return what is measured where nobody says what: nothing where no question of the data set has a label."""
+    try:
+        questions = Dataset.load(dataset).questions
+    except DatasetError:  # which the plan tells
+        return METRICS
+    return METRICS if any(question.is_labelled for question in questions) else ()
 
 
 def numbered(name: str, fits: Callable[[str], bool]) -> str:
