@@ -123,7 +123,9 @@ def _info(key: str) -> FieldInfo:
 def _field(key: str, info: FieldInfo) -> Field:
     kind, choices = _kind(info)
     limits = {name: getattr(rule, name) for rule in info.metadata for name in ("ge", "le", "lt") if hasattr(rule, name)}
-    label = key.partition(".")[2] or key
+    section, _, name = key.rpartition(".")
+    is_at_home = any(main.startswith(f"{section}.") for main in box_of(key).mains)
+    label = name if is_at_home or not section else key.replace(".", " ")
     high = limits.get("le", limits.get("lt"))
     return Field(key, label.replace("_", " "), kind, info.description or "", choices, limits.get("ge"), high)
 

@@ -36,7 +36,7 @@ class BenchWidget(anywidget.AnyWidget):
     """One view of a bench; every trait is written here and read in the browser."""
 
     _esm = _FOLDER / "bench.js"
-    _css = style() + (_FOLDER / "bench.css").read_text(encoding="utf-8")
+    _css = f"{style()}{(_FOLDER / 'bench.css').read_text(encoding='utf-8')}"
     drawing: traitlets.List[Any] = traitlets.List().tag(sync=True)
     questions: traitlets.List[Any] = traitlets.List().tag(sync=True)
     state = traitlets.Dict().tag(sync=True)

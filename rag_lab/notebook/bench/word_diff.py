@@ -34,4 +34,12 @@ def _bare(words: list[str]) -> list[str]:
 
 def _pieces(words: list[str], marked: list[bool]) -> tuple[Piece, ...]:
     groups = groupby(zip(words, marked, strict=True), key=lambda pair: pair[1])
-    return tuple(Piece("".join(word for word, _ in group), is_marked) for is_marked, group in groups)
+    return tuple(
+        piece for is_marked, group in groups for piece in _piece("".join(word for word, _ in group), is_marked)
+    )
+
+
+def _piece(text: str, is_marked: bool) -> list[Piece]:
+    """Return a piece, its last white space unmarked."""
+    end = len(text.rstrip()) if is_marked else len(text)
+    return [Piece(part, part_is) for part, part_is in ((text[:end], is_marked), (text[end:], False)) if part]

@@ -41,6 +41,11 @@ def test_numbers_have_their_bounds_and_every_field_says_what_it_is() -> None:
     assert [key for key, field in fields().items() if not field.help] == []
 
 
+def test_a_label_names_the_section_where_the_box_does_not() -> None:
+    labels = {key: field.label for key, field in fields().items()}
+    assert (labels["rerank.final_k"], labels["store.name"], labels["seed"]) == ("final k", "store name", "seed")
+
+
 def test_what_a_browser_sends_is_read_by_the_kind_of_the_field() -> None:
     assert read(fields()["rerank.final_k"], 4.0) == 4
     assert read(fields()["corpus.readers"], "{.eml: mail:read}") == {".eml": "mail:read"}

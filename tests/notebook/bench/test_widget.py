@@ -49,6 +49,10 @@ def test_the_browser_gets_every_field_and_how_it_stands(bench: Bench) -> None:
     assert widget.questions[1] == ["q2", "What does alarm A7 of the oven mean?"]
 
 
+def test_the_rules_of_the_page_are_sent_as_they_are_written(bench: Bench) -> None:
+    assert 'content:"→"' in BenchWidget(bench)._css and "&gt;" not in BenchWidget(bench)._css
+
+
 def test_what_a_user_does_is_a_message_and_what_it_changed_goes_out_again(bench: Bench, tmp_path: Path) -> None:
     widget = BenchWidget(bench)
     widget.do({"do": "set", "key": "rerank.final_k", "value": 1})
