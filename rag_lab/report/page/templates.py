@@ -30,6 +30,7 @@ from rag_lab.report.tables.changes_tables import changed_most_table, changes_tab
 from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.runs.asked import asked_told
+from rag_lab.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +146,7 @@ def line_numbers(line: Line) -> Markup:
 
 def address(wanted: Mapping[str, str | None]) -> str:
     """Write filters of the questions as they stand in the page's address: `variant=B&metric=retrieval.ndcg%405`."""
-    return urlencode({name: value for name, value in wanted.items() if value})
+    return urlencode({name: visible(value) for name, value in wanted.items() if value})
 
 
 def judged(comparison: Comparison) -> set[str]:
