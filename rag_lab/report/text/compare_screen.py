@@ -11,6 +11,7 @@ from rag_lab._kit.numbers import DASH, interval, p_value, plain, signed, signed_
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.across import AcrossRuns
+from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.verdict_sentences import FEW
@@ -69,8 +70,10 @@ def screen(comparison: Comparison) -> str:
     )
     failed = [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in comparison.failed.items()]
     preferred = [one.sentence for one in comparison.preferences]
-    told = conclusions(comparison) if comparison.is_unlabelled else preferred
-    return _text([_title(run), asked_told(len(run.questions), run.left_out), *failed, *told], made)
+    advised = [recommendation(comparison).headline, *preferred]
+    told = conclusions(comparison) if comparison.is_unlabelled else advised
+    unfinished = [] if comparison.manifest else [_unfinished(run)]
+    return _text([_title(run), asked_told(len(run.questions), run.left_out), *unfinished, *failed, *told], made)
 
 
 def screen_across(found: AcrossRuns) -> str:
@@ -88,6 +91,10 @@ def screen_across(found: AcrossRuns) -> str:
     )
     changed = [f"{change.what}: {change.first} → {change.second}" for change in found.changes]
     return _text([*found.sentences, *changed], made)
+
+
+def _unfinished(run: RunFolder) -> str:
+    return f"The run is not finished: {len(run.scored())} of {len(run.variants)} variants have scores."
 
 
 def _title(run: RunFolder) -> str:

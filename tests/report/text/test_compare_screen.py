@@ -29,6 +29,18 @@ def test_variants_stand_beside_metrics_with_interval_count_and_mark(run):
     assert re.search(rf"▲ C always-none +{MAIN} +\+0\.\d{{3}}", differences)
 
 
+def test_what_to_use_is_said_before_the_numbers(run):
+    lines = compare_screen(run.path).splitlines()
+    assert lines[2].startswith("Use ")
+
+
+def test_a_run_that_is_not_finished_says_how_much_of_it_is_here(run):
+    (run.path / "manifest.json").unlink()
+    for name in list(GRID)[:2]:
+        (run.variant_dir(name) / "done.json").write_text("{}")
+    assert "The run is not finished: 2 of 4 variants have scores." in compare_screen(run.path)
+
+
 def test_a_wide_run_fits_the_screen_and_names_what_is_not_on_it(tmp_path):
     run = write_run(tmp_path, GRID, {metric: factorial() for metric in [MAIN, *OTHERS]})
     lines = compare_screen(run.path).splitlines()
