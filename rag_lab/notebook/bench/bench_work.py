@@ -132,9 +132,9 @@ class BenchWork:
         self._refuse_while_running()
         asked = self._question()
         settings = self.toggles.side_by_side
-        self._answers.begin(asked, settings)
 
         def work(job: Job) -> None:
+            self._answers.begin(asked, settings)
             self._answers.run(job, self.changed)
             self.toggles.ran(settings[-1])
 

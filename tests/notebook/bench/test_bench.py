@@ -146,6 +146,28 @@ def test_stop_ends_at_the_next_step_and_what_was_computed_is_not_computed_again(
     assert bench.trace.answer.text == "290 bar" and asked == ["bench"]
 
 
+def test_a_bench_that_is_made_again_while_the_last_one_runs_stops_it_and_shows_its_own_question(
+    answering: Callable[..., Bench],
+) -> None:
+    begun, go_on = Event(), Event()
+
+    def slow(request: object) -> str:
+        begun.set()
+        assert go_on.wait(PATIENCE_S)
+        return '{"answer": "290 bar", "citations": [1]}'
+
+    first = answering(slow)
+    first.run(wait=False)
+    assert begun.wait(PATIENCE_S)
+    again = Bench(first.pipeline, question="q2")
+    again.run(wait=False)
+    go_on.set()
+    again.job.wait()
+    assert first.job.is_stopped and again.result.asked.question_id == "q2"
+    (column,) = again.result.columns
+    assert column.trace.question.question_id == "q2" and column.trace.answer and not column.unfinished
+
+
 def test_each_stage_is_told_as_it_comes(answering: Callable[..., Bench]) -> None:
     bench = answering(['{"answer": "290 bar", "citations": [1]}'])
     seen = []
