@@ -1,0 +1,53 @@
+"""Preferring and labelling in a real JupyterLab: keys, clicks, and what stays where no kernel is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from browser import browser, needs_browser
+from jupyter_lab import jupyter_lab, open_notebook, run_all
+from unlabelled_run import build_unlabelled
+
+from rag_lab.runs.preferences import read_preferences
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+LABEL = """\
+import rag_lab as rl
+from rag_lab.config import PipelineConfig
+from rag_lab.notebook.by_hand.label import label
+config = PipelineConfig().override(
+    {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "retrieval.mode": "bm25"})
+label(rl.Pipeline("docs", config, progress=False), "When is the oil changed?")"""
+
+
+def test_keys_choose_clicks_label_and_the_page_stays(tmp_path: Path) -> None:
+    run = build_unlabelled(tmp_path / "run", 12, 3)
+    books = tmp_path / "books"
+    (books / "docs").mkdir(parents=True)
+    (books / "docs" / "oil.md").write_text("The oil is changed every 2,000 hours. It is hot then.")
+    cells = [f"import rag_lab as rl\nrl.prefer({str(run.path)!r}, 'B', questions=4)", LABEL]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells], metadata=kernel)
+    nbformat.write(book, books / "by_hand.ipynb")
+    with jupyter_lab(books, tmp_path) as address, browser(1200, 2400) as page:
+        open_notebook(page, address, "by_hand.ipynb")
+        run_all(page)
+        page.locator(".by-hand .row[data-focus]").focus()
+        for n, key in enumerate(("ArrowLeft", "ArrowRight", "ArrowDown"), start=1):
+            page.keyboard.press(key)
+            page.get_by_text(f"{n} of 4 judged").first.wait_for()
+        page.keyboard.press("u")
+        page.get_by_text("2 of 4 judged").first.wait_for()
+        assert [one.choice for one in read_preferences(run.path)] == ["left", "right"]
+        page.get_by_role("button", name="The oil is changed every 2,000 hours.").click()
+        page.get_by_text("1 of 1 labelled").first.wait_for()
+        assert '"quote": "The oil is changed every 2,000 hours."' in (books / "docs" / "questions.jsonl").read_text()
+        assert page.locator(".jp-Cell").count() == 2  # no key was taken for a command of JupyterLab
+        page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+        page.wait_for_function("!jupyterapp.shell.currentWidget.context.model.dirty")
+    outputs = [output for cell in nbformat.read(books / "by_hand.ipynb", 4).cells for output in cell.outputs]
+    kept = "".join("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+    assert "2 of 4 judged" in kept and "1 of 1 labelled" in kept and "rl-kept" in kept
