@@ -13,14 +13,19 @@ from rag_lab.notebook.bench.toggles import differing_keys
 
 def as_yaml(config: PipelineConfig) -> str:
     """Return a YAML file that `PipelineConfig.load` reads back: what differs from the defaults."""
-    nested: dict[str, Any] = {}
+    return "# what differs from the defaults\n" + yaml.safe_dump(nested(config), sort_keys=False, allow_unicode=True)
+
+
+def nested(config: PipelineConfig) -> dict[str, Any]:
+    """Return what differs from the defaults, by section, as `PipelineConfig.parse` reads it."""
+    found: dict[str, Any] = {}
     for key, value in differing_keys(PipelineConfig(), config).items():
         *sections, last = key.split(".")
-        place = nested
+        place = found
         for section in sections:
             place = place.setdefault(section, {})
         place[last] = value
-    return "# what differs from the defaults\n" + yaml.safe_dump(nested, sort_keys=False, allow_unicode=True)
+    return found
 
 
 def as_python(config: PipelineConfig, documents: str, places: Collection[str] = ()) -> str:

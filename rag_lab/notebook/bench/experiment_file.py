@@ -20,6 +20,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import variant_id
+from rag_lab.notebook.bench.copied import nested
 from rag_lab.notebook.bench.toggles import differing_keys
 
 BASELINE = "start"
@@ -34,7 +35,7 @@ def add_variants(
     What is a variant there already is not added again.
 
     Args:
-        path: the file; made where it is not there, the first setting being its baseline.
+        path: the file; made where it is not there, the first setting being its base and its baseline.
         settings: what is added, in order.
         dataset: the name or path of the documents that a new file names.
         metrics: what a new file measures.
@@ -45,14 +46,14 @@ def add_variants(
     """
     if path.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"An experiment is a YAML file, got {str(path)!r}; name one that ends in .yaml.")
-    base, known = _read(path) if path.exists() else (PipelineConfig(), {})
+    base, known = _read(path) if path.exists() else (settings[0], {})
     added: dict[str, dict[str, Any]] = {}
     for setting in settings:
         if setting.identity not in {one.identity for one in known.values()}:
             name = _name(differing_keys(base, setting), known)
             known[name], added[name] = setting, differing_keys(base, setting)
     if added:
-        old = path.read_text(encoding="utf-8") if path.exists() else _new(path.stem, dataset, metrics, question)
+        old = path.read_text(encoding="utf-8") if path.exists() else _new(path.stem, dataset, metrics, question, base)
         _put(path, _extended(old, added), known)
     return list(added)
 
@@ -77,9 +78,10 @@ def _name(changes: Mapping[str, Any], taken: Mapping[str, PipelineConfig]) -> st
     return name if name not in taken else next(one for one in numbers if one not in taken)
 
 
-def _new(stem: str, dataset: str, metrics: Sequence[str], question: str) -> str:
+def _new(stem: str, dataset: str, metrics: Sequence[str], question: str, base: PipelineConfig) -> str:
     name = _UNSAFE.sub("-", stem.lower()).strip("-_")[:64] or "bench"
-    head = {"name": name, "question": question, "dataset": dataset, "design": "list", "metrics": list(metrics)}
+    head = {"name": name, "question": question, "dataset": dataset, "base": nested(base), "design": "list"}
+    head["metrics"] = list(metrics)
     return f"{_dumped(head)}variants:\n"
 
 

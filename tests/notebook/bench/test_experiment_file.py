@@ -73,8 +73,14 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
 
 def test_settings_of_the_same_name_are_numbered(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    names = add(
-        path, START.override({"models.generation": "openai:a b"}), START.override({"models.generation": "openai:A-b"})
-    )
-    assert names == ["generation-openai-a-b", "generation-openai-a-b-2"]
-    assert len(ExperimentConfig.load(path).variants) == 2
+    alike = [START.override({"models.generation": name}) for name in ("openai:a b", "openai:A-b")]
+    names = add(path, START, *alike)
+    assert names == ["start", "generation-openai-a-b", "generation-openai-a-b-2"]
+    assert len(ExperimentConfig.load(path).variants) == 3
+
+
+def test_the_variants_of_a_new_file_are_named_by_what_differs_from_the_first(tmp_path: Path) -> None:
+    laptop = START.override({"models.likelihood": "transformers:smollm2?passage_tokens=64", "seed": 3})
+    assert add(tmp_path / "new.yaml", laptop, laptop.override({"rerank.final_k": 4})) == ["start", "final_k-4"]
+    experiment = ExperimentConfig.load(tmp_path / "new.yaml")
+    assert experiment.base == laptop and experiment.variants["final_k-4"].rerank.final_k == 4
