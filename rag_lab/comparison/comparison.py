@@ -74,7 +74,7 @@ class Comparison(RunTables):
     @property
     def is_unlabelled(self) -> bool:
         """Whether nothing is known of any answer, so that no variant can be called better by labels."""
-        return self.changes.asked > 0 and self.changes.labelled == 0
+        return bool(self.asked) and not any(question.is_labelled for question in self.asked.values())
 
     @cached_property
     def judges(self) -> tuple[JudgeNote, ...]:
