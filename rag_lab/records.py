@@ -234,7 +234,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One measurement, or the reason why there is none. `value` is a number exactly where `status` is `scored`."""
+    """One measurement, or the reason why there is none. `value` is a number exactly where `status` is `scored`.
+
+    `reason` says why there is no value; of a value, what its judge or its metric said, a line a judgement.
+    """
 
     question_id: str
     metric: str

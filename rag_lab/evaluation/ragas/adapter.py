@@ -42,11 +42,19 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         self._first_seed = SEEDS_PER_REPEAT * repeat
         self._asked: Counter[str] = Counter()
         self._open: dict[str, JudgeError] = {}  # by prompt: what no later reply has cured
+        self._replies: dict[tuple[str, int], dict[str, Any]] = {}  # by prompt and how often it was asked before
 
     @property
     def error(self) -> JudgeError | None:
         """Why a prompt got no usable reply, also where RAGAs swallowed the exception; None where all did."""
         return next(iter(self._open.values()), None)
+
+    @property
+    def replies(self) -> list[tuple[str, dict[str, Any]]]:
+        """Prompt and fields of each usable reply; prompts in the order in which they were first asked."""
+        order = {prompt: place for place, prompt in enumerate(self._asked)}
+        keys = sorted(self._replies, key=lambda key: (order[key[0]], key[1]))
+        return [(prompt, self._replies[prompt, nth]) for prompt, nth in keys]
 
     def generate(self, prompt: str, response_model: type[Reply]) -> Reply:
         """Ask the judge and wait.
@@ -54,9 +62,8 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         Raises:
             JudgeError: if there is no usable reply.
         """
-        return self._read(
-            prompt, response_model, self._queue.judge.generate([self._request(prompt, response_model)])[0]
-        )
+        request = self._request(prompt, response_model)
+        return self._read(request, response_model, self._queue.judge.generate([request])[0])
 
     async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
         """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable.
@@ -77,7 +84,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
             raise
         except Exception as error:  # RAGAs may swallow it, so it is kept here
             raise self._give_up(prompt, JudgeError(str(error) or repr(error), lasting=False)) from error
-        return self._read(prompt, response_model, reply)
+        return self._read(request, response_model, reply)
 
     def _request(self, prompt: str, response_model: type[BaseModel]) -> ChatRequest:
         if self.error is not None and not self.error.lasting:
@@ -97,13 +104,15 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
             json_schema=strict_schema(response_model),
         )
 
-    def _read(self, prompt: str, response_model: type[Reply], reply: ChatReply) -> Reply:
+    def _read(self, request: ChatRequest, response_model: type[Reply], reply: ChatReply) -> Reply:
+        prompt = request.messages[0].content
         self.seconds += reply.seconds
         try:
             result = read_reply(reply, response_model)
         except JudgeError as error:
             raise self._give_up(prompt, error) from None
         self._open.pop(prompt, None)
+        self._replies[prompt, request.seed - self._first_seed] = result.model_dump()
         return result
 
     def _give_up(self, prompt: str, error: JudgeError) -> JudgeError:

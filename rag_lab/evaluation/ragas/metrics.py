@@ -13,6 +13,7 @@ from typing import Any
 from rag_lab.evaluation.judge.queue import JudgeQueue
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.ragas.call import RagasCall, ragas_module, run_to_end
+from rag_lab.evaluation.ragas.said import said
 from rag_lab.evaluation.ragas.spec import RagasSpec, fill_arguments
 from rag_lab.evaluation.ragas.table import INFOS, SPECS
 from rag_lab.records import Score, Trace
@@ -51,7 +52,7 @@ class RagasMetric:
         judge, embedder = self._models()
         return {
             "metric": self.name,
-            "version": 1,
+            "version": 2,
             "ragas": version("ragas"),
             "settings": dict(self.spec.settings),
             **({"language": self.tools.language} if self._is_translated else {}),
@@ -92,13 +93,14 @@ class RagasMetric:
         started = time.perf_counter()
         call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
         value, error = await call.value(arguments)
+        told = said(session.replies, arguments) if session else ""
         own_s = session.seconds if session else time.perf_counter() - started
         return Score(
             trace.question.question_id,
             self.name,
             value,
             "scored" if error is None else "failed",
-            "" if error is None else error.reason,
+            told if error is None else error.reason,
             trace.repeat,
             judge=self._judge_name,
             seconds=own_s + share_s,
