@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import StageStatus, Trace
 from rag_lab.stages.stage import Outcome
 
@@ -20,6 +20,11 @@ class ChatStage(Protocol):
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
         """Return what `run` would ask for these traces, in order; some may need no call. No model is loaded."""
+
+
+def written(messages: Sequence[Message]) -> str:
+    """Return a chat as one text, message by message, as traces and reports show it."""
+    return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
 
 
 def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStatus = "ok", reason: str = "") -> Outcome:

@@ -12,6 +12,7 @@ from rag_lab._kit.numbers import number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.in_common import Shared, share
 from rag_lab.comparison.questions.passage_table import Ranking, ranking
+from rag_lab.comparison.questions.remade_prompts import Remade, remade_prompts
 from rag_lab.comparison.questions.replies import Answered, answered
 from rag_lab.records import Question, StageRecord, Trace
 from rag_lab.stages.query.rewrite import REWRITE
@@ -44,6 +45,7 @@ class QuestionCard:
     question: Question
     understood: tuple[Shared, ...]
     hypothetical: tuple[Shared, ...]
+    sent: dict[str, tuple[Shared, ...]]  # stage: what it sent its model, as far as it can be told
     replies: tuple[Answered, ...]
     lines: tuple[Line, ...]  # a variant and repeat each
     problems: tuple[Shared, ...]  # value: (stage, status, reason)
@@ -57,9 +59,9 @@ def cards(comparison: Comparison, only: Iterable[str] | None = None) -> Iterator
     runs = _by_question(comparison, wanted)
     rows = comparison.quality_scores[_COLUMNS]
     places = rows.groupby("question_id", sort=False).indices
-    unread = comparison.run.passages()
+    unread, remade = comparison.run.passages(), remade_prompts(comparison.manifest)
     for name, asked in runs.items():
-        yield _card(comparison, asked, _scores(rows.iloc[places.get(name, [])]), unread)
+        yield _card(comparison, asked, _scores(rows.iloc[places.get(name, [])]), unread, remade)
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -99,13 +101,19 @@ def _scores(rows: pd.DataFrame) -> Scores:
     return found
 
 
-def _card(comparison: Comparison, asked: Runs, scores: Scores, unread: Mapping[str, str]) -> QuestionCard:
+def _card(
+    comparison: Comparison, asked: Runs, scores: Scores, unread: Mapping[str, str], remade: Mapping[str, Remade]
+) -> QuestionCard:
     runs, total = list(asked.values()), len(asked)
     stage_problems = [(letter, _problem(record)) for letter, trace in runs for record in trace.stages if _bad(record)]
     return QuestionCard(
         question=runs[0][1].question,
         understood=share([(letter, _understanding(trace)) for letter, trace in runs], total),
         hypothetical=share([(letter, t.hypothetical) for letter, t in runs if t.hypothetical], total),
+        sent={
+            stage: share([(letter, text) for letter, trace in runs if (text := prompt(trace))], total)
+            for stage, prompt in remade.items()
+        },
         replies=answered(runs),
         lines=tuple(_line(comparison.quality_metrics, *one, scores.get(key, {})) for key, one in asked.items()),
         problems=share(stage_problems, total),

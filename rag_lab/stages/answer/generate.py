@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 from rag_lab.records import Trace
 from rag_lab.stages.answer import prompts
-from rag_lab.stages.chat_stage import chat_outcome
+from rag_lab.stages.chat_stage import chat_outcome, written
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
 from rag_lab.stages.switched_off import Off
@@ -73,7 +73,7 @@ class Generate:
 
 
 def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
-    prompt = "\n\n".join(f"{message.role}: {message.content}" for message in request.messages)
+    prompt = written(request.messages)
     if reply.error:
         return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
     raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text

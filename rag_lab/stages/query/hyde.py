@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Trace
 from rag_lab.stages.chat_stage import chat_outcome
 from rag_lab.stages.parts import Parts
@@ -52,10 +52,15 @@ class Hyde:
 
     def _request(self, trace: Trace, route: str) -> ChatRequest:
         return ChatRequest(
-            prompts.hyde_messages(prompts.HYDE[route], trace.search_query or trace.question.text),
+            hyde_messages(trace, route),
             max_tokens=self.max_tokens,
             seed=self.seed + trace.repeat,
         )
+
+
+def hyde_messages(trace: Trace, route: str) -> tuple[Message, ...]:
+    """Return the chat that the model is sent for a trace that is routed to the prompt `route`."""
+    return prompts.hyde_messages(prompts.HYDE[route], trace.search_query or trace.question.text)
 
 
 def _not_routed() -> Outcome:
