@@ -120,8 +120,9 @@ def _card(
         score_notes=share(
             [
                 (letter, (metric, status, reason))
+                for metric in comparison.quality_metrics
                 for key, (letter, _) in asked.items()
-                for metric, (_, status, reason) in scores.get(key, {}).items()
+                for _, status, reason in [scores.get(key, {}).get(metric, (None, "", ""))]
                 if reason and status != "not_applicable"
             ],
             total,

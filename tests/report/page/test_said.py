@@ -40,6 +40,21 @@ def test_what_was_said_unfolds_a_line_a_judgement(build: ModuleType, tmp_path: P
     assert html.index("Scores and costs") < html.index(SUMMARY)
 
 
+def test_what_was_said_of_a_metric_stands_together(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 3, 2).path
+    scores = pd.read_parquet(run / "scores.parquet")
+    ours = (scores["status"] == "scored") & scores["metric"].str.startswith("retrieval.")
+    scores["reason"] = (scores["metric"] + " in " + scores["variant_id"]).where(ours, "")
+    scores.to_parquet(run / "scores.parquet", index=False)
+    html = write_report(run).read_text()
+    cards = re.findall(rf"<summary>{SUMMARY}</summary>(.*?)</details>", html, re.DOTALL)
+    assert len(cards) == 3
+    for card in cards:
+        metrics = [line.split(" in ")[0] for line in re.findall(r"<li><bdi>(.*?)</bdi>", card)]
+        runs = [metric for place, metric in enumerate(metrics) if metric != (metrics[place - 1] if place else "")]
+        assert len(set(metrics)) > 1 and len(metrics) > len(runs) == len(set(metrics))
+
+
 def test_nothing_unfolds_where_nothing_was_said(build: ModuleType, tmp_path: Path) -> None:
     html, found = told(build, tmp_path, "")
     assert not found and SUMMARY not in html
