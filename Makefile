@@ -18,8 +18,9 @@ demo: .venv/ready ## run the demo ablation and print where its report is
 quick: .venv/ready ## run the quick tests: no real models, kernels, browsers, servers
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --durations=5
 
+# Files in their order: the reordering of xdist leaves those of few tests, which are the longest, to the end, on one core.
 test: .venv/ready ## run all tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The arithmetic of another processor and another number of threads, in random order: no test may stand on last digits.
 portable: .venv/ready ## run all tests four times, as other processors would

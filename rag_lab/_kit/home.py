@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from rag_lab._kit.process import in_kernel
 from rag_lab.errors import ConfigError
 
 NAME = ".rag_lab"
@@ -56,7 +57,7 @@ def usable_home() -> Path:
 @cache  # once a process
 def _say(folder: Path) -> None:
     """Say it on stderr; below the cell of a notebook, where that looks like an error, on stdout."""
-    stream = sys.stdout if "ipykernel" in sys.modules else sys.stderr
+    stream = sys.stdout if in_kernel() else sys.stderr
     print(f"What is computed is remembered in {folder} ({VARIABLE} names another folder).", file=stream)
 
 

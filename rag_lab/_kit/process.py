@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+
+def in_kernel() -> bool:
+    """Return whether this process is a notebook's kernel, in which people read stdout and take stderr for a fault.
+
+    That the kernels' library is imported says nothing: a sweep starts some.
+    """
+    app = sys.modules.get("ipykernel.kernelapp")
+    return app is not None and app.IPKernelApp.initialized()
 
 
 class Process(NamedTuple):

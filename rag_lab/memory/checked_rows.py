@@ -10,10 +10,10 @@ import atexit
 import hashlib
 import logging
 import sqlite3
-import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
+from rag_lab._kit.process import in_kernel
 from rag_lab._kit.wording import counted
 
 _LOGGER = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def tell_dropped(n: int) -> None:
     """Say at the end of this process, or at once below a notebook's cell, that `n` more results were damaged."""
     first = Dropped.n == 0
     Dropped.n += n
-    if n and "ipykernel" in sys.modules:
+    if n and in_kernel():
         _LOGGER.warning(_sentence(n))
     elif n and first:
         atexit.register(lambda: _LOGGER.warning(_sentence(Dropped.n)))

@@ -13,6 +13,7 @@ from typing import Any, TextIO, cast
 from tqdm.auto import tqdm
 from tqdm.contrib import DummyTqdmFile
 
+from rag_lab._kit.process import in_kernel
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.runs.run_folder import LIVE_FILE, RunFolder
 
@@ -33,7 +34,7 @@ class SweepProgress:
     def __init__(self, total: int, done: int, *, shown: bool) -> None:
         self._draws = shown and is_watched()
         self._tells = shown
-        self._file = sys.stdout if "ipykernel" in sys.modules else sys.stderr  # below a cell stderr looks like a fault
+        self._file = sys.stdout if in_kernel() else sys.stderr  # below a cell stderr looks like a fault
         self._total, self._done = total, done
         self._bar = self._line(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
         self._running: dict[str, _VariantLine] = {}
@@ -69,7 +70,7 @@ class SweepProgress:
         self._bar.update()
 
     def __enter__(self) -> SweepProgress:
-        if self._draws and "ipykernel" not in sys.modules:
+        if self._draws and not in_kernel():
             self._open.enter_context(redirect_stderr(cast(TextIO, DummyTqdmFile(self._file))))
         return self
 
@@ -117,7 +118,7 @@ class _VariantLine:
 
 def is_watched() -> bool:
     """Whether a bar is seen as it moves: on a terminal, or below the cell of a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty() or in_kernel()
 
 
 def _live(run: RunFolder, variant_id: str) -> str:

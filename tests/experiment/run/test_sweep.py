@@ -187,7 +187,7 @@ def test_ctrl_c_ends_the_sweep_and_says_how_to_go_on(tmp_path):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert "Start the same command again" in err
+        assert f"Start it again and it goes on where it was: rag-lab sweep {path}" in err
         assert "Traceback" not in err
         asked = len(chat.prompts)
         time.sleep(3)

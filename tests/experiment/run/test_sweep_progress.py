@@ -29,8 +29,7 @@ def go_through(run):
         progress.end(VariantState("b", "failed", "It broke.", seconds=3.0))
 
 
-def test_a_log_file_gets_one_line_a_variant(run, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+def test_a_log_file_gets_one_line_a_variant(run, capsys):
     go_through(run)
     out, err = capsys.readouterr()
     assert out == ""
@@ -39,7 +38,6 @@ def test_a_log_file_gets_one_line_a_variant(run, capsys, monkeypatch):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.setattr("rag_lab.experiment.run.sweep_progress.is_watched", lambda: True)
 
 
