@@ -1,11 +1,13 @@
 """The pictures of README and docs, taken of the real things: `make pictures`, after `make demo`."""
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
+from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -14,6 +16,7 @@ from browser import browser  # noqa: E402 -- of the tests, as JupyterLab below
 from jupyter_lab import jupyter_lab, open_notebook, run_all, set_theme  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 
+COMPARED = "Two variants, no labels"  # the part of the notebook that its picture begins with
 TALL = 1150  # pixels of the bench that a picture shows
 RUN = ROOT / "results/ablation"
 PAIR = "#questions?variant=D&against=A&metric=retrieval.ndcg%405&order=changed"
@@ -35,6 +38,31 @@ def main() -> None:
         page.locator("#questions").scroll_into_view_if_needed()
         page.screenshot(path=ROOT / "docs/pair.png")
     in_jupyterlab({"bench": [BENCH]}, look_at_bench)
+    your_documents()
+    for name in ("report", "pair", "bench", "bench_dark", "your_documents"):
+        path = ROOT / f"docs/{name}.png"
+        Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+
+
+def your_documents() -> None:
+    """Run the notebook of the newcomer, and look at it from its first answer on."""
+    notebook, out = ROOT / "notebooks/04_your_documents.ipynb", "your_documents.html"
+    with tempfile.TemporaryDirectory() as folder:
+        made = [
+            sys.executable,
+            "-m",
+            "nbconvert",
+            "--execute",
+            "--to",
+            "html",
+            f"--output-dir={folder}",
+            f"--output={out}",
+        ]
+        subprocess.run([*made, str(notebook)], check=True)  # noqa: S603 -- our own notebook
+        with browser(1280, 1800) as page:
+            page.goto((Path(folder) / out).as_uri())
+            page.get_by_role("heading", name=COMPARED).evaluate("heading => heading.scrollIntoView()")
+            page.screenshot(path=ROOT / "docs/your_documents.png")
 
 
 def look_at_bench(page: Page, name: str) -> None:

@@ -51,6 +51,7 @@ def set_theme(page: Page, theme: str) -> None:
     """Change JupyterLab's theme to `light` or `dark`, as its menu does."""
     page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", THEMES[theme])
     page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
+    page.wait_for_selector("#jupyterlab-splash", state="hidden")  # it fades over what is there
 
 
 def run_all(page: Page) -> None:
