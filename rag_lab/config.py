@@ -109,6 +109,11 @@ class PipelineConfig(Section):
         before = self.origin.values
         return [Change(key, value, before[key]) for key, value in self.flat().items() if value != before[key]]
 
+    def differing(self, base: PipelineConfig | None = None) -> dict[str, Any]:
+        """Return the dotted keys in which it differs from `base` (None: the defaults), with its values."""
+        before = (base or PipelineConfig()).flat()
+        return {key: value for key, value in self.flat().items() if value != before[key]}
+
     def to_yaml(self) -> str:
         """Return the YAML that `load` reads back to an equal configuration."""
         return yaml.safe_dump(self.model_dump(), sort_keys=False)
@@ -120,12 +125,19 @@ class PipelineConfig(Section):
 
     def __repr__(self) -> str:
         """Return what differs from the defaults: two configurations that are equal have one."""
-        default = PipelineConfig().flat()
-        return f"PipelineConfig({', '.join(f'{k}={v!r}' for k, v in self.flat().items() if v != default[k])})"
+        return f"PipelineConfig({', '.join(f'{key}={value!r}' for key, value in self.differing().items())})"
 
     def _made_from(self, origin: Origin) -> PipelineConfig:
         vars(self)["origin"] = origin  # where a cached property keeps its value: no field, and so no part of equality
         return self
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dotted keys as the sections of a configuration file: `{"corpus": {"chunk_size": 400}}`."""
+    sections: dict[str, Any] = {}
+    for key, value in settings.items():
+        _assign(sections, key.split("."), value)
+    return sections
 
 
 def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:
@@ -173,7 +185,7 @@ def _sentence(detail: Any) -> str:
 
 def _assign(data: dict[str, Any], path: list[str], value: Any) -> None:
     for part in path[:-1]:
-        data = data[part]
+        data = data.setdefault(part, {})
     data[path[-1]] = value
 
 

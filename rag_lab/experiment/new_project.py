@@ -17,11 +17,10 @@ from typing import Any
 
 import yaml
 
-from rag_lab.config import PipelineConfig
+from rag_lab.config import PipelineConfig, nested
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.walk import CORPUS_FOLDER, NO_DOCUMENTS
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile, profile
-from rag_lab.corpus_profile.nested_settings import nested
 from rag_lab.data.dataset import is_dataset
 from rag_lab.data.drafted_questions import drafted_questions
 from rag_lab.data.metadata import METADATA_FILE

@@ -15,7 +15,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import listing
 from rag_lab._kit.yaml_file import read_mapping
-from rag_lab.config import PipelineConfig
+from rag_lab.config import nested
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.registry import parse_name
@@ -99,16 +99,7 @@ class Asked:
         if not settings:
             return self.base
         draft = _read({"base": self.base} if self.base else {})
-        changed = draft.config.base.override(settings).flat()
-        nested: dict[str, Any] = {}
-        for key, value in changed.items():
-            if value != _DEFAULTS[key]:
-                *sections, last = key.split(".")
-                place = nested
-                for section in sections:
-                    place = place.setdefault(section, {})
-                place[last] = value
-        return nested
+        return nested(draft.config.base.override(settings).differing())
 
 
 def usual_metrics(dataset: str) -> tuple[str, ...]:
@@ -166,9 +157,6 @@ def write_file(path: Path, experiment: Mapping[str, Any], command: str) -> None:
 def _in_one_line(value: Any) -> str:
     written: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=True, width=10_000)
     return written.strip().removesuffix("\n...")
-
-
-_DEFAULTS = PipelineConfig().flat()
 
 
 def _read(given: Mapping[str, Any]) -> Draft:

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
@@ -45,13 +44,11 @@ def test_a_technique_runs_from_its_first_cell_to_its_last(home: Path, tmp_path: 
     n_pictures, said = STORIES[name]
     source, output = checkout_file(f"notebooks/techniques/{name}.ipynb"), tmp_path / "out.ipynb"
     given = ["-p", "OUT", str(tmp_path / "run")] if name == "sweeps" else []
-    began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "papermill", str(source), str(output), *given],
         env={**os.environ, "RAG_LAB_HOME": str(home)}, cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    print(f"{name}: {time.perf_counter() - began:.0f} s")
     outputs = [one for cell in nbformat.read(output, as_version=4).cells for one in cell.get("outputs", [])]
     assert [one.text for one in outputs if one.get("name") == "stderr"] == []
     shown = [one for one in outputs if "image/png" in one.get("data", {})]

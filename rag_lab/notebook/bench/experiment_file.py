@@ -15,13 +15,11 @@ import yaml
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.yaml_file import read_mapping
-from rag_lab.config import PipelineConfig
+from rag_lab.config import PipelineConfig, nested
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import variant_id
-from rag_lab.notebook.bench.copied import nested
-from rag_lab.notebook.bench.toggles import differing_keys
 
 BASELINE = "start"
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
@@ -50,8 +48,8 @@ def add_variants(
     added: dict[str, dict[str, Any]] = {}
     for setting in settings:
         if setting.identity not in {one.identity for one in known.values()}:
-            name = _name(differing_keys(base, setting), known)
-            known[name], added[name] = setting, differing_keys(base, setting)
+            name = _name(setting.differing(base), known)
+            known[name], added[name] = setting, setting.differing(base)
     if added:
         old = path.read_text(encoding="utf-8") if path.exists() else _new(path.stem, dataset, metrics, question, base)
         _put(path, _extended(old, added), known)
@@ -80,7 +78,7 @@ def _name(changes: Mapping[str, Any], taken: Mapping[str, PipelineConfig]) -> st
 
 def _new(stem: str, dataset: str, metrics: Sequence[str], question: str, base: PipelineConfig) -> str:
     name = _UNSAFE.sub("-", stem.lower()).strip("-_")[:64] or "bench"
-    head = {"name": name, "question": question, "dataset": dataset, "base": nested(base), "design": "list"}
+    head = {"name": name, "question": question, "dataset": dataset, "base": nested(base.differing()), "design": "list"}
     head["metrics"] = list(metrics)
     return f"{_dumped(head)}variants:\n"
 

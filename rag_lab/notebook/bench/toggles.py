@@ -24,7 +24,7 @@ class Toggles:
     @property
     def changes(self) -> dict[str, Any]:
         """The dotted keys whose value differs from the start."""
-        return differing_keys(self.start, self.now)
+        return self.now.differing(self.start)
 
     def set(self, changes: Mapping[str, Any]) -> None:
         """Change toggles by their dotted keys.
@@ -88,13 +88,7 @@ class Toggles:
 
     def label(self, config: PipelineConfig) -> str:
         """Write a setting for people: what differs from the start."""
-        return variant_label(differing_keys(self.start, config)) or "as it started"
-
-
-def differing_keys(base: PipelineConfig, setting: PipelineConfig) -> dict[str, Any]:
-    """Return the dotted keys in which `setting` differs from `base`, with its values."""
-    before = base.flat()
-    return {key: value for key, value in setting.flat().items() if value != before[key]}
+        return variant_label(config.differing(self.start)) or "as it started"
 
 
 def _each_once(settings: Iterable[PipelineConfig]) -> tuple[PipelineConfig, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from rag_lab._kit.wording import counted, some_of
+from rag_lab.config import nested
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile
-from rag_lab.corpus_profile.nested_settings import nested
 from rag_lab.notebook.views.text_view import TextView
 from rag_lab.report.page.templates import asset, render
 from rag_lab.stores.sparse.language import analyzer_for
