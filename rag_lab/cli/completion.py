@@ -59,12 +59,12 @@ def presets(incomplete: str) -> list[str]:
 
 
 def metrics(incomplete: str) -> list[str]:
-    """Return the metrics that begin so, the last of a list with commas; a cut-off is offered as 10."""
+    """Return the metrics that begin so, the last of a list with commas; cut-offs are 10 ranks or 800 tokens."""
     from rag_lab.evaluation.registry import metric_names
 
     before, comma, last = incomplete.rpartition(",")
-    names = (name.replace("@k", "@10") for name in metric_names() if "<" not in name)
-    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+    names = (name.replace("@k", "@10").replace("<n>", "800") for name in metric_names())
+    return [f"{before}{comma}{name}" for name in names if "<" not in name and name.startswith(last)]
 
 
 def tables(incomplete: str) -> list[str]:

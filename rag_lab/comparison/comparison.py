@@ -16,8 +16,10 @@ from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
 from rag_lab.comparison.paired_questions import paired_questions
 from rag_lab.comparison.run_tables import RunTables
+from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.shallow import Shallow, shallow
+from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.complete_cases import SUMMARY_COLUMNS, summary
 from rag_lab.statistics.scales import UNKNOWN
@@ -84,9 +86,17 @@ class Comparison(RunTables):
     @cached_property
     def shallow(self) -> Mapping[str, Shallow]:
         """The metrics with a cut-off that the rankings of some variants cannot fill, variants by `name`."""
+        return shallow(self.quality_metrics, self._configs)
+
+    @cached_property
+    def unequal_text(self) -> list[str]:
+        """What is to be said where variants read different amounts of text at the same rank, a sentence each."""
+        return unequal_text(self.quality_metrics, self._configs)
+
+    @property
+    def _configs(self) -> dict[str, PipelineConfig]:
         configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
-        known = {name: config for name, config in configs.items() if config is not None}
-        return shallow(self.quality_metrics, known)
+        return {name: config for name, config in configs.items() if config is not None}
 
     def trace(self, variant_id: str, question_id: str) -> Trace:
         """Return what a variant did with a question, the first time that it was asked.

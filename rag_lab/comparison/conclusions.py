@@ -28,7 +28,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Modules": comparison.effects.reliable_sentences(metric),
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
-        "Cut-offs": [str(one) for one in comparison.shallow.values()],
+        "Cut-offs": [*map(str, comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Answers": _toys(comparison),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from rag_lab.evaluation.measures.retrieval import Placed, covers
+from rag_lab.evaluation.measures.coverage import Placed, covers
 from rag_lab.records import Evidence, Question
 
 OPENING_CHARS = 220  # of a passage that stands folded

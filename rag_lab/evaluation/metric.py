@@ -23,6 +23,8 @@ Needs = frozenset[Need]
 
 FIELDS: Mapping[Need, str] = {"ranking": "ranked", "contexts": "passages", "answer": "answer"}  # of the trace
 
+IN_TOKENS = "@<n>tokens"  # ends the names of metrics that read so much text of a ranking
+
 _OF_ANSWERS = frozenset({"answer", "raw_text", "prompt"})
 
 # A failure in these stages comes after the field is complete, so it takes nothing away from a metric that reads it.
@@ -35,8 +37,8 @@ _AFTER_RANKING = _AFTER_CONTEXTS | {_ASSEMBLY}
 class MetricInfo:
     """What a metric is, for the documentation and the command line.
 
-    `name` may hold a placeholder: `@k` (a cut-off) or `<stage>`. `low` and `high` are None where there is no bound;
-    both are where nobody has said what the values can be.
+    `name` may hold a placeholder: `@k` (a cut-off), `@<n>tokens` or `<stage>`. `low` and `high` are None where there
+    is no bound; both are where nobody has said what the values can be.
     """
 
     name: str

@@ -11,10 +11,11 @@ from typing import Any
 from rag_lab._kit.registry import BuiltIn, Kind, Module, installed, own
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.ir_names import MAX_K, ir_cutoff, ir_measure
-from rag_lab.evaluation.metric import Family, Metric, MetricInfo, Tools
+from rag_lab.evaluation.metric import IN_TOKENS, Family, Metric, MetricInfo, Tools
 from rag_lab.evaluation.own_info import own_info
 from rag_lab.evaluation.own_metric import own_metric
 
+MAX_TOKENS = 1_000_000
 AnyMetric = str | Callable[..., Any] | Metric  # a name, or an object: a function, an instance, a whole `Metric`
 
 # What is built in are families, each a `Family`; their metrics are named `family.measure`.
@@ -37,7 +38,7 @@ _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
 class ParsedName:
     """A metric: its name in tables, and the family whose it is or the module that somebody brought.
 
-    `argument` is the cut-off, the stage or ir_measures' name, or empty.
+    `argument` is the cut-off, the tokens, the stage or ir_measures' name, or empty.
     """
 
     name: str
@@ -52,7 +53,7 @@ class ParsedName:
 
 
 def describe() -> list[MetricInfo]:
-    """Return every metric that is built in, by family; users fill in `@k`, `<stage>` and `<measure>`."""
+    """Return every metric that is built in, by family; users fill in `@k`, `<n>`, `<stage>` and `<measure>`."""
     return [info for family in _families() for info in family.infos]
 
 
@@ -105,6 +106,15 @@ def cutoff(name: str) -> int | None:
     if parsed.info.name.endswith("@k"):
         return int(parsed.argument)
     return ir_cutoff(parsed.argument) if parsed.info.name.endswith("<measure>") else None
+
+
+def text_budget(name: str) -> int | None:
+    """Return how many tokens of a ranking the metric called `name` reads; None where it counts none."""
+    try:
+        parsed = _parse_built_in(name)
+    except ConfigError:
+        return None
+    return int(parsed.argument) if parsed.info.name.endswith(IN_TOKENS) else None
 
 
 def build_metric(metric: AnyMetric, tools: Tools) -> Metric:
@@ -173,6 +183,7 @@ def _parse_built_in(name: str) -> ParsedName:
 
 def _pattern(info: MetricInfo) -> str:
     fixed = re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
+    fixed = fixed.replace(re.escape(IN_TOKENS), r"@(\d+)tokens")
     return fixed.replace("<measure>", _IR_MEASURE)
 
 
@@ -181,11 +192,16 @@ def _check_argument(name: str, info: MetricInfo, argument: str) -> None:
         ir_measure(name, argument)
     elif info.name.endswith("@k") and not 1 <= int(argument) <= MAX_K:
         raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
+    elif info.name.endswith(IN_TOKENS) and not 1 <= int(argument) <= MAX_TOKENS:
+        raise ConfigError(f"Metric {name!r} reads an impossible number of tokens: allowed is 1 to {MAX_TOKENS:,}.")
 
 
 def _unknown(name: str) -> str:
     stem, at, cutoff = name.partition("@")
     names = metric_names()
+    if cutoff.endswith("tokens"):
+        known = [one.removesuffix(IN_TOKENS) for one in names if one.endswith(IN_TOKENS)]
+        return f"Metric {name!r} cannot be cut by tokens: allowed are {', '.join(known)}, as {known[0]}@800tokens."
     if f"{stem}@k" in names:
         given = f"{cutoff!r} is none" if at else "none is given"
         return f"Metric {name!r} needs a cut-off from 1 to {MAX_K} and {given}: write {stem}@10, for instance."

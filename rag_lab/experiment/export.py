@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.data.formats.trec import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.measures.retrieval import first_ranks
+from rag_lab.evaluation.measures.coverage import first_ranks
 from rag_lab.evaluation.metric import find_gap
 from rag_lab.records import Problem, Trace
 from rag_lab.runs.run_folder import RunFolder

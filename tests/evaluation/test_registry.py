@@ -12,7 +12,9 @@ from rag_lab.evaluation.registry import build_metric, describe, metric_names, pa
 
 def test_every_described_metric_can_be_built():
     for info in describe():
-        name = info.name.replace("@k", "@10").replace("<stage>", "rerank").replace("<measure>", "RR")
+        name = (
+            info.name.replace("@k", "@10").replace("<n>", "800").replace("<stage>", "rerank").replace("<measure>", "RR")
+        )
         metric = build_metric(name, Tools())
         assert metric.name == name
         assert metric.needs == info.needs

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rag_lab.evaluation.measures.retrieval import covers
+from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.records import Evidence, Hit, Question, Trace
 
 

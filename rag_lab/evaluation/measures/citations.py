@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rag_lab.evaluation.measures.retrieval import covers
+from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import Answer, Passage, Trace
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from rag_lab.evaluation.measures import equal_text
+from rag_lab.evaluation.measures.coverage import first_ranks
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
-from rag_lab.records import Evidence, Hit, Score, Trace
+from rag_lab.records import Score, Trace
 
 _NEEDS: Needs = frozenset({"ranking", "evidence"})
 _EVIDENCE_RECALL = "evidence_recall"
@@ -31,6 +33,7 @@ _SENTENCES = {
 
 INFOS = (
     *(MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items()),
+    *equal_text.INFOS,
     MetricInfo(
         "retrieval.<measure>",
         "Any other measure, by its name in ir_measures: `retrieval.Rprec`, `retrieval.nDCG(dcg='exp-log2')@10`.",
@@ -40,44 +43,6 @@ INFOS = (
 )
 
 _Items = Sequence[tuple[int | None, int]]  # of each evidence item: the rank where it was found, and its grade
-
-
-class Placed(Protocol):
-    """A span of a document: a hit or a passage."""
-
-    @property
-    def source(self) -> str:
-        """The file."""
-
-    @property
-    def page(self) -> int | None:
-        """The page, from 1; None where the file has none."""
-
-    @property
-    def start(self) -> int:
-        """First character in the document."""
-
-    @property
-    def end(self) -> int:
-        """One past the last character."""
-
-
-def covers(place: Placed, evidence: Evidence) -> bool:
-    """Tell whether `place` holds the evidence, or a part of it.
-
-    Where the quote's span is known, the spans must overlap on the same page: of a quote that is split over two
-    parents, either counts. Else the page must be the same; else, where no page is known, the file.
-    """
-    if place.source != evidence.source and place.source not in evidence.copies:
-        return False
-    if evidence.start is not None and evidence.end is not None:
-        return place.page == evidence.page and place.start < evidence.end and evidence.start < place.end
-    return evidence.page is None or place.page == evidence.page
-
-
-def first_ranks(hits: Sequence[Hit], evidence: Sequence[Evidence]) -> list[int | None]:
-    """Return, for each evidence item, the rank (from 1) of the first hit that covers it, or None."""
-    return [next((rank for rank, hit in enumerate(hits, 1) if covers(hit, item)), None) for item in evidence]
 
 
 @dataclass(frozen=True)
@@ -129,7 +94,9 @@ def _items(trace: Trace) -> _Items:
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
-    """Return the measure called `name`; `argument` is its cut-off, or its own name in ir_measures."""
+    """Return the measure called `name`; `argument` is its cut-off, its tokens, or its own name in ir_measures."""
+    if info in equal_text.INFOS:
+        return equal_text.build_equal_text(name, info, int(argument))
     ours = info.name.removeprefix("retrieval.").removesuffix("@k")
     if ours == _EVIDENCE_RECALL:
         return RetrievalMetric(name, f"R@{argument}", by_item=True)

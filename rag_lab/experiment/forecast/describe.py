@@ -10,6 +10,7 @@ from rag_lab._kit.text_table import text_table
 from rag_lab.data.clusters import clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
 from rag_lab.evaluation.shallow import shallow
+from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill import bill_rows
@@ -102,9 +103,10 @@ def not_applicable(plan: Plan) -> list[str]:
 
 
 def too_deep(plan: Plan) -> list[str]:
-    """Return one sentence for each metric with a cut-off that is deeper than the rankings of a variant can be."""
+    """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
-    return [str(found) for found in shallow(plan.experiment.metrics, configs).values()]
+    metrics = plan.experiment.metrics
+    return [*map(str, shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
 
 
 def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.evaluation.measures.retrieval import covers
+from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.report.figures.figure_style import ABOVE, FONT_SIZE, INK, MUTED, SAME, literal, new_figure
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.measures.retrieval import covers
+from rag_lab.evaluation.measures.coverage import covers
 
 MEASURES = ("ndcg", "mrr", "map", "recall", "precision", "success", "evidence_recall")
 
