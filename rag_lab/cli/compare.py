@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.margin_option import Margins
 from rag_lab.cli.shell.next_step import next_steps
 
 
@@ -39,6 +40,7 @@ def compare(
     pairs: Annotated[
         str, typer.Option(help="baseline: each variant against the baseline. all: every pair of variants.")
     ] = "baseline",
+    margins: Margins = None,
     all_: Annotated[bool, typer.Option("--all", help="Print every table and sentence, instead of one screen.")] = False,
     table: Annotated[
         list[str] | None,
@@ -62,16 +64,19 @@ def compare(
       rag-lab compare results/ablation --table effects --table costs
       rag-lab compare results/ablation --format latex > ablation.tex
       rag-lab compare results/ablation --all --pairs all --correction bh
+      rag-lab compare results/ablation --margin retrieval.ndcg@5=0.05
       rag-lab compare results/monday results/tuesday
     """
     from rag_lab.report.text.compare_text import compare_screen, compare_text
+    from rag_lab.runs.margins import parse_margins
 
+    given = parse_margins(margins or [])
     if format == "text" and not all_ and not table:
-        typer.echo(compare_screen(run, other, correction, pairs), nl=False)
+        typer.echo(compare_screen(run, other, correction, pairs, given), nl=False)
         both = " ".join(shlex.quote(str(path)) for path in (run, other) if path)
         next_steps(f"rag-lab compare {both} --all   every sentence and table", f"rag-lab open {shlex.quote(str(run))}")
     else:
-        typer.echo(compare_text(run, other, format, correction, pairs, table or ()), nl=False)
+        typer.echo(compare_text(run, other, format, correction, pairs, table or (), given), nl=False)
 
 
 COMMANDS = (compare,)

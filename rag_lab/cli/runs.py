@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.margin_option import Margins
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
 from rag_lab.errors import RagLabError
@@ -110,6 +111,7 @@ def report(
         bool,
         typer.Option("--one-file", help="Keep all questions in report.html, however large it gets, as for a mail."),
     ] = False,
+    margins: Margins = None,
 ) -> None:
     """Write the report of a run anew.
 
@@ -121,11 +123,13 @@ def report(
       rag-lab report results/ablation
       rag-lab report results/ablation --pdf
       rag-lab report results/ablation --one-file
+      rag-lab report results/ablation --margin retrieval.ndcg@5=0.05
     """
     from rag_lab.report.page.pdf import write_pdf
     from rag_lab.report.page.report_page import write_report
+    from rag_lab.runs.margins import parse_margins
 
-    page = write_report(run, one_file=one_file)
+    page = write_report(run, one_file=one_file, margins=parse_margins(margins or []))
     typer.echo(f"Report: {page}")
     if pdf:
         typer.echo(f"On paper: {write_pdf(page)}")
@@ -163,12 +167,12 @@ def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: boo
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     from rag_lab.experiment.forecast.describe import describe
     from rag_lab.experiment.run.finish import failures
-    from rag_lab.experiment.run.sweep import to_try_again
+    from rag_lab.experiment.run.sweep import to_try_again, told_late
     from rag_lab.runs.curable import tried_again
 
     if dry_run:
         typer.echo(describe(checked))
-        if sentence := tried_again(to_try_again(checked, out)):
+        for sentence in filter(None, (told_late(checked, out), tried_again(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
     elif failures(run_told(checked, out, jobs, scores)):

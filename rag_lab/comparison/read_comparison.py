@@ -14,6 +14,7 @@ from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_tab
 from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import Question, Trace
+from rag_lab.runs.margins import with_margins
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
 from rag_lab.statistics.corrections import Correction
@@ -23,8 +24,14 @@ from rag_lab.statistics.scales import Scale, scales_of
 _GAP = ["variant_id", "metric", "status", "reason"]
 
 
-def read_comparison(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline") -> Comparison:
-    """Read the run in `run_dir` and compare its variants, as `rag_lab.compare` does.
+def read_comparison(
+    run_dir: Path | str,
+    *,
+    correction: Correction = "holm",
+    pairs: Pairs = "baseline",
+    margins: Mapping[str, float] | None = None,
+) -> Comparison:
+    """Read the run in `run_dir` and compare its variants, as `rag_lab.compare` does; `margins` are given post hoc.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or an option is unknown.
@@ -32,7 +39,7 @@ def read_comparison(run_dir: Path | str, *, correction: Correction = "holm", pai
     for kind, given, allowed in (("correction", correction, Correction), ("choice of pairs", pairs, Pairs)):
         if given not in get_args(allowed):
             raise ConfigError(unknown_name(kind, given, get_args(allowed)))
-    run = RunFolder.open(run_dir)
+    run = with_margins(RunFolder.open(run_dir), margins or {})
     traces = _traces(run)
     scores = run.scores()
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))

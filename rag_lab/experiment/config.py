@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, Field, ValidationError, field_serializer, field_validator
+from pydantic import AfterValidator, Field, Strict, ValidationError, field_serializer, field_validator
 
 from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.config_section import MAX_SEED, Section
@@ -20,6 +20,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.combinations import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
 
 MAX_REPEATS = 100
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
@@ -62,6 +63,13 @@ class ExperimentConfig(Section):
     metrics: list[str] = Field(
         default_factory=list, description="names of metrics, the first decides; what the labels allow where empty"
     )
+    margin: dict[str, Annotated[float, Strict()]] = Field(
+        default_factory=dict, description="by metric, the loss up to which a variant may still be left out"
+    )
+    strict: bool = Field(False, description="one 5% for all that is concluded: 4% for what is primary, 1% for the rest")
+    pairs: str | Pairs | None = Field(
+        None, description="design list: which variants are compared, `all`, `baseline`, or pairs as [[b, a]]"
+    )
     judge: str | None = Field(None, description="a model, where a metric needs one")
     clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     judge_language: str = Field(
@@ -85,6 +93,11 @@ class ExperimentConfig(Section):
         if not is_cluster_rule(value):
             raise ValueError(f"must be {CLUSTER_RULES}")
         return value
+
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _pairs_are_pairs(cls, value: Any) -> str | Pairs | None:
+        return read_pairs(value)
 
     @field_validator("variants")
     @classmethod
@@ -201,12 +214,13 @@ def _refuse_objects(value: Any, where: str) -> None:
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:
+    problems = pair_problems(config.pairs, config.design, config.variants)
     if config.design == "list":
         if config.factors or not config.variants:
             return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
     elif config.variants:
         return [f"variants: run by design list, got {config.design}; the other designs run what `factors` make"]
-    return []
+    return problems
 
 
 def _base(value: Any, folder: Path) -> PipelineConfig:

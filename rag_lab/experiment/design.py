@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag_lab.config import PipelineConfig, dotted_keys
@@ -25,10 +25,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The variants of a design, baseline first, and one notice for each combination that repeats an earlier one."""
+    """The variants of a design, baseline first, and one notice for each combination that repeats an earlier one.
+
+    `same` are these combinations, by name or by what they change, with the id of the variant that is run for them.
+    """
 
     variants: tuple[Variant, ...]
     notices: tuple[str, ...] = ()
+    same: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def baseline(self) -> Variant:
@@ -76,14 +80,18 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     baseline = next(iter(variants.values())).flat()
     seen: dict[str, str] = {}
     expanded: list[Variant] = []
-    notices: list[str] = []
+    same: dict[str, str] = {}
     for name, config in variants.items():
         if config.identity in seen:
-            notices.append(_same_pipeline(name, seen[config.identity]))
+            same[name] = seen[config.identity]
             continue
         seen[config.identity] = name
         expanded.append(Variant(name, name, _differences(config, baseline), config))
-    return Expansion(tuple(expanded), tuple(notices))
+    return _expansion(expanded, same)
+
+
+def _expansion(variants: Iterable[Variant], same: Mapping[str, str]) -> Expansion:
+    return Expansion(tuple(variants), tuple(_same_pipeline(asked, ran) for asked, ran in same.items()), same)
 
 
 def _unknown(keys: Iterable[str]) -> list[str]:
@@ -123,13 +131,13 @@ def _distinct(choices: Sequence[Changes], configs: Sequence[PipelineConfig]) -> 
     varied = {key for changes in differences for key in changes}
     seen: dict[str, str] = {}
     variants: list[Variant] = []
-    notices: list[str] = []
+    same: dict[str, str] = {}
     for choice, changes, config in zip(choices, differences, configs, strict=True):
         if config.identity in seen:
             told = {key: value for key, value in choice.items() if key in varied}
-            notices.append(_same_pipeline(variant_label(told or choice) or "{}", seen[config.identity]))
+            same[variant_label(told or choice) or "{}"] = seen[config.identity]
             continue
         name = unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
-    return Expansion(tuple(variants), tuple(notices))
+    return _expansion(variants, same)

@@ -59,7 +59,7 @@ def chosen(expansion: Expansion, only: Sequence[str]) -> Expansion:
             "" if wanted == named else f" {expansion.baseline.variant_id} runs, too: the others are compared with it."
         )
         notices = [f"{len(variants)} of {len(known)} variants are run, without {listing(left_out)}.{beside}"]
-    return Expansion(variants, (*expansion.notices, *notices))
+    return Expansion(variants, (*expansion.notices, *notices), expansion.same)
 
 
 def _varied(given: ExperimentConfig, settings: Mapping[str, Any]) -> list[str]:

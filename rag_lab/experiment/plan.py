@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sample import stratified
-from rag_lab.errors import DatasetError
+from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.default_metrics import default_metrics
+from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
@@ -21,8 +23,10 @@ from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
 from rag_lab.experiment.narrowed import chosen, narrowed
+from rag_lab.experiment.primary_pairs import Pairs, primary_pairs
 from rag_lab.records import Question
 from rag_lab.runs.asked import left_out
+from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.shows_itself import shows_itself
 from rag_lab.stores.vector.choose import store_problem
@@ -59,6 +63,18 @@ class Plan:
             self.experiment.seed,
         )
 
+    @property
+    def margins(self) -> dict[str, float]:
+        """The margin of each metric that has one, by the metric's name in tables."""
+        names = {given: metric.name for metric, given in zip(self.metrics, self.experiment.metrics, strict=True)}
+        return {names.get(metric, metric): margin for metric, margin in self.experiment.margin.items()}
+
+    @property
+    def pairs(self) -> Pairs:
+        """The comparisons of two variants that the design declares, as (variant, against)."""
+        names = [variant.variant_id for variant in self.variants]
+        return primary_pairs(names, self.experiment.design, self.experiment.pairs, self.expansion.same)
+
     def run_folder(self, path: Path) -> RunFolder:
         """Return the run folder of this plan at `path`; nothing is written."""
         return RunFolder(
@@ -75,6 +91,10 @@ class Plan:
             left_out=self.left_out,
             clusters=self.experiment.clusters,
             own_metrics={metric.name: metric.info for metric in self.metrics if metric.is_own},
+            design=self.experiment.design,
+            pairs=self.pairs,
+            margins=self.margins,
+            strict=self.experiment.strict,
         )
 
 
@@ -186,7 +206,15 @@ def _beside(dataset: str, folder: Path) -> str | Path:
 
 def _metric_problems(draft: Draft) -> list[str]:
     config = draft.config
-    return metric_problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
+    found = metric_problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
+    if draft.broken & {"metrics", "margin"}:
+        return found
+    infos: dict[str, MetricInfo] = {}
+    for metric in config.metrics:
+        with suppress(ConfigError):  # which is among those that were found
+            parsed = parse_name(metric)
+            infos |= {metric: parsed.info, parsed.name: parsed.info}
+    return found + margin_problems(config.margin, infos)
 
 
 def _store_problems(draft: Draft, expansion: Expansion | None) -> list[str]:

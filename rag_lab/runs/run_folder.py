@@ -71,6 +71,17 @@ class RunFolder:
     clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
     left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `runs.asked`
     own_metrics: dict[str, MetricInfo] = field(default_factory=dict)
+    design: str = ""  # which combinations were planned; "" where an older plan does not say it
+    pairs: tuple[tuple[str, str], ...] = ()  # (variant, against): what the design declares; else each and the baseline
+    margins: dict[str, float] = field(default_factory=dict)  # by metric: the loss that may be borne; see `runs.margins`
+    post_hoc_margins: tuple[str, ...] = ()  # metrics whose margin came when variants had been scored
+    strict: bool = False  # one 5% for all that is concluded, instead of 5% for each family
+
+    def __post_init__(self) -> None:
+        """Declare each variant against the baseline where no pairs are declared."""
+        if not self.pairs:
+            others = (plan.variant_id for plan in self.variants if plan.variant_id != self.baseline)
+            object.__setattr__(self, "pairs", tuple((variant_id, self.baseline) for variant_id in others))
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -99,6 +110,8 @@ class RunFolder:
             return f"its {PLAN_FILE} has {len(ids)} variants, of which only {len(set(ids))} have a name of their own"
         if self.baseline not in ids:
             return f"the baseline in its {PLAN_FILE}, {self.baseline!r}, is none of its {len(ids)} variants"
+        if strangers := [name for pair in self.pairs for name in pair if name not in ids]:
+            return f"a pair in its {PLAN_FILE} names {strangers[0]!r}, which is none of its {len(ids)} variants"
         return ""
 
     def metric(self, name: str) -> MetricInfo | None:
@@ -224,4 +237,9 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "left_out": {str(reason): int(n) for reason, n in dict(plan.get("left_out", {})).items()},
         "clusters": str(plan.get("clusters", "none")),
         "own_metrics": {str(name): info_from_json(info) for name, info in dict(plan.get("own_metrics", {})).items()},
+        "design": str(plan.get("design", "")),
+        "pairs": tuple((str(variant), str(against)) for variant, against in plan.get("pairs", ())),
+        "margins": {str(metric): float(margin) for metric, margin in dict(plan.get("margins", {})).items()},
+        "post_hoc_margins": tuple(map(str, plan.get("post_hoc_margins", ()))),
+        "strict": bool(plan.get("strict", False)),
     }

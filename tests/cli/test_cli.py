@@ -6,14 +6,16 @@ import sys
 import pytest
 import typer
 from small_dataset import write_dataset
+from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab import cli
 from rag_lab.cli.runs import DEMO
 from rag_lab.cli.set_option import parse_settings
 from rag_lab.cli.shell.help_groups import FIRST, GROUPS
+from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.runs.run_folder import MANIFEST_FILE, write_json
+from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, write_json
 
 
 @pytest.fixture
@@ -285,3 +287,15 @@ def test_the_demo_without_its_files_says_how_to_begin(rag_lab, tmp_path, monkeyp
     status, _, err = rag_lab("demo")
     assert status == 2 and len(err.splitlines()) == 1
     assert "rag-lab ask" in err
+
+
+def test_a_margin_may_be_given_when_a_run_is_over_and_is_not_recorded(rag_lab, tmp_path):
+    run = write_run(tmp_path / "run", GRID, {MAIN: factorial()})
+    for command in ("compare", "report"):
+        assert rag_lab(command, run.path, "--margin", f"{MAIN}=0.05")[0] == 0
+        status, _, err = rag_lab(command, run.path, "--margin", f"{MAIN}=5")
+        assert status == 2 and "wider than the metric's range" in err
+    assert read_comparison(run.path, margins={MAIN: 0.05}).run.post_hoc_margins == (MAIN,)
+    assert RunFolder.open(run.path).margins == {}
+    status, _, err = rag_lab("compare", run.path, run.path, "--margin", f"{MAIN}=0.05")
+    assert status == 2 and "A margin is of one run" in err

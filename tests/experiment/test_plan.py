@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
+from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import choose_questions, plan
 from rag_lab.records import QUERY_CLASSES, Question
 from rag_lab.runs.run_folder import RunFolder
@@ -157,3 +159,49 @@ def test_a_limit_is_filled_with_questions_that_can_be_measured():
     asked, answered = choose_questions([*known, *unknown], one_answer)
     assert len(asked) == 4
     assert set(answered) <= set(asked)
+
+
+def test_what_is_declared_stands_in_the_plan_before_anything_runs(experiment, tmp_path):
+    checked = plan(experiment(margin={"retrieval.ndcg@10": 0.05}, strict=True))
+    checked.run_folder(tmp_path / "run").write_plan()
+    run = RunFolder.open(tmp_path / "run")
+    assert (run.margins, run.strict, run.design) == ({"retrieval.ndcg@10": 0.05}, True, "one_factor")
+    assert run.pairs == (("final_k-3", "baseline"), ("hyde-always", "baseline"))
+    assert run.post_hoc_margins == ()
+
+
+@pytest.mark.parametrize(
+    ("margin", "said"),
+    [
+        ({"retrieval.ndcg@10": -0.1}, r"ndcg@10 = -0.1 is no loss"),
+        ({"retrieval.ndcg@10": 1.5}, r"wider than the metric's range, 0 to 1"),
+        ({"retrieval.mrr@10": 0.1}, r"Unknown metric 'retrieval.mrr@10'"),
+        ({"retrieval.ndcg@10": "much"}, r"margin.retrieval.ndcg@10: must be a valid number"),
+        ({"retrieval.ndcg@10": True}, r"margin.retrieval.ndcg@10: must be a valid number"),
+        ([0.05], r"margin: must be a valid dictionary"),
+    ],
+)
+def test_a_margin_that_cannot_be_is_one_sentence(experiment, margin, said):
+    with pytest.raises(ExperimentError, match=said) as error:
+        plan(experiment(margin=margin))
+    assert len(error.value.problems) == 1
+
+
+def test_a_margin_may_be_of_a_metric_that_the_labels_chose(experiment):
+    assert plan(experiment(metrics=[], margin={"retrieval.ndcg@10": 0.05})).margins == {"retrieval.ndcg@10": 0.05}
+
+
+def test_what_is_declared_does_not_change_what_a_variant_scores(experiment):
+    notebook = checkout_file("notebooks/02_run_variant.ipynb")
+    before = run_identities(plan(experiment()), notebook)
+    assert run_identities(plan(experiment(margin={"retrieval.ndcg@10": 0.05}, strict=True)), notebook) == before
+
+
+def test_a_list_declares_the_pairs_that_it_names(experiment):
+    listed = {"factors": {}, "design": "list", "variants": {n: {"rerank.final_k": k} for k, n in enumerate("abc", 1)}}
+    assert plan(experiment(**listed)).pairs == (("b", "a"), ("c", "a"), ("c", "b"))
+    assert plan(experiment(**listed, pairs=[["c", "b"]])).pairs == (("c", "b"),)
+    with pytest.raises(ExperimentError, match="Unknown variant 'd'"):
+        plan(experiment(**listed, pairs=[["c", "d"]]))
+    with pytest.raises(ExperimentError, match="names variants of the design list"):
+        plan(experiment(pairs="all"))

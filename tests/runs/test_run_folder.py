@@ -93,3 +93,31 @@ def test_what_is_no_run_folder_is_one_sentence(tmp_path, content):
         RunFolder.open(tmp_path)
     with pytest.raises(RagLabError, match="no such folder"):
         RunFolder.open(tmp_path / "missing")
+
+
+def test_what_was_declared_is_read_back(tmp_path):
+    variants = (VariantPlan("a", "a"), VariantPlan("b", "b"), VariantPlan("c", "c"))
+    run = RunFolder(
+        tmp_path, "n", "q", "d", "a", ("m",), 1, variants, design="list", pairs=(("c", "b"),), margins={"m": 0.05},
+        post_hoc_margins=("m",), strict=True,
+    )  # fmt: skip
+    run.write_plan()
+    assert RunFolder.open(tmp_path) == run
+
+
+def test_an_older_plan_declares_each_variant_against_the_baseline(tmp_path):
+    variants = (VariantPlan("a", "a"), VariantPlan("b", "b"), VariantPlan("c", "c"))
+    RunFolder(tmp_path, "n", "q", "d", "b", (), 1, variants).write_plan()
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    for name in ("design", "pairs", "margins", "post_hoc_margins", "strict"):
+        del plan[name]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    found = RunFolder.open(tmp_path)
+    assert found.pairs == (("a", "b"), ("c", "b"))
+    assert (found.design, found.margins, found.post_hoc_margins, found.strict) == ("", {}, (), False)
+
+
+def test_a_pair_of_a_stranger_is_no_plan(tmp_path):
+    RunFolder(tmp_path, "n", "q", "d", "a", (), 1, (VariantPlan("a", "a"),), pairs=(("z", "a"),)).write_plan()
+    with pytest.raises(RagLabError, match="names 'z', which is none of its 1 variants"):
+        RunFolder.open(tmp_path)

@@ -14,6 +14,7 @@ from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill import bill_rows
+from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.model_checks import models_used, price_of
@@ -42,6 +43,7 @@ def describe(plan: Plan) -> str:
         f"What is left to do, counted once where variants share it:\n{bill_text(bill, plan.experiment.limits)}",
         f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
+        "\n".join(declared_told(plan)),
         *notes_of(plan),
     ]
     return "\n\n".join(parts)

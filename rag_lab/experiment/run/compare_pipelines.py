@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tqdm.auto import tqdm
 
@@ -86,6 +86,8 @@ def compare(
         if metrics or questions is not None or judge or repeats != 1:
             raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
         return compare_run(runs, correction=correction, pairs=pairs)
+    if pairs not in get_args(Pairs):
+        raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     pipelines, questions = _asking(_pipelines(runs), questions)
     first = next(iter(pipelines.values()))
     ids, n = _ids(first.dataset, questions)
@@ -103,6 +105,7 @@ def compare(
         question=f"{'Which is better' if is_labelled else 'What changes'}: {', '.join(pipelines)}?",
         dataset=first.dataset.name,
         design="list",
+        pairs=pairs,
         metrics=names,
         judge=judge,
         judge_language=judge_language,

@@ -32,6 +32,7 @@ from rag_lab.experiment.run.start_sweep import begin
 from rag_lab.experiment.run.sweep_progress import SweepProgress
 from rag_lab.memory.checked_rows import tell_dropped
 from rag_lab.runs.curable import Curable, tried_again
+from rag_lab.runs.margins import dated, late_margins_told
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
@@ -71,7 +72,7 @@ def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progre
     notebook = checkout_file(NOTEBOOK)
     run = _run_folder(checked, out)
     with _locked(run.path), modules_beside(checked.folder):
-        began = now()
+        began, run = now(), dated(run)
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         identities = begin(checked, run, notebook)
         put_back_all(run)
@@ -88,6 +89,11 @@ def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Cura
     run = _run_folder(checked, out)
     identities = run_identities(checked, checkout_file(NOTEBOOK))
     return {v: state.curable for v, identity in identities.items() if (state := whole(run, v, identity))}
+
+
+def told_late(checked: Plan, out: Path | str | None = None) -> str:
+    """Say which margins a start of the sweep would record as post hoc, or ''."""
+    return late_margins_told(dated(_run_folder(checked, out)))
 
 
 def _run_folder(checked: Plan, out: Path | str | None) -> RunFolder:

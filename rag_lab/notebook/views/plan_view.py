@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.describe import (
     BILL_HEADER,
     MODEL_HEADER,
@@ -33,7 +34,11 @@ def _view(plan: Plan) -> View:
     experiment, bill = plan.experiment, estimate(plan)
     return View(
         title=f"{experiment.name}: {experiment.question}",
-        facts=(("Questions", questions_told(plan)), ("Metrics", ", ".join(experiment.metrics))),
+        facts=(
+            ("Questions", questions_told(plan)),
+            ("Metrics", ", ".join(experiment.metrics)),
+            ("Declared", " ".join(declared_told(plan))),
+        ),
         tables=(
             Table(f"{len(plan.variants)} variants ({experiment.design})", VARIANT_HEADER, tuple(variant_rows(plan)), 2),
             Table("What is left to do, counted once where variants share it", BILL_HEADER, tuple(bill_cells(bill)), 2),

@@ -58,16 +58,16 @@ CONTENTS = (
 ON_SCORES = {"scores", "effects", "routing", "classes", "noise"}
 
 
-def write_report(run_dir: Path | str, *, one_file: bool = False) -> Path:
+def write_report(run_dir: Path | str, *, one_file: bool = False, margins: Mapping[str, float] | None = None) -> Path:
     """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
 
     Where the questions are too many for one page, each has a page of its own in `questions/`, unless `one_file`. Those
-    of an earlier report are removed.
+    of an earlier report are removed. `margins` by metric are given post hoc.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
-    comparison = read_comparison(run_dir)
+    comparison = read_comparison(run_dir, margins=margins)
     folder = comparison.run.path
     for study in comparison.routing:
         if study.learned is not None:

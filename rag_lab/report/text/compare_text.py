@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,6 +25,7 @@ def compare_text(
     correction: str = "holm",
     pairs: str = "baseline",
     only: Sequence[str] = (),
+    margins: Mapping[str, float] | None = None,
 ) -> str:
     """Return the comparison of a run's variants, or of two runs, in `form`, with all of its tables.
 
@@ -37,6 +38,7 @@ def compare_text(
         correction: see `compare`.
         pairs: see `compare`.
         only: names of tables, without the sentences; all where empty.
+        margins: by metric, given post hoc; of one run.
 
     Raises:
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
@@ -49,7 +51,7 @@ def compare_text(
         raise ConfigError(unknown_name("format", form, FORMATS))
     if form == "csv" and only:
         raise ConfigError("csv has scores and differences in one table; leave out --table, or take another format.")
-    found = _read(run, other, correction, pairs)
+    found = _read(run, other, correction, pairs, margins)
     if isinstance(found, AcrossRuns):
         sentences, made = found.sentences, tables_across(found)
     else:
@@ -67,18 +69,28 @@ def compare_text(
 
 
 def compare_screen(
-    run: Path | str, other: Path | str | None = None, correction: str = "holm", pairs: str = "baseline"
+    run: Path | str,
+    other: Path | str | None = None,
+    correction: str = "holm",
+    pairs: str = "baseline",
+    margins: Mapping[str, float] | None = None,
 ) -> str:
     """Return what a run, or two, come to on one screen; see `compare_text`."""
     from rag_lab.report.text.compare_screen import screen, screen_across
 
-    found = _read(run, other, correction, pairs)
+    found = _read(run, other, correction, pairs, margins)
     return screen_across(found) if isinstance(found, AcrossRuns) else screen(found)
 
 
-def _read(run: Path | str, other: Path | str | None, correction: str, pairs: str) -> Comparison | AcrossRuns:
+def _read(
+    run: Path | str, other: Path | str | None, correction: str, pairs: str, margins: Mapping[str, float] | None
+) -> Comparison | AcrossRuns:
     options: dict[str, Any] = {"correction": correction, "pairs": pairs}
-    return read_comparison(run, **options) if other is None else compare_runs(run, other, **options)
+    if other is None:
+        return read_comparison(run, margins=margins, **options)
+    if margins:
+        raise ConfigError("A margin is of one run, and two are given; leave out --margin, or the second run.")
+    return compare_runs(run, other, **options)
 
 
 def write(sentences: list[str], made: list[Table], form: str) -> str:

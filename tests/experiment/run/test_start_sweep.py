@@ -1,12 +1,15 @@
 """A sweep that cannot start leaves what an earlier one has left in the folder."""
 
+from dataclasses import replace
+
 import pytest
 from whole_plan import install_doubles, write_plan
 
 from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.run import sweep
-from rag_lab.experiment.run.sweep import run_plan
+from rag_lab.experiment.run.sweep import run_plan, told_late
+from rag_lab.runs.run_folder import RunFolder
 
 OUTPUTS = ("report.html", "report.md", "scores.parquet", "manifest.json")
 
@@ -85,3 +88,19 @@ def test_a_sweep_that_starts_takes_the_outputs_of_the_earlier_one_away(checked, 
         run_plan(checked, finished.path, progress=False)
     assert not any((finished.path / name).exists() for name in OUTPUTS)
     assert (finished.path / "bill.json").is_file() and (finished.path / "experiment.yaml").is_file()
+
+
+def test_a_margin_that_comes_after_a_score_is_recorded_as_post_hoc(checked, finished, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    (finished.variant_dir("baseline")).mkdir(parents=True)
+    (finished.variant_dir("baseline") / "done.json").write_text("{}")
+    late = replace(checked, experiment=checked.experiment.model_copy(update={"margin": {"retrieval.mrr@10": 0.05}}))
+    assert "retrieval.mrr@10 is post hoc" in told_late(late, finished.path)
+    assert told_late(checked, finished.path) == ""
+    monkeypatch.setattr(sweep, "execute", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(late, finished.path, progress=False)
+    recorded = RunFolder.open(finished.path)
+    assert (recorded.margins, recorded.post_hoc_margins) == ({"retrieval.mrr@10": 0.05}, ("retrieval.mrr@10",))

@@ -1,0 +1,84 @@
+"""What an experiment declares before it is run, and what cannot be concluded of it, however it ends."""
+
+from __future__ import annotations
+
+from rag_lab._kit.wording import counted, listing
+from rag_lab.data.clusters import clusters_of
+from rag_lab.evaluation.metric import question_gap
+from rag_lab.evaluation.registry import ParsedName
+from rag_lab.experiment.plan import Plan
+from rag_lab.statistics.scales import Scale
+
+_FEWEST = 6  # of which signs can be flipped so that fewer than 5% of the flips go as far: 2 / 2**6 = .03
+_NAMED = 5  # pairs that are written out
+
+
+def declared_told(plan: Plan) -> list[str]:
+    """Return what is primary, at which level, the margins, and one sentence for each thing that cannot be concluded."""
+    primary = next((metric for metric in plan.metrics if not metric.info.is_cost), None)
+    if primary is None:
+        return ["Nothing is primary: no metric says which variant is better, so that none will be called better."]
+    if len(plan.variants) == 1:
+        return [f"Primary: {primary.name}, of one variant; nothing is compared."]
+    return [f"{_primary(plan, primary.name)} {_level(plan)}", _margins(plan, primary), *_limits(plan, primary)]
+
+
+def _primary(plan: Plan, metric: str) -> str:
+    return f"Primary: {metric}, {_family(plan)}; all else is secondary."
+
+
+def _family(plan: Plan) -> str:
+    given, n = plan.experiment, counted(len(plan.pairs), "comparison")
+    if given.design == "grid" and len(given.factors) > 1:
+        return "the main effects and interactions of the grid"
+    if given.design != "list" or given.pairs == "baseline":
+        return f"{n} with the baseline"
+    if isinstance(given.pairs, tuple):
+        named = [f"{variant} against {against}" for variant, against in plan.pairs]
+        more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
+        return f"{n}: {listing([*named[:_NAMED], *more])}"
+    return f"{n}, every pair of variants"
+
+
+def _level(plan: Plan) -> str:
+    if plan.experiment.strict:
+        return (
+            "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
+        )
+    return "Each of the two has its own 5% for what is called a difference by chance."
+
+
+def _margins(plan: Plan, primary: ParsedName) -> str:
+    if not plan.margins:
+        example = "0.05" if (primary.info.low, primary.info.high) == (0.0, 1.0) else "..."
+        return (
+            "No margin is declared, so that of no variant it can be said that it may be left out: give the largest "
+            f"loss that you would bear, as in `margin: {{{primary.name}: {example}}}`."
+        )
+    told = listing([f"{margin:g} in {metric}" for metric, margin in plan.margins.items()])
+    return f"Margin: {told}; what is not worse by more may be left out."
+
+
+def _limits(plan: Plan, primary: ParsedName) -> list[str]:
+    info = primary.info
+    told = []
+    if Scale(info.low, info.high, info.higher_is_better).worst is None:
+        told.append(
+            f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
+            "neither a difference can be called reliable nor a variant be left out."
+        )
+    if (n := _units(plan, primary)) < _FEWEST:
+        what = counted(n, "question") if plan.experiment.clusters == "none" else f"{n} clusters and single questions"
+        told.append(
+            f"{primary.name} can be measured on {what} alone: with fewer than {_FEWEST} no difference can be told from "
+            "chance."
+        )
+    return told
+
+
+def _units(plan: Plan, primary: ParsedName) -> int:
+    """Return how many of the asked questions on which the metric can be measured are independent of each other."""
+    asked = set(plan.answered if "answer" in primary.info.needs else plan.questions)
+    measured = [q for q in plan.dataset.questions if q.question_id in asked and not question_gap(q, primary.info.needs)]
+    clusters = clusters_of(measured, plan.experiment.clusters) or {}
+    return len({(q.question_id in clusters, clusters.get(q.question_id, q.question_id)) for q in measured})

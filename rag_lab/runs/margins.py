@@ -1,0 +1,109 @@
+"""Margins: how much worse a variant may be in a metric and still be left out; who declared them, and when.
+
+A margin counts where it was declared before anything was scored. One that came later, when the scores could be looked
+at, is *post hoc*, and stays so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from rag_lab._kit.wording import listing
+from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.evaluation.metric import MetricInfo
+from rag_lab.redaction import redact_value
+from rag_lab.runs.run_folder import DONE_FILE, RunFolder
+
+
+def margin_problems(margins: Mapping[str, float], infos: Mapping[str, MetricInfo | None]) -> list[str]:
+    """Return a sentence for each margin that cannot be.
+
+    Args:
+        margins: by metric.
+        infos: the metrics that there are; None for one of whose range nobody knows anything.
+    """
+    problems = []
+    for metric, margin in margins.items():
+        if metric not in infos:
+            problems.append(f"margin: {unknown_name('metric', metric, infos)}")
+        elif problem := _problem(margin, infos[metric]):
+            problems.append(f"margin: {metric} = {margin:g} {problem}")
+    return problems
+
+
+def _problem(margin: float, info: MetricInfo | None) -> str:
+    low, high = (info.low, info.high) if info else (None, None)
+    width = None if low is None or high is None else high - low
+    allowed = "a number above 0" + ("" if width is None else f" and at most {width:g}")
+    if not math.isfinite(margin) or margin <= 0:
+        return f"is no loss that could be borne; give {allowed}."
+    if width is not None and margin > width:
+        return f"is wider than the metric's range, {low:g} to {high:g}, so that nothing could fail it; give {allowed}."
+    return ""
+
+
+def parse_margins(given: Iterable[str]) -> dict[str, float]:
+    """Return the margins written as `METRIC=VALUE`.
+
+    Raises:
+        ConfigError: naming each that is not written so.
+    """
+    margins, problems = {}, []
+    for text in given:
+        metric, _, value = text.rpartition("=")
+        try:
+            margins[metric.strip()] = float(value)
+        except ValueError:
+            metric = ""
+        if not metric.strip():
+            problems.append(f"--margin takes METRIC=VALUE, as in retrieval.ndcg@5=0.05, got {redact_value(text)!r}")
+    if problems:
+        raise ConfigError("; ".join(problems) + ".")
+    return margins
+
+
+def with_margins(run: RunFolder, margins: Mapping[str, float]) -> RunFolder:
+    """Return the run with margins that somebody gave when it had been run; nothing is recorded.
+
+    Raises:
+        ConfigError: naming every one that cannot be.
+    """
+    if problems := margin_problems(margins, {metric: run.metric(metric) for metric in run.metrics}):
+        raise ConfigError(" ".join(problems))
+    late = [metric for metric, margin in margins.items() if run.margins.get(metric) != margin]
+    known = tuple(dict.fromkeys([*run.post_hoc_margins, *late]))
+    return replace(run, margins={**run.margins, **margins}, post_hoc_margins=known)
+
+
+def dated(run: RunFolder) -> RunFolder:
+    """Return the plan of a sweep that is to start in a folder, its post hoc margins marked.
+
+    They are those that the folder has no record of, or another value, though a variant in it is whole; and those that
+    were post hoc before.
+    """
+    if not any(run.path.glob(f"variants/*/{DONE_FILE}")) and not any(run.path.glob(f"*/variants/*/{DONE_FILE}")):
+        return run
+    recorded, before = _recorded(run)
+    late = (metric for metric, margin in run.margins.items() if metric in before or recorded.get(metric) != margin)
+    return replace(run, post_hoc_margins=tuple(late))
+
+
+def _recorded(run: RunFolder) -> tuple[Mapping[str, float], tuple[str, ...]]:
+    try:
+        earlier = RunFolder.open(run.path)
+    except RagLabError:  # what was declared cannot be known any more
+        return {}, ()
+    return earlier.margins, earlier.post_hoc_margins
+
+
+def late_margins_told(run: RunFolder) -> str:
+    """Say which margins are post hoc, or ''."""
+    if not run.post_hoc_margins:
+        return ""
+    told = "The margin of {} is" if len(run.post_hoc_margins) == 1 else "The margins of {} are"
+    return (
+        f"{told.format(listing(run.post_hoc_margins))} post hoc: declared or changed when variants of this run had "
+        "been scored."
+    )

@@ -1,0 +1,104 @@
+"""Margins are checked against the range of their metric, and one that came after the scores is post hoc for good."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from rag_lab.errors import ConfigError
+from rag_lab.evaluation.registry import find_info
+from rag_lab.runs.margins import dated, late_margins_told, margin_problems, parse_margins, with_margins
+from rag_lab.runs.run_folder import RunFolder, VariantPlan
+
+NDCG, MRR, SECONDS = "retrieval.ndcg@5", "retrieval.mrr@5", "cost.seconds"
+
+
+def folder(path, **margins):
+    named = {{"ndcg": NDCG, "mrr": MRR}[name]: margin for name, margin in margins.items()}
+    variants = (VariantPlan("a", "a"), VariantPlan("b", "b"))
+    return RunFolder(path, "n", "q", "d", "a", (NDCG, MRR), 1, variants, margins=named)
+
+
+def score(run, variant, under=""):
+    done = run.path / under / "variants" / variant / "done.json"
+    done.parent.mkdir(parents=True)
+    done.write_text("{}")
+
+
+def start(run):
+    """Return the plan as a start of the sweep writes it."""
+    written = dated(run)
+    written.write_plan()
+    return RunFolder.open(run.path)
+
+
+@pytest.mark.parametrize("margin", [0, -0.05, -1e-300, math.nan, math.inf])
+def test_a_margin_is_a_loss(margin):
+    (told,) = margin_problems({NDCG: margin}, {NDCG: find_info(NDCG)})
+    assert told.endswith("is no loss that could be borne; give a number above 0 and at most 1.")
+
+
+def test_a_margin_is_no_wider_than_the_range_of_its_metric_where_it_has_one():
+    infos = {NDCG: find_info(NDCG), SECONDS: find_info(SECONDS), "mine": None}
+    assert margin_problems({NDCG: 1.0, SECONDS: 1e6, "mine": 7.0}, infos) == []
+    (told,) = margin_problems({NDCG: 1.01}, infos)
+    assert "wider than the metric's range, 0 to 1" in told
+    (told,) = margin_problems({SECONDS: -1.0}, infos)
+    assert told == "margin: cost.seconds = -1 is no loss that could be borne; give a number above 0."
+
+
+def test_a_margin_of_a_metric_that_is_not_measured_is_refused_with_the_nearest_name():
+    (told,) = margin_problems({"retrieval.ndgc@5": 0.05}, {NDCG: find_info(NDCG)})
+    assert told == f"margin: Unknown metric 'retrieval.ndgc@5': allowed are {NDCG}; did you mean {NDCG!r}?"
+
+
+def test_a_margin_that_was_declared_before_the_first_score_stays_declared(tmp_path):
+    run = folder(tmp_path, ndcg=0.05)
+    assert start(run).post_hoc_margins == ()
+    assert start(folder(tmp_path, ndcg=0.02)).post_hoc_margins == ()  # nothing was scored yet
+    score(run, "a")
+    assert start(folder(tmp_path, ndcg=0.02)).post_hoc_margins == ()
+
+
+@pytest.mark.parametrize("under", ["", "earlier"])  # what a killed attempt has set aside was seen, too
+def test_a_margin_that_came_or_changed_after_a_score_is_post_hoc_and_stays_so(tmp_path, under):
+    run = folder(tmp_path, ndcg=0.05)
+    start(run)
+    score(run, "b", under)
+    assert start(folder(tmp_path, ndcg=0.05, mrr=0.1)).post_hoc_margins == (MRR,)
+    assert start(folder(tmp_path, ndcg=0.06, mrr=0.1)).post_hoc_margins == (NDCG, MRR)
+    found = start(folder(tmp_path, ndcg=0.05, mrr=0.1))
+    assert found.post_hoc_margins == (NDCG, MRR)
+    assert found.margins == {NDCG: 0.05, MRR: 0.1}
+    assert start(folder(tmp_path)).post_hoc_margins == ()
+    assert start(folder(tmp_path, ndcg=0.05)).post_hoc_margins == (NDCG,)
+
+
+def test_where_no_one_knows_what_was_declared_every_margin_is_post_hoc(tmp_path):
+    run = folder(tmp_path, ndcg=0.05)
+    score(run, "a")
+    (tmp_path / "plan.json").write_text("{")
+    assert start(run).post_hoc_margins == (NDCG,)
+
+
+def test_a_margin_for_showing_is_post_hoc_unless_it_is_the_declared_one(tmp_path):
+    run = folder(tmp_path, ndcg=0.05)
+    assert with_margins(run, {NDCG: 0.05}) == run
+    found = with_margins(run, {MRR: 0.1})
+    assert (found.margins, found.post_hoc_margins) == ({NDCG: 0.05, MRR: 0.1}, (MRR,))
+    assert replace(found, margins=run.margins, post_hoc_margins=()) == run
+    with pytest.raises(ConfigError, match="wider than the metric's range"):
+        with_margins(run, {NDCG: 3})
+
+
+def test_margins_are_read_from_the_last_sign_on():
+    assert parse_margins([f"{NDCG}=0.05", "retrieval.RBP(p=0.8)=.1"]) == {NDCG: 0.05, "retrieval.RBP(p=0.8)": 0.1}
+    with pytest.raises(ConfigError) as error:
+        parse_margins([NDCG, "=0.1", f"{NDCG}=much"])
+    assert str(error.value).count("--margin takes METRIC=VALUE") == 3
+
+
+def test_post_hoc_margins_are_told(tmp_path):
+    assert late_margins_told(folder(tmp_path)) == ""
+    told = late_margins_told(with_margins(folder(tmp_path), {NDCG: 0.05, MRR: 0.1}))
+    assert told.startswith(f"The margins of {NDCG} and {MRR} are post hoc")
