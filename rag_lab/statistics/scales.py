@@ -35,6 +35,11 @@ class Scale:
         """The best value that the metric can take."""
         return self.high if self.higher_is_better else self.low
 
+    @property
+    def width(self) -> float | None:
+        """The largest possible difference of two values; None where the range is open."""
+        return None if self.low is None or self.high is None else self.high - self.low
+
     def named(self, metric: str) -> str:
         """Return the name of a metric, and that lower is better where it is."""
         return metric if self.higher_is_better else f"{metric} (lower is better)"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.statistics.corrections import holm
+from rag_lab.statistics.corrections import holm, hommel
 
 
 @pytest.mark.slow
@@ -23,3 +23,22 @@ def test_by_hand() -> None:
 def test_what_was_not_tested_does_not_count() -> None:
     assert holm([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
     assert holm([]) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=20))
+def test_hommel_is_statsmodels_and_never_above_holm(p_values: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    found = hommel(p_values)
+    assert found == pytest.approx(list(multitest.multipletests(p_values, method="hommel")[1]))
+    assert all(
+        ours is not None and ours <= (theirs or 0) + 1e-12 for ours, theirs in zip(found, holm(p_values), strict=True)
+    )
+
+
+def test_hommel_by_hand() -> None:
+    # Both are below 0.05, so the larger needs no correction, and the smaller none either.
+    assert hommel([0.04, 0.03]) == pytest.approx([0.04, 0.04])
+    assert hommel([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
+    assert hommel([]) == []

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, ttest_1samp
+
+from rag_lab.statistics.bounded_mean import p_mean_not_positive
+
+
+@pytest.mark.parametrize(("n", "rate"), [(1, 0.3), (5, 0.4), (30, 0.05), (117, 0.05), (500, 0.01), (2000, 0.01)])
+@pytest.mark.parametrize("lost", [0, 1, 2, 5])
+def test_all_or_nothing_is_the_exact_binomial_test(n: int, rate: float, lost: int) -> None:
+    values = np.full((n, 1), rate)
+    values[: min(lost, n)] -= 1
+    exact = binom.cdf(min(lost, n), n, rate)
+    if exact > 1e-6:
+        assert p_mean_not_positive(values, np.array([rate - 1])) == pytest.approx([exact], rel=5e-3)
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_is_the_chance_that_values_weighed_at_random_have_no_positive_mean(n: int) -> None:
+    random = np.random.default_rng(n)
+    values = random.uniform(-0.5, 1, (n, 3))
+    weights = random.dirichlet(np.ones(n + 1), 200_000)
+    drawn = (weights @ np.vstack([values, np.full(3, -0.6)]) <= 0).mean(axis=0)
+    assert p_mean_not_positive(values, np.full(3, -0.6)) == pytest.approx(drawn, abs=0.005)
+
+
+def test_many_values_of_which_none_is_far_away_are_students() -> None:
+    values = np.random.default_rng(0).normal(0.01, 0.3, (4000, 1))
+    student = ttest_1samp(values[:, 0], 0, alternative="greater").pvalue
+    assert p_mean_not_positive(values, np.array([-1.0])) == pytest.approx([student], rel=0.1)
+
+
+def test_a_column_depends_neither_on_the_others_nor_on_the_order_of_its_values() -> None:
+    values = np.random.default_rng(1).uniform(-0.5, 1, (30, 4))
+    worst = np.full(4, -1.0)
+    whole = p_mean_not_positive(values, worst)
+    assert p_mean_not_positive(values[::-1, :2], worst[:2]) == pytest.approx(whole[:2], rel=1e-9)
+
+
+def test_nothing_above_zero_shows_nothing() -> None:
+    assert p_mean_not_positive(np.array([[-0.1, 0.0], [-0.2, 0.0]]), np.array([-1.0, -1.0])).tolist() == [1.0, 1.0]
