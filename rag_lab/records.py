@@ -84,7 +84,7 @@ class Evidence:
     end: int | None = None
     context: str = ""  # text of the parent that holds the evidence: RAGAs' reference context
     grade: int = 1  # how relevant, 1 or more; measures that know grades, as nDCG, count it
-    copies: tuple[str, ...] = ()  # other files with the same bytes, which serve as well; filled with the span
+    copies: tuple[str, ...] = ()  # other files that read the same, which serve as well; filled with the span
 
 
 @shows_itself("rag_lab.notebook.views.question_view")

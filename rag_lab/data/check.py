@@ -8,15 +8,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_lab.corpus.files.folder import load_folder
+from rag_lab.corpus.same_text import files_of_the_same_text
 from rag_lab.corpus.sentence_units import words
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
 from rag_lab.data.questions_file import QUESTIONS_FILE
-from rag_lab.data.unmet import unfound_evidence, unmet_access
+from rag_lab.data.same_evidence import RepeatedEvidence, repeated_evidence
+from rag_lab.data.unmet import located_evidence, unmet_access
 from rag_lab.records import QUERY_CLASSES, Document, Problem, Question
 
 UNLABELLED = "unlabelled"
-_SHOWN = 20  # pairs in the text; the page and the JSON have all
+_SHOWN = 20  # pairs and passages in the text; the page and the JSON have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class DatasetCheck:
     n_without_evidence: int  # answerable questions
     duplicates: tuple[tuple[str, ...], ...]  # ids of questions whose text is the same but for case and spaces
     near_duplicates: tuple[NearDuplicate, ...]  # pairs that differ by a few words or their order, most alike first
+    repeated_evidence: tuple[RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
     missing: tuple[str, ...] = ()  # what evaluation needs and is not there, in words
@@ -67,6 +70,7 @@ class DatasetCheck:
             f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote, "
             f"{self.n_found} found in the corpus",
             f"  no evidence   {self.n_without_evidence} answerable questions",
+            *(f"  named twice   {repeated}: one passage, counted once" for repeated in self.repeated_evidence[:_SHOWN]),
             f"  same text     {len(self.duplicates)} groups of questions",
             *(f"    {', '.join(ids)}" for ids in self.duplicates),
             f"  nearly same   {len(self.near_duplicates)} pairs of questions",
@@ -79,7 +83,8 @@ def check(dataset: Dataset) -> DatasetCheck:
     corpus = load_folder(dataset.corpus_dir)
     questions = dataset.questions
     evidence = [item for question in questions for item in question.evidence]
-    unfound = unfound_evidence(dataset, corpus)
+    located, unfound = located_evidence(dataset, corpus)
+    same_files = files_of_the_same_text((item.source, item.page, item.text) for item in corpus.documents)
     classes = Counter(question.query_class or UNLABELLED for question in questions)
     return DatasetCheck(
         name=dataset.name,
@@ -96,6 +101,7 @@ def check(dataset: Dataset) -> DatasetCheck:
         duplicates=_duplicates(questions),
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
+        repeated_evidence=tuple(repeated_evidence(located, same_files)),
         problems=(*dataset.problems, *corpus.problems, *unfound, *unmet_access(dataset, corpus)),
         missing=tuple(_missing(dataset)),
     )

@@ -13,21 +13,26 @@ from rag_lab.corpus.index.locate import locate_evidence
 from rag_lab.corpus.split.chunks import Chunks
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.places import question_problem
-from rag_lab.records import Chunk, Document, Problem, Question
+from rag_lab.records import Chunk, Document, Evidence, Problem, Question
 
 
-def unfound_evidence(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
-    """Return a problem for each piece of evidence that a sweep would not find, in the sweep's words."""
+def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, list[Evidence]], list[Problem]]:
+    """Return each question's evidence that a sweep would find, located, and a problem, in its words, for the rest."""
+    located: dict[str, list[Evidence]] = {}
+    problems = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "chunks.sqlite")
         write_chunks(path, corpus.documents, Chunks(tuple(map(_whole, corpus.documents)), ()))
         store = ChunkStore(path)
-        return [
-            Problem(str(dataset.corpus_dir / item.source), f"evidence of question {question.question_id!r}: {reason}")
-            for question in dataset.questions
-            for item in question.evidence
-            if (reason := locate_evidence(store, item)[1])
-        ]
+        labels = [(question, item) for question in dataset.questions for item in question.evidence]
+        for question, item in labels:
+            found, reason = locate_evidence(store, item)
+            if reason:
+                told = f"evidence of question {question.question_id!r}: {reason}"
+                problems.append(Problem(str(dataset.corpus_dir / item.source), told))
+            else:
+                located.setdefault(question.question_id, []).append(found)
+    return located, problems
 
 
 def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.data.formats.trec import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
+from rag_lab.data.same_evidence import distinct
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.measures.coverage import first_ranks
 from rag_lab.evaluation.metric import find_gap
@@ -75,6 +76,6 @@ def _is_scored_alike(trace: Trace, relevant: Mapping[str, float], found: Sequenc
     gap = find_gap(trace, frozenset({"ranking", "evidence"}))
     if gap:
         return gap.status == "not_applicable"
-    ours = first_ranks(trace.ranked, trace.question.evidence)
+    ours = first_ranks(trace.ranked, distinct(trace.question.evidence))
     theirs = [found.index(name) + 1 if name in found else None for name in relevant]
     return (ours.count(None), set(ours)) == (theirs.count(None), set(theirs))

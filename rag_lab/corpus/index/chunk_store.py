@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -82,6 +82,10 @@ class ChunkStore:
     def all_documents(self) -> list[Document]:
         """Return all documents, in the order of the corpus."""
         return [_record(Document, row) for row in self._rows("SELECT * FROM documents ORDER BY rowid")]
+
+    def pages(self) -> Iterator[tuple[str, int | None, str]]:
+        """Yield file, page and text of all documents, in the order of the corpus, one at a time."""
+        yield from self._connection().execute("SELECT source, page, text FROM documents ORDER BY rowid")
 
     def all_parents(self) -> list[Chunk]:
         """Return all parents, in the order of the corpus."""

@@ -34,6 +34,7 @@ from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.index.levels import Units
 from rag_lab.corpus.index.locate import locate_evidence
 from rag_lab.corpus.languages import language_of, main_language
+from rag_lab.corpus.same_text import files_of_the_same_text
 from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
@@ -239,9 +240,8 @@ class CorpusIndex:
         return tuple(tuple(names) for names in self._same.values() if len(names) > 1)
 
     def copies(self, source: str) -> list[str]:
-        """Return the other files that have the same bytes as this one."""
-        digests = self._manifest["made_of"]["files"]
-        return [name for name in self._same.get(digests.get(source), ()) if name != source]
+        """Return the other files that read the same as this one, page by page."""
+        return [name for name in self._same_text.get(source, ()) if name != source]
 
     def is_visible(self, source: str, question: Question) -> bool:
         """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
@@ -262,6 +262,11 @@ class CorpusIndex:
         if level not in self._levels:
             self._levels[level] = Units(self._chunks, level)
         return self._levels[level]
+
+    @cached_property
+    def _same_text(self) -> dict[str, tuple[str, ...]]:
+        """The files that read the same, of each of them."""
+        return files_of_the_same_text(self._chunks.pages())
 
     @cached_property
     def _same(self) -> dict[str, list[str]]:

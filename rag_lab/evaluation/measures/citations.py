@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import Answer, Passage, Trace
@@ -38,7 +39,7 @@ INFOS = (
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the citation check called `name`."""
-    return TraceMetric(name, info.needs, _COMPUTE[name])
+    return TraceMetric(name, info.needs, _COMPUTE[name], _VERSIONS.get(name, 1))
 
 
 def _precision(trace: Trace) -> float | Gap:
@@ -50,7 +51,7 @@ def _precision(trace: Trace) -> float | Gap:
 
 def _recall(trace: Trace) -> float | Gap:
     cited, _ = _citations(trace)
-    evidence = trace.question.evidence
+    evidence = distinct(trace.question.evidence)
     return sum(any(covers(passage, item) for passage in cited) for item in evidence) / len(evidence)
 
 
@@ -86,5 +87,6 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "citations.quotes_verified": _quotes_verified,
 }
 
+_VERSIONS = {"citations.recall": 2}
 
 FAMILY = Family(INFOS, build)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers, first_ranks
 from rag_lab.evaluation.metric import IN_TOKENS, Gap, Metric, MetricInfo, Needs, TraceMetric
 from rag_lab.records import Evidence, Hit, Trace
@@ -33,6 +34,9 @@ INFOS = tuple(
     MetricInfo(f"retrieval.{name}{IN_TOKENS}", f"{sentence} A token is {CHARACTERS_A_TOKEN} characters.", _NEEDS)
     for name, sentence in _SENTENCES.items()
 )
+
+# Of each item: whether it was read, and the rank of the first hit of the whole ranking that covers it.
+_Measure = Callable[[Sequence[bool], Sequence[int | None]], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +72,28 @@ def build_equal_text(name: str, info: MetricInfo, n_tokens: int) -> Metric:
     return TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=n_tokens))
 
 
-def _measured(trace: Trace, measure: Callable[[Trace, list[bool]], float], n_tokens: int) -> float | Gap:
+def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | Gap:
     parts = list(read_within(trace.ranked, n_tokens))
-    return measure(trace, [any(part.covers(item) for part in parts) for item in trace.question.evidence])
+    evidence = distinct(trace.question.evidence)
+    found = [any(part.covers(item) for part in parts) for item in evidence]
+    return measure(found, first_ranks(trace.ranked, evidence))
 
 
-def _evidence_recall(trace: Trace, found: list[bool]) -> float:
+def _evidence_recall(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
     return sum(found) / len(found)
 
 
-def _recall(trace: Trace, found: list[bool]) -> float:
+def _recall(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
     """Items that one hit of the whole ranking is the first to cover are one unit, as in recall by rank."""
-    ranks = first_ranks(trace.ranked, trace.question.evidence)
     units = [f"missing-{number}" if rank is None else str(rank) for number, rank in enumerate(ranks)]
     return len({unit for unit, one in zip(units, found, strict=True) if one}) / len(set(units))
 
 
-def _success(trace: Trace, found: list[bool]) -> float:
+def _success(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
     return float(any(found))
 
 
-_COMPUTE: dict[str, Callable[[Trace, list[bool]], float]] = {
+_COMPUTE: dict[str, _Measure] = {
     "evidence_recall": _evidence_recall,
     "recall": _recall,
     "success": _success,

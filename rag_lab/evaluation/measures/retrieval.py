@@ -3,7 +3,7 @@
 The unit of relevance is the evidence item. Going down the ranking, a hit is relevant where it covers an item that no
 hit above it covers; the relevant units of a question are these hits and the items that no hit covers, so the ideal
 ranking of nDCG counts what was not found. A unit has the grade of its item, the highest where it covers several; only
-measures that know grades, as nDCG, tell them apart. Files with the same bytes are one: a hit in either covers an item.
+measures that know grades, as nDCG, tell them apart. Files that read the same are one, and so are labels of one passage.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures import equal_text
 from rag_lab.evaluation.measures.coverage import first_ranks
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
@@ -56,7 +57,7 @@ class RetrievalMetric:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version of the relevance rule."""
-        return {"metric": self.name, "version": 3}
+        return {"metric": self.name, "version": 4}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
@@ -89,7 +90,7 @@ class RetrievalMetric:
 
 
 def _items(trace: Trace) -> _Items:
-    evidence = trace.question.evidence
+    evidence = distinct(trace.question.evidence)
     return [(rank, item.grade) for rank, item in zip(first_ranks(trace.ranked, evidence), evidence, strict=True)]
 
 

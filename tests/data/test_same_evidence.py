@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from factories import make_evidence, make_hit, make_question, make_trace
+from small_dataset import write_dataset
+
+from rag_lab.corpus.same_text import files_of_the_same_text
+from rag_lab.data.check import check
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.same_evidence import distinct, repeated_evidence
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.records import Evidence
+from rag_lab.report.page.dataset_page import dataset_page
+
+A, AGAIN = Evidence("a.txt", copies=("again.txt",)), Evidence("again.txt", copies=("a.txt",), grade=2)
+B = Evidence("b.txt")
+
+
+def test_files_that_read_the_same_page_by_page_are_one_group() -> None:
+    pages = [
+        ("a.pdf", 1, "One."), ("a.pdf", 2, "Two."),
+        ("b.pdf", 1, "One."), ("b.pdf", 2, "Two."),
+        ("c.pdf", 1, "One.Two."), ("d.pdf", 2, "One."), ("d.pdf", 1, "Two."),
+    ]  # fmt: skip
+    assert files_of_the_same_text(pages) == {"a.pdf": ("a.pdf", "b.pdf"), "b.pdf": ("a.pdf", "b.pdf")}
+
+
+def test_a_passage_is_kept_once_with_its_highest_grade() -> None:
+    assert distinct([A, B, AGAIN]) == (AGAIN, B)
+    quoted = [make_evidence(1, 0, 9), make_evidence(1, 0, 9, quote="spelt otherwise"), make_evidence(2, 0, 9)]
+    assert distinct(quoted) == (quoted[0], quoted[2])
+
+
+def test_quotes_that_were_not_found_on_one_page_stay_apart() -> None:
+    lost = [make_evidence(1, quote="first"), make_evidence(1, quote="second"), make_evidence(1, quote="first")]
+    assert distinct(lost) == tuple(lost[:2])
+
+
+def test_to_find_a_copy_is_to_find_both_and_to_miss_both_is_to_miss_one() -> None:
+    question = make_question(evidence=(A, AGAIN, B))
+    names = ("evidence_recall@1", "recall@1", "evidence_recall@25tokens", "recall@25tokens", "success@25tokens")
+    for found in ("a.txt", "again.txt", "b.txt"):
+        trace = make_trace(question, ranked=(make_hit(None, source=found),))
+        values = {name: evaluate([trace], [f"retrieval.{name}"])[0].value for name in names}
+        assert values == {**dict.fromkeys(names, 0.5), "success@25tokens": 1}
+
+
+def test_repeated_evidence_is_named_by_its_places() -> None:
+    located = {"q1": [Evidence("a.pdf", 3), Evidence("b.pdf", 3), Evidence("a.pdf", 4)], "q2": [Evidence("a.pdf", 3)]}
+    (found,) = repeated_evidence(located, {"a.pdf": ("a.pdf", "b.pdf"), "b.pdf": ("a.pdf", "b.pdf")})
+    assert str(found) == "q1: a.pdf, page 3; b.pdf, page 3"
+
+
+def test_the_check_names_passages_that_are_labelled_twice(tmp_path: Path) -> None:
+    evidence = [{"source": "oven.txt"}, {"source": "<i>.txt"}]
+    path = write_dataset(tmp_path, extra_questions=[{"id": "twice", "question": "Which alarm?", "evidence": evidence}])
+    shutil.copy(path / "corpus/oven.txt", path / "corpus/<i>.txt")
+    with (path / "corpus/<i>.txt").open("ab") as file:
+        file.write(b" \r\n")  # other bytes, and the same text
+    found = check(Dataset.load(path))
+    assert "  named twice   twice: oven.txt; <i>.txt: one passage, counted once" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["repeated_evidence"][0]["places"] == ["oven.txt", "<i>.txt"]
+    page = dataset_page(found)
+    assert "&lt;i&gt;.txt" in page and "<i>" not in page
