@@ -23,7 +23,9 @@ def check(
     dataset: Annotated[
         str, typer.Option(help="Whose questions make the trial: a name or a path.", autocompletion=completion.datasets)
     ] = DEFAULT_DATASET,
-    questions: Annotated[int, typer.Option(min=1, help="How many questions; each makes up to six answers.")] = 10,
+    questions: Annotated[
+        int, typer.Option(min=1, help="How many questions, 20 or more to pass; each makes up to six answers.")
+    ] = 20,
     metric: Annotated[
         list[str] | None, typer.Option(help="Try the objects of this metric only; may be given several times.")
     ] = None,
@@ -40,7 +42,7 @@ def check(
 
     \b
     Examples:
-      rag-lab judge check llamacpp:smollm2 --questions 5
+      rag-lab judge check llamacpp:smollm2
       rag-lab judge check openai:gpt-4.1-mini --dataset path/to/my_dataset --questions 40
       rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
     """

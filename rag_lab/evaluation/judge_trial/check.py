@@ -25,7 +25,7 @@ from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.judge_trial.items import TrialItem, trial_items
 from rag_lab.evaluation.judge_trial.metric_trial import tellings
 from rag_lab.evaluation.judge_trial.record import judge_banner, load_check, save_check
-from rag_lab.evaluation.judge_trial.result import Agreement, JudgeCheck, Objects
+from rag_lab.evaluation.judge_trial.result import MIN_QUESTIONS, Agreement, JudgeCheck, Objects
 from rag_lab.evaluation.metric import Metric, Tools, model_name
 from rag_lab.evaluation.ragas.metrics import make_metric
 from rag_lab.evaluation.ragas.table import SPECS
@@ -50,7 +50,7 @@ def check_judge(
     judge: ChatModel,
     dataset: Dataset,
     *,
-    n_questions: int = 10,
+    n_questions: int = MIN_QUESTIONS,
     metrics: Sequence[str] | None = None,
     embedder: Embedder | None = None,
     language: str = "",
@@ -63,12 +63,13 @@ def check_judge(
     Args:
         judge: the chat model.
         dataset: questions with reference answers and evidence.
-        n_questions: how many of its questions; each gives a right answer and up to five wrong ones.
+        n_questions: how many of its questions, 20 or more for a judge to pass; each gives a right answer and up to
+            five wrong ones.
         metrics: whose objects are tried; all judged metrics where None.
         embedder: for metrics that also compare meanings; those are left out where None.
         language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         memory: a file that keeps the scores, so that an interrupted trial goes on.
-        seed: of the sample of questions and of the bootstrap.
+        seed: of the sample of questions.
         progress: show progress bars.
 
     Raises:
@@ -97,7 +98,7 @@ def check_judge(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
         telling=tuple(
-            each for metric, found in trials for each in tellings(metric.name, items, found, _seen(metric.name), seed)
+            each for metric, found in trials for each in tellings(metric.name, items, found, _seen(metric.name))
         ),
         agreement=_agreement(faithfulness.name, first, second),
         calls=sum(score.calls for score in scores),

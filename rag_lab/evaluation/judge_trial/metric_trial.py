@@ -39,7 +39,7 @@ def try_metric(
         judge: where the metric asks one.
         embedder: where the metric compares meanings.
         memory: a file that keeps the scores, so that an interrupted trial goes on.
-        seed: of the sample of questions and of the bootstrap.
+        seed: of the sample of questions.
 
     Returns:
         One result a perturbation, and one of all.
@@ -50,15 +50,15 @@ def try_metric(
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
-    return tellings(parse_name(metric).name, items, scores, PERTURBATIONS, seed)
+    return tellings(parse_name(metric).name, items, scores, PERTURBATIONS)
 
 
 def tellings(
-    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[Perturbation], seed: int
+    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[Perturbation]
 ) -> list[Telling]:
     """Return one result for each perturbation of `seen`, and one of all; answers without a score are out."""
-    each = [_telling(metric, name, {name}, items, scores, seed) for name in seen]
-    return [*each, _telling(metric, ALL, set(seen), items, scores, seed)]
+    each = [_telling(metric, name, {name}, items, scores) for name in seen]
+    return [*each, _telling(metric, ALL, set(seen), items, scores)]
 
 
 def _telling(
@@ -67,7 +67,6 @@ def _telling(
     seen: Collection[Perturbation],
     items: Sequence[TrialItem],
     scores: Sequence[Score],
-    seed: int,
 ) -> Telling:
     clusters: dict[str, tuple[list[float], list[float]]] = {}
     for item, score in zip(items, scores, strict=True):
@@ -75,6 +74,6 @@ def _telling(
             right, wrong = clusters.setdefault(score.question_id, ([], []))
             (right if item.perturbation is None else wrong).append(score.value)
     paired = [cluster for cluster in clusters.values() if all(cluster)]
-    found = auc_interval(paired, seed=seed)
+    found = auc_interval(paired)
     n_wrong = sum(len(wrong) for _, wrong in paired)
     return Telling(metric, name, found.mean, found.low, found.high, found.n, n_wrong, found.reason)

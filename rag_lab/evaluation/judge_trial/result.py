@@ -14,7 +14,7 @@ from rag_lab._kit.wording import counted
 
 ALL = "all"  # perturbations together
 CHANCE = 0.5
-MIN_QUESTIONS = 5  # with fewer, luck alone orders every pair rightly in more than 5% of trials
+MIN_QUESTIONS = 20  # for a judge to pass: with fewer, an interval is wider than what it should tell
 ENOUGH_OBJECTS = 0.9  # below this share of usable replies a metric cannot be believed
 
 
@@ -37,7 +37,7 @@ class Objects:
 class Telling:
     """How well a metric's score tells right answers from perturbed ones: the area under the ROC curve.
 
-    `auc` is None where nothing could be compared; `low` and `high` bound its 95% bootstrap interval over questions.
+    `auc` is None where nothing could be compared; `low` and `high` bound its 95% interval, see `auc_interval`.
     """
 
     metric: str
@@ -51,8 +51,13 @@ class Telling:
 
     @property
     def beats_chance(self) -> bool:
-        """Whether the interval lies above one half, on questions enough to say so."""
-        return self.low is not None and self.low > CHANCE and self.n_questions >= MIN_QUESTIONS
+        """Whether the interval lies above one half."""
+        return self.low is not None and self.low > CHANCE
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether questions enough were scored for a judge to pass."""
+        return self.n_questions >= MIN_QUESTIONS
 
     def __str__(self) -> str:
         if self.auc is None:
@@ -99,15 +104,31 @@ class JudgeCheck:
     @property
     def passes(self) -> bool:
         """Whether its scores can be believed as far as this trial can tell."""
-        return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall())
+        return self._does_well and all(each.has_enough for each in self._overall())
 
     @property
     def verdict(self) -> str:
         """Say in a sentence or two whether the judge's scores can be believed."""
-        parts = [_telling_clause(each, self.n_questions) for each in self._overall()]
+        parts = [_telling_clause(each) for each in self._overall()]
         parts += [_objects_clause(each) for each in self.objects if not each.suffices]
-        advice = "its scores can be used" if self.passes else "do not build on its scores"
-        return f"{self.judge} {'; it '.join(parts)}: {advice}."
+        parts += [] if all(each.has_enough for each in self._overall()) else [self._too_few()]
+        return f"{self.judge} {'; it '.join(parts)}: {self._advice()}."
+
+    @property
+    def _does_well(self) -> bool:
+        return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall())
+
+    def _advice(self) -> str:
+        if self.passes:
+            return "its scores can be used"
+        return "do not build on its scores" + (" before it has passed on more" if self._does_well else "")
+
+    def _too_few(self) -> str:
+        if self.n_questions < MIN_QUESTIONS:
+            return f"was tried on too few to pass: {counted(self.n_questions, 'question')}, at least {MIN_QUESTIONS}"
+        fewest = min(each.n_questions for each in self._overall())
+        of = f"{fewest} of {counted(self.n_questions, 'question')}, at least {MIN_QUESTIONS}"
+        return f"scored a right and a wrong answer to too few to pass: {of}"
 
     def to_json(self) -> str:
         """Return the record as JSON."""
@@ -149,19 +170,16 @@ class JudgeCheck:
 _CHECK: TypeAdapter[JudgeCheck] = TypeAdapter(JudgeCheck)
 
 
-def _telling_clause(telling: Telling, n_asked: int) -> str:
+def _telling_clause(telling: Telling) -> str:
     by = f"by {telling.metric}"
     if telling.auc is None:
         return f"could not be seen to tell right from wrong {by} ({telling.reason})"
     size = f"AUC {telling}, {counted(telling.n_questions, 'question')}"
-    if telling.low is None or telling.n_questions < MIN_QUESTIONS:
-        if n_asked < MIN_QUESTIONS:
-            return f"was tried on too few questions to tell {by} ({size}; take {MIN_QUESTIONS} or more)"
-        return f"scored a right and a wrong answer to too few of {n_asked} questions to tell {by} ({size})"
     if telling.beats_chance:
         return f"tells right answers from wrong ones {by} ({size})"
-    worse = telling.high is not None and telling.high < CHANCE
-    return f"is {'worse than' if worse else 'no better than'} chance {by} ({size})"
+    if telling.high is not None and telling.high < CHANCE:
+        return f"is worse than chance {by} ({size})"
+    return f"{'is no better than' if telling.has_enough else 'could not be told from'} chance {by} ({size})"
 
 
 def _objects_clause(objects: Objects) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from scripted import HashEmbedder, ScriptedJudge, good_reply
@@ -82,17 +83,23 @@ def test_a_judge_that_reads_passes(dataset):
     assert ("ragas.answer_correctness without cosine", "moved_citation") not in by_name
     assert [each.n_scored for each in found.objects] == [7, 7]
     assert (found.agreement.exact_share, found.agreement.mean_absolute_difference) == (1, 0)
-    assert found.passes
-    assert "its scores can be used" in found.verdict
     assert "tells right answers from wrong ones by ragas.faithfulness (AUC" in found.verdict
+    assert not found.passes  # on so few questions nobody does
+    assert (
+        "it was tried on too few to pass: 7 questions, at least 20: do not build on its scores before" in found.verdict
+    )
+    more = replace(found, n_questions=20, telling=tuple(replace(each, n_questions=20) for each in found.telling))
+    assert more.passes and more.verdict.endswith(", 20 questions): its scores can be used.")
 
 
 def test_a_judge_that_agrees_with_everything_is_no_better_than_chance(dataset):
     found = check(ScriptedJudge(good_reply), dataset)
     assert {each.auc for each in found.telling if each.auc is not None} == {0.5}
     assert not found.passes
-    assert "is no better than chance by ragas.faithfulness (AUC 0.50 [0.50, 0.50], 7 questions)" in found.verdict
+    assert "could not be told from chance by ragas.faithfulness (AUC 0.50 [0.24, 0.76], 7 questions)" in found.verdict
     assert found.verdict.endswith("do not build on its scores.")
+    more = replace(found, n_questions=20, telling=tuple(replace(each, n_questions=20) for each in found.telling))
+    assert "is no better than chance by ragas.faithfulness" in more.verdict
 
 
 def test_a_judge_that_writes_no_json_fails_its_objects(dataset):
@@ -123,7 +130,8 @@ def test_the_record_is_kept_and_the_banner_says_it(dataset, tmp_path):
     assert JudgeCheck.from_json(path.read_text()) == found
     for name in (judge.identity(), "scripted:judge-a"):
         assert load_check(name, tmp_path) == found
-        assert "no better than chance" in judge_banner(name, tmp_path)
+        assert "could not be told from chance" in judge_banner(name, tmp_path)
+        assert "too few to pass: 7 questions, at least 20" in judge_banner(name, tmp_path)
         assert "7 questions of small" in judge_banner(name, tmp_path)
     path.write_text("{}")
     assert load_check("scripted:judge-a", tmp_path) is None
@@ -146,18 +154,13 @@ def test_an_interrupted_trial_goes_on(dataset, tmp_path):
     assert (len(first.requests) > 0, len(again.requests)) == (True, 0)
 
 
-def test_too_few_questions_are_said_to_be_too_few(dataset):
-    found = check_judge(ScriptedJudge(reader), dataset, n_questions=2, metrics=METRICS)
-    assert not found.passes
-    assert "too few questions" in found.verdict
-
-
 def test_replies_that_cannot_be_used_are_not_taken_for_too_few_questions(dataset):
     found = check(ScriptedJudge(lambda request: reader(request) if "oven" in str(request) else "Lovely."), dataset)
     told = {each.metric: each.n_questions for each in found.telling if each.perturbation == "all"}
     assert 0 < told["ragas.faithfulness"] < 5
-    assert "scored a right and a wrong answer to too few of 7 questions to tell by ragas.faithfulness" in found.verdict
-    assert "or more)" not in found.verdict
+    fewest = min(told.values())
+    more = replace(found, n_questions=20)
+    assert f"a wrong answer to too few to pass: {fewest} of 20 questions, at least 20" in more.verdict
 
 
 def test_a_dataset_without_references_cannot_try_a_judge(tmp_path):
@@ -177,4 +180,5 @@ def test_metrics_that_need_an_embedder_wait_for_one():
 def test_nearly_all_objects_suffice():
     assert Objects("m", 9, 10).suffices
     assert not Objects("m", 8, 10).suffices
-    assert not Telling("m", "all", 1.0, 0.6, 1.0, 4, 4).beats_chance
+    assert Telling("m", "all", 1.0, 0.6, 1.0, 20, 4).has_enough
+    assert not Telling("m", "all", 1.0, 0.6, 1.0, 19, 4).has_enough
