@@ -88,10 +88,13 @@ def import_(
     A table has RAGAs' columns: user_input, reference, reference_contexts.
     """
     from rag_lab.data.formats.importers import import_dataset
+    from rag_lab.data.grades import grades_told
 
     options = {"split": split} if split else {}
     dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
+    if grades := grades_told(dataset.questions):
+        typer.echo(f"  grades of evidence: {grades}")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)
     next_steps(

@@ -11,6 +11,7 @@ from rag_lab.corpus.files.folder import load_folder
 from rag_lab.corpus.same_text import files_of_the_same_text
 from rag_lab.corpus.sentence_units import words
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.grades import grades_told
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.data.same_evidence import RepeatedEvidence, repeated_evidence
@@ -38,6 +39,7 @@ class DatasetCheck:
     n_without_evidence: int  # answerable questions
     duplicates: tuple[tuple[str, ...], ...]  # ids of questions whose text is the same but for case and spaces
     near_duplicates: tuple[NearDuplicate, ...]  # pairs that differ by a few words or their order, most alike first
+    grades: str  # how many evidence items have each, in words; "" where all are 1
     repeated_evidence: tuple[RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
@@ -69,6 +71,7 @@ class DatasetCheck:
             *([f"  tags          {_counts(self.by_tag)}"] if self.by_tag else []),
             f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote, "
             f"{self.n_found} found in the corpus",
+            *([f"  grades        {self.grades}"] if self.grades else []),
             f"  no evidence   {self.n_without_evidence} answerable questions",
             *(f"  named twice   {repeated}: one passage, counted once" for repeated in self.repeated_evidence[:_SHOWN]),
             f"  same text     {len(self.duplicates)} groups of questions",
@@ -101,6 +104,7 @@ def check(dataset: Dataset) -> DatasetCheck:
         duplicates=_duplicates(questions),
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
+        grades=grades_told(questions),
         repeated_evidence=tuple(repeated_evidence(located, same_files)),
         problems=(*dataset.problems, *corpus.problems, *unfound, *unmet_access(dataset, corpus)),
         missing=tuple(_missing(dataset)),

@@ -81,8 +81,9 @@ def add_evidence(dataset: Dataset, question: Question, source: str, page: int | 
     item = {"source": source, **({} if page is None else {"page": _as_in_file(dataset, page)}), "quote": quote}
 
     def change(line: Line) -> None:
-        known = [one for one in line.get("evidence", []) if not _same_place(one, item)]
-        line["evidence"] = [*known, item]
+        known = line.get("evidence", [])
+        if not any(_same_place(one, item) and one.get("grade", 1) for one in known):  # else it has its grade
+            line["evidence"] = [*(one for one in known if not _same_place(one, item)), item]
         line.pop("answerable", None)
 
     return _change(dataset, question, change)

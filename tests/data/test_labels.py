@@ -53,6 +53,19 @@ def test_the_same_question_twice_is_extended(dataset: Dataset) -> None:
     assert (now[0], now[2:]) == (lines[0], lines[2:]) and len(now) == len(lines)
 
 
+def test_a_label_given_again_keeps_its_grade_and_one_of_grade_0_becomes_evidence(dataset: Dataset) -> None:
+    graded = [
+        {"source": "canteen.txt", "quote": "fish", "grade": 3},
+        {"source": "oven.txt", "quote": "Alarm", "grade": 0},
+    ]
+    line = {"id": "q7", "question": FISH.text, "evidence": graded}
+    with questions_file(dataset).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    for item in graded:
+        add_evidence(dataset, FISH, str(item["source"]), None, str(item["quote"]))
+    assert [(one.source, one.grade) for one in again(dataset)["q7"].evidence] == [("canteen.txt", 3), ("oven.txt", 1)]
+
+
 def test_pages_are_written_as_the_file_counts_them(dataset: Dataset) -> None:
     meta = dataset.path / "dataset.yaml"
     meta.write_text(meta.read_text().replace("page_base: 1", "page_base: 0"))

@@ -1,9 +1,10 @@
-"""BEIR folders: corpus.jsonl, queries.jsonl and qrels/<split>.tsv; a text file a document.
+"""BEIR folders: corpus.jsonl, queries.jsonl and judgements, qrels/<split>.tsv or TREC's; a text file a document.
 
 Thakur et al. (2021), "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models". Only
-judged queries become questions. Their evidence is every document judged above 0, with its grade (0.5 becomes 1: grades
-are whole numbers); what was judged 0 is kept as not relevant. Their answers are `metadata.answers`, if there are any. A
-query's id may be percent-encoded, as the exporter writes it.
+judged queries become questions. Their evidence is every document judged above 0, with its grade (`grade_scale` where
+judgements are no whole numbers); what was judged 0 or less is kept as not relevant. Their answers are
+`metadata.answers`, if there are any. A query's id may be percent-encoded, as the exporter writes it. A line of
+judgements is query, document and score by tabs, or by spaces query, 0, document and grade, as `trec_eval` reads them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab.corpus.normalize import normalize
-from rag_lab.data.formats.draft import Draft, FileNames, whole_grade, with_judged
+from rag_lab.data.formats.draft import Draft, FileNames, with_judged
+from rag_lab.data.grades import grade_scale
 from rag_lab.data.validation import describe, finite
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Evidence, Problem, Question
 
 _Judged = dict[str, dict[str, tuple[int, int]]]  # query -> document -> line and grade of its judgement
+
+_QRELS = (".txt", ".qrels", ".tsv")  # the last goes first where a split has several
+_NO_JUDGEMENT = "not query-id, corpus-id and score, a number, by tabs, nor TREC's four fields; left out."
 
 
 class _Record(BaseModel):
@@ -102,31 +107,41 @@ def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
 
 def _qrels_path(source: Path, split: str) -> Path:
     folder = source / "qrels"
-    splits = [path.stem for path in folder.glob("*.tsv")]
-    if not splits:
+    found = {path.stem: path for suffix in _QRELS for path in sorted(folder.glob(f"*{suffix}"))}
+    if not found:
         raise DatasetError(f"{source} is no BEIR folder: it has no judgements qrels/*.tsv; give a folder that has.")
-    if split not in splits:
-        raise DatasetError(unknown_name("split", split, splits))
-    return folder / f"{split}.tsv"
+    if split not in found:
+        raise DatasetError(unknown_name("split", split, found))
+    return found[split]
 
 
 def _judgements(path: Path, problems: list[Problem]) -> _Judged:
     """Return the judged documents of every judged query, in the order of the file."""
-    judged: _Judged = defaultdict(dict)
+    scores: dict[str, dict[str, tuple[int, float]]] = defaultdict(dict)
     for number, line in _lines(path):
-        fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
         try:
-            query_id, doc_id, grade = fields
-            score = finite(grade)
+            query_id, doc_id, score = _judgement(line.decode("utf-8", "replace").rstrip("\r\n"))
         except ValueError:
             if number > 1:  # the first line is the header
-                problems.append(
-                    Problem(str(path), "not query-id, corpus-id and score, a number, by tabs; left out.", number)
-                )
+                problems.append(Problem(str(path), _NO_JUDGEMENT, number))
             continue
-        first, before = judged[query_id].get(doc_id, (number, 0))
-        judged[query_id][doc_id] = (first, max(before, whole_grade(score)))
-    return dict(judged)
+        first, before = scores[query_id].get(doc_id, (number, score))
+        scores[query_id][doc_id] = (first, max(before, score))
+    scale = grade_scale(score for of_query in scores.values() for _, score in of_query.values())
+    problems += [Problem(str(path), scale.note)] if scale.note else []
+    return {
+        query_id: {doc_id: (number, scale.grade(score)) for doc_id, (number, score) in of_query.items()}
+        for query_id, of_query in scores.items()
+    }
+
+
+def _judgement(line: str) -> tuple[str, str, float]:
+    """Return query, document and score; ValueError where the line is none."""
+    fields = line.split("\t")
+    if len(fields) != 3:
+        query_id, _, doc_id, score = line.split()
+        return query_id, doc_id, finite(score)
+    return fields[0], fields[1], finite(fields[2])
 
 
 def _records(path: Path, kind: type[_AnyRecord], problems: list[Problem]) -> Iterator[tuple[str, _AnyRecord]]:

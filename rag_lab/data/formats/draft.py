@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 import unicodedata
@@ -15,7 +14,7 @@ from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
 from rag_lab.data.dataset import Dataset, is_dataset
 from rag_lab.data.metadata import Metadata
-from rag_lab.data.questions_file import MAX_GRADE, QUESTIONS_FILE, write_questions
+from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
 
@@ -50,11 +49,6 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
         write_questions(folder / QUESTIONS_FILE, draft.questions)
         metadata.save(folder)
         _refuse_unusable(folder)
-
-
-def whole_grade(score: float) -> int:
-    """Return a judgement as a grade: the next whole number, 0 for what is not relevant, as spam of -2."""
-    return min(max(0, math.ceil(score)), MAX_GRADE)
 
 
 def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:

@@ -30,7 +30,7 @@ class Importer:
 IMPORTERS = {
     "beir": Importer(
         read_beir,
-        "a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv",
+        "a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, or TREC's qrels as .txt or .qrels",
         lambda path: (path / "corpus.jsonl").is_file(),
         options=("split",),
     ),

@@ -1,6 +1,7 @@
 """Tables with the columns of RAGAs (CSV, JSONL, Parquet): user_input, reference, reference_contexts.
 
-The distinct reference contexts become the documents, and the evidence of a question is those of its row.
+The distinct reference contexts become the documents, and the evidence of a question is those of its row. RAGAs knows
+no grades: a column of our own, `reference_grades`, may give one a context.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from rag_lab.corpus.normalize import normalize
-from rag_lab.data.formats.draft import Draft
+from rag_lab.data.formats.draft import Draft, with_judged
+from rag_lab.data.questions_file import MAX_GRADE
 from rag_lab.data.validation import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
@@ -34,8 +36,9 @@ class _Row(BaseModel):
     user_input: Text
     reference: Text | None = None
     reference_contexts: list[Text] | None = None
+    reference_grades: list[Annotated[int, Field(ge=0, le=MAX_GRADE)]] | None = None
 
-    @field_validator("reference_contexts", mode="before")
+    @field_validator("reference_contexts", "reference_grades", mode="before")
     @classmethod
     def _parse_list(cls, value: Any) -> Any:
         """Read a list that a CSV cell holds as text: JSON, or what Python prints, as pandas writes it."""
@@ -46,6 +49,13 @@ class _Row(BaseModel):
         if not value.lstrip().startswith("["):
             return [value]
         return _parse_cell(value)
+
+    @property
+    def graded_contexts(self) -> list[tuple[str, int]]:
+        """The contexts as the corpus reads them, with their grades: 1 where none are given."""
+        contexts = self.reference_contexts or []
+        grades = self.reference_grades or [1] * len(contexts)
+        return [(normalize(context), grade) for context, grade in zip(contexts, grades, strict=True)]
 
 
 def read_table(source: Path) -> Draft:
@@ -98,6 +108,9 @@ def _parse_row(data: dict[str, Any] | str) -> _Row | str:
         row = _Row.model_validate(data)
     except ValidationError as error:
         return describe(error)
+    n_contexts, grades = len(row.reference_contexts or ()), row.reference_grades
+    if grades and len(grades) != n_contexts:
+        return f"reference_grades holds {len(grades)} grades for {n_contexts} contexts, give one each"
     return row if row.user_input.strip() else "user_input is empty"
 
 
@@ -110,13 +123,14 @@ def _fault(row: _Row | str) -> str:
 
 
 def _question(row: _Row, number: int, names: dict[str, str]) -> Question:
-    loaded = (normalize(context) for context in row.reference_contexts or ())
-    contexts = dict.fromkeys(context for context in loaded if context.strip())
-    for context in contexts:
-        names.setdefault(context, f"context_{len(names) + 1:05}.txt")
+    grades: dict[str, int] = {}
+    for context, grade in row.graded_contexts:
+        if context.strip():
+            grades[context] = max(grade, grades.get(context, 0))
+            names.setdefault(context, f"context_{len(names) + 1:05}.txt")
     answers = (row.reference,) if row.reference and row.reference.strip() else ()
-    evidence = tuple(Evidence(names[context]) for context in contexts)
-    return Question(f"row_{number}", row.user_input.strip(), answers, evidence=evidence)
+    judged = [Evidence(names[context], grade=grade) for context, grade in grades.items()]
+    return with_judged(Question(f"row_{number}", row.user_input.strip(), answers), judged)
 
 
 def _parse_cell(text: str) -> Any:

@@ -28,6 +28,7 @@ def _facts(check: DatasetCheck) -> dict[str, str]:
         "found in the corpus": f"{check.n_found} of {check.n_evidence}",
         "with page": str(check.n_with_page),
         "with quote": str(check.n_with_quote),
+        **({"grades": check.grades} if check.grades else {}),
         "answerable questions without evidence": str(check.n_without_evidence),
         **{f"missing ({number})": part for number, part in enumerate(check.missing, start=1)},
     }

@@ -39,7 +39,7 @@ def test_judged_queries_become_questions(tmp_path: Path) -> None:
     [
         ("q1\td1\t1\nq1 d2 1\n", "test.tsv:3: not query-id, corpus-id and score"),
         ("q1\td1\t1\nq1\td2\tyes\n", "test.tsv:3: not query-id, corpus-id and score"),
-        ("q1\td1\t1\nq1\td2\tnan\n", "test.tsv:3: not query-id, corpus-id and score, a number"),
+        ("q1\td1\t1\nq1\td2\tnan\n", "test.tsv:3: not query-id, corpus-id and score, a number, by tabs, nor TREC's"),
         ("q1\td1\t1\nq1\td2\tinf\n", "test.tsv:3: not query-id, corpus-id and score, a number"),
         ("q1\td1\t1\nq1\td9\t1\n", "test.tsv:3: the document is not in corpus.jsonl"),
         ("q1\td1\t1\nq9\td1\t1\n", "query 'q9' was left out: it is not in queries.jsonl"),
@@ -85,8 +85,30 @@ def test_what_is_null_is_absent_and_a_half_counts(tmp_path: Path) -> None:
     ]
     documents = [{"_id": "d1", "title": None, "text": "First."}, {"_id": "d2", "title": "Two", "text": "  indented"}]
     draft = read_beir(write(tmp_path, "q1\td1\t0.5\nq2\td2\t1\n", documents=documents, queries=queries))
-    assert draft.documents == {"d1.txt": "First.", "d2.txt": "Two\n  indented"} and draft.problems == []
+    assert draft.documents == {"d1.txt": "First.", "d2.txt": "Two\n  indented"}
     assert [(question.answers, len(question.evidence)) for question in draft.questions] == [((), 1), ((), 1)]
+
+
+def test_halves_keep_their_ratio_and_it_is_said(tmp_path: Path) -> None:
+    draft = read_beir(write(tmp_path, "q1\td1\t0.5\nq1\td2\t1\n"))
+    assert [item.grade for item in draft.questions[0].evidence] == [1, 2]
+    (said,) = draft.problems
+    assert "test.tsv: judgements were multiplied by 2, since grades are whole numbers up to 100; nDCG stays" in str(
+        said
+    )
+
+
+def test_qrels_of_trec_are_read_with_their_grades(tmp_path: Path) -> None:
+    folder = write(tmp_path, "")
+    (folder / "qrels/test.tsv").unlink()
+    (folder / "qrels/test.txt").write_text("q1 0 d1 2\nq1 0 d2 -1\nq1\t0\td9\t1\nq1 d1 2\n")
+    draft = read_beir(folder)
+    (question,) = draft.questions
+    assert (question.evidence, question.not_relevant) == (
+        (Evidence("d1.txt", grade=2),),
+        (Evidence("d2.txt", grade=0),),
+    )
+    assert [problem.line for problem in draft.problems] == [4, 3]
 
 
 def test_ids_that_share_a_file_name_stay_apart(tmp_path: Path) -> None:

@@ -135,3 +135,26 @@ def test_a_folder_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").mkdir()
     with pytest.raises(DatasetError, match="Cannot read"):
         read_table(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_grades_of_contexts_are_kept(tmp_path: Path, suffix: str) -> None:
+    contexts = ["Best.", "Good.", "Not it.", "Good."]
+    rows = [{"user_input": "Who?", "reference_contexts": contexts, "reference_grades": [3, 1, 0, 2]}]
+    (question,) = read_table(save(tmp_path / f"set{suffix}", rows)).questions
+    assert [item.grade for item in question.evidence] == [3, 2]
+    assert [item.source for item in question.not_relevant] == ["context_00003.txt"]
+
+
+@pytest.mark.parametrize(
+    ("grades", "reason"),
+    [
+        ([1], "reference_grades holds 1 grades for 2 contexts, give one each; the row was left out."),
+        ([1, 0.5], "reference_grades.1: must be a valid integer"),
+        ([1, 101], "reference_grades.1: must be less than or equal to 100"),
+    ],
+)
+def test_grades_that_cannot_be_used_are_said(tmp_path: Path, grades: list[float], reason: str) -> None:
+    row = {"user_input": "Who?", "reference_contexts": ["a", "b"], "reference_grades": grades}
+    draft = read_table(save(tmp_path / "set.jsonl", [row]))
+    assert reason in str(draft.problems[0]) and draft.questions == []

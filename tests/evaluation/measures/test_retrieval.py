@@ -164,3 +164,34 @@ def test_the_ideal_ranking_scores_one(evidence, k):
     trace = trace_of(evidence, evidence)
     assert value(f"ndcg@{k}", trace) == pytest.approx(1)
     assert value("map@10", trace) == pytest.approx(1)
+
+
+def linear_dcg(grades, k):
+    return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
+
+
+grades_by_page = st.dictionaries(st.integers(1, 12), st.integers(1, 5), min_size=1, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rankings, grades_by_page, st.integers(1, 12), st.integers(2, 7))
+def test_the_gain_of_a_graded_item_is_its_grade_and_the_others_take_grades_alike(pages, grades, k, factor):
+    hits = tuple(make_hit(page) for page in pages)
+
+    def trace(times):
+        items = tuple(make_evidence(page, grade=grade * times) for page, grade in grades.items())
+        return make_trace(make_question(evidence=items), ranked=hits)
+
+    ideal = linear_dcg(sorted(grades.values(), reverse=True), k)
+    expected = linear_dcg([grades.get(page, 0) for page in pages], k) / ideal
+    assert value(f"ndcg@{k}", trace(1)) == pytest.approx(expected)
+    assert value(f"ndcg@{k}", trace(factor)) == pytest.approx(expected)  # a ratio of grades, whatever their unit
+    for measure in ("mrr", "recall", "precision", "success", "evidence_recall"):
+        assert value(f"{measure}@{k}", trace(1)) == value(f"{measure}@{k}", trace_of(pages, list(grades)))
+
+
+def test_the_exponential_gain_has_the_name_of_ir_measures():
+    items = (make_evidence(1, grade=3), make_evidence(2, grade=1))
+    trace = make_trace(make_question(evidence=items), ranked=(make_hit(2), make_hit(1)))
+    ideal = (2**3 - 1) + (2**1 - 1) / math.log2(3)
+    assert value("nDCG(dcg='exp-log2')@2", trace) == pytest.approx((1 + 7 / math.log2(3)) / ideal, abs=1e-5)
