@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.price import Price, prices
 from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
@@ -18,7 +19,7 @@ from rag_lab.comparison.paired_questions import paired_questions
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.shallow import Shallow, shallow
+from rag_lab.evaluation.shallow import Shallow, ranks_seen, shallow
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.complete_cases import SUMMARY_COLUMNS, summary
@@ -86,15 +87,16 @@ class Comparison(RunTables):
     @cached_property
     def shallow(self) -> Mapping[str, Shallow]:
         """The metrics with a cut-off that the rankings of some variants cannot fill, variants by `name`."""
-        return shallow(self.quality_metrics, self._configs)
+        return shallow(self.quality_metrics, self.configs)
 
     @cached_property
     def unequal_text(self) -> list[str]:
         """What is to be said where variants read different amounts of text at the same rank, a sentence each."""
-        return unequal_text(self.quality_metrics, self._configs)
+        return unequal_text(self.quality_metrics, self.configs)
 
-    @property
-    def _configs(self) -> dict[str, PipelineConfig]:
+    @cached_property
+    def configs(self) -> dict[str, PipelineConfig]:
+        """The pipelines by `name`, without those of which nothing was written."""
         configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
         return {name: config for name, config in configs.items() if config is not None}
 
@@ -114,6 +116,17 @@ class Comparison(RunTables):
     def paired(self, variant_id: str, metric: str | None = None) -> pd.DataFrame:
         """Return what a variant won and lost against the baseline on each question; see `paired_questions`."""
         return paired_questions(self, variant_id, metric)
+
+    def ranks(self, variant_id: str, metric: str) -> int | None:
+        """Return how many ranks of a variant a metric sees where these are fewer than its cut-off, else None."""
+        config = self.configs.get(self.name(variant_id)) if metric in self.shallow else None
+        seen = ranks_seen(metric, config) if config is not None else None
+        return seen if seen is not None and seen < self.shallow[metric].cutoff else None
+
+    def measured(self, variant_id: str, metric: str) -> str:
+        """Return what was measured of a variant: the metric's name, its direction, and over how few ranks."""
+        ranks = self.ranks(variant_id, metric)
+        return self.directed(metric) + ("" if ranks is None else f" (over {counted(ranks, 'rank')})")
 
     def column(self, metric: str) -> str:
         """Return what stands above the column of a metric: its name, its direction, and what limits it."""

@@ -1,4 +1,8 @@
-"""Cut-offs that are deeper than the rankings they look at: `retrieval.recall@100` over ten hits."""
+"""Cut-offs that are deeper than the rankings they look at: `retrieval.recall@100` over ten hits.
+
+Where all variants rank equally few hits they are compared, since all are cut alike. Where one ranks fewer than another,
+the metric sees more of the other, and the two are not compared in it.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +19,35 @@ class Shallow:
     """A metric that looks at more ranks than the rankings of some variants can hold.
 
     variants: by the depth and the setting that decides it, shallowest first.
-    everywhere: whether these are all variants, and one depth.
+    alike: whether the metric sees as many ranks of all variants.
     """
 
     metric: str
     cutoff: int
     variants: Mapping[tuple[int, str], tuple[str, ...]]
-    everywhere: bool
+    alike: bool
 
     @property
     def mark(self) -> str:
         """A few words to stand beside the metric."""
         depths = sorted({depth for depth, _ in self.variants})
         held = str(depths[0]) if len(depths) == 1 else f"{depths[0]} to {depths[-1]}"
-        return f"{'rankings' if self.everywhere else 'some rankings'} hold {held}"
+        return f"{'rankings' if self.alike else 'some rankings'} hold {held}"
 
     def __str__(self) -> str:
+        settings = list(self.variants.items())
         told = [
-            f"{depth} ({setting})" + ("" if self.everywhere else f" in {listing(names)}")
-            for (depth, setting), names in self.variants.items()
+            f"{depth} ({setting})" + ("" if self.alike and len(settings) == 1 else f" in {listing(names)}")
+            for (depth, setting), names in settings
         ]
+        then = (
+            ", in all variants alike, so that they are compared."
+            if self.alike
+            else ". Variants of which it sees different numbers of ranks are not compared in it."
+        )
         return (
             f"Metric {self.metric} looks at {self.cutoff} ranks, but a ranking holds at most {'; '.join(told)}: what "
-            "would stand below counts as not found."
+            f"would stand below counts as not found{then}"
         )
 
 
@@ -55,8 +65,39 @@ def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> di
         short = sorted({depth for depth in depths.values() if depth[0] < k})
         if short:
             variants = {one: tuple(name for name, depth in depths.items() if depth == one) for one in short}
-            found[metric] = Shallow(metric, k, variants, set(depths.values()) == set(short) and len(short) == 1)
+            found[metric] = Shallow(metric, k, variants, len({min(k, depth) for depth, _ in depths.values()}) == 1)
     return found
+
+
+def ranks_seen(metric: str, config: PipelineConfig) -> int | None:
+    """Return how many ranks of a pipeline a metric can look at; None for one without a cut-off."""
+    k = cutoff(metric)
+    return None if k is None else min(k, ranking_depth(config)[0])
+
+
+def comparable(metric: str, one: PipelineConfig, other: PipelineConfig) -> bool:
+    """Tell whether a metric can see as many ranks of one pipeline as of the other, so that they can be compared."""
+    return ranks_seen(metric, one) == ranks_seen(metric, other)
+
+
+def not_comparable(
+    metrics: Iterable[str], configs: Mapping[str, PipelineConfig], baseline: str
+) -> dict[str, tuple[str, ...]]:
+    """Return the variants that are not compared with the baseline in a metric, by metric; without those of none.
+
+    Args:
+        metrics: names; those that nobody knows have no cut-off.
+        configs: the pipelines by variant; of one that is missing nothing is known, and it is compared.
+        baseline: one of the variants.
+    """
+    if baseline not in configs:
+        return {}
+    first = configs[baseline]
+    found = {
+        metric: tuple(name for name, config in configs.items() if not comparable(metric, config, first))
+        for metric in metrics
+    }
+    return {metric: names for metric, names in found.items() if names}
 
 
 def ranking_depth(config: PipelineConfig) -> tuple[int, str]:

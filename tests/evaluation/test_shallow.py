@@ -2,7 +2,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.registry import cutoff
-from rag_lab.evaluation.shallow import shallow
+from rag_lab.evaluation.shallow import comparable, not_comparable, ranks_seen, shallow
 
 TEN, FOUR = PipelineConfig(), PipelineConfig().override({"rerank.final_k": 2})
 
@@ -26,7 +26,7 @@ def test_a_cut_off_beyond_every_ranking_names_depth_and_setting() -> None:
     (found,) = shallow(["retrieval.recall@100", "retrieval.recall@10", "answer.words"], {"a": TEN, "b": TEN}).values()
     assert str(found) == (
         "Metric retrieval.recall@100 looks at 100 ranks, but a ranking holds at most 10 (2 x rerank.final_k): "
-        "what would stand below counts as not found."
+        "what would stand below counts as not found, in all variants alike, so that they are compared."
     )
     assert found.mark == "rankings hold 10"
 
@@ -37,3 +37,23 @@ def test_the_variants_are_named_where_they_differ() -> None:
     assert "at most 4 (2 x rerank.final_k) in b and c; 10 (2 x rerank.final_k) in a: what" in str(both)
     assert "5 ranks, but a ranking holds at most 4 (2 x rerank.final_k) in b and c: what" in str(some)
     assert (both.mark, some.mark) == ("some rankings hold 4 to 10", "some rankings hold 4")
+    assert str(both).endswith("Variants of which it sees different numbers of ranks are not compared in it.")
+
+
+def test_rankings_that_two_settings_cut_at_one_depth_are_compared() -> None:
+    by_search = TEN.override({"retrieval.base_k": 10, "query.hyde": "none", "rerank.final_k": 50})
+    (found,) = shallow(["retrieval.recall@100"], {"a": TEN, "b": by_search}).values()
+    assert found.alike and found.mark == "rankings hold 10"
+    assert "at most 10 (2 x rerank.final_k) in a; 10 (retrieval.base_k) in b: what" in str(found)
+
+
+def test_variants_are_compared_where_the_metric_sees_as_many_ranks_of_both() -> None:
+    assert [ranks_seen(f"retrieval.recall@{k}", FOUR) for k in (3, 4, 100)] == [3, 4, 4]
+    assert ranks_seen("answer.words", FOUR) is None
+    assert comparable("retrieval.recall@4", TEN, FOUR) and not comparable("retrieval.recall@5", TEN, FOUR)
+    assert comparable("answer.words", TEN, FOUR)
+    metrics = ["retrieval.recall@4", "retrieval.recall@5", "retrieval.recall@100", "answer.words"]
+    configs = {"a": TEN, "b": FOUR, "c": TEN, "d": FOUR}
+    assert not_comparable(metrics, configs, "a") == dict.fromkeys(metrics[1:3], ("b", "d"))
+    assert not_comparable(metrics, configs, "b") == dict.fromkeys(metrics[1:3], ("a", "c"))
+    assert not_comparable(metrics, {"b": FOUR, "d": FOUR}, "b") == not_comparable(metrics, {"b": FOUR}, "a") == {}

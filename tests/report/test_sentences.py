@@ -24,7 +24,7 @@ from rag_lab.comparison.conclusions import conclusions
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.text.compare_text import compare_text
+from rag_lab.report.text.compare_text import compare_screen, compare_text
 from rag_lab.statistics.verdict import ALPHA
 
 _NUMBER = rf"[+{MINUS}]?[\d.,]+"
@@ -213,14 +213,17 @@ def test_a_cut_off_deeper_than_the_ranking_stands_beside_the_metric(synthetic: M
     run = synthetic.write_run(tmp_path / "run", plans, {"retrieval.recall@10": values})
     sentence = (
         "Metric retrieval.recall@10 looks at 10 ranks, but a ranking holds at most 4 (2 x rerank.final_k) in B four: "
-        "what would stand below counts as not found."
+        "what would stand below counts as not found. Variants of which it sees different numbers of ranks are not "
+        "compared in it."
     )
     found = compare(run.path)
     assert sentence in conclusions(found) and sentence in to_html(found)
     assert "retrieval.recall@10 (some rankings hold 4)" in found.to_markdown()
+    assert found.to_markdown().count("12/12, over 4 ranks |") == to_html(found).count("over 4 ranks</span>") == 1
     printed = compare_text(run.path)
-    assert sentence in printed and "retrieval.recall@10 (some rankings hold 4)" in printed
-    assert f"In run: {sentence}" in compare_text(run.path, run.path).replace("run-1", "run")
+    assert sentence in printed and printed.count("retrieval.recall@10 (over 4 ranks)") == 1
+    assert compare_screen(run.path).count("] over 4") == 1
+    assert "4 (2 x rerank.final_k) in run-1: B four and run-2: B four: what" in compare_text(run.path, run.path)
 
 
 def test_why_questions_were_left_out_stands_first(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
     return {
         **(changes if comparison.is_unlabelled else {}),
         "scores": [
-            scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.column)
+            scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.measured)
         ],
         "differences": [differences_table(differences_title(comparison), comparison.differences, comparison.name)],
         "order": [order_table(comparison)] if decides is not None else [],
@@ -100,14 +100,14 @@ def scores_table(
     summary: pd.DataFrame,
     metrics: Sequence[str],
     name: Callable[[str], str],
-    column: Callable[[str], str] = str,
+    measured: Callable[[str, str], str] = lambda _, metric: metric,
 ) -> Table:
     """Return a row a (metric, variant): mean, interval, and how many of those asked were scored.
 
-    `name` and `column` say what variants and metrics are called.
+    `name` says what a variant is called, `measured` what was measured of it.
     """
     rows = [row for metric in metrics for row in _records(summary) if row["metric"] == metric]
-    return Table(title, SUMMARY_HEADER, tuple(_scores(row, name, column) for row in rows), names=2)
+    return Table(title, SUMMARY_HEADER, tuple(_scores(row, name, measured) for row in rows), names=2)
 
 
 def differences_table(title: str, differences: pd.DataFrame, name: Callable[[str], str]) -> Table:
@@ -121,10 +121,10 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _scores(row: dict[str, Any], name: Callable[[str], str], column: Callable[[str], str]) -> tuple[str, ...]:
+def _scores(row: dict[str, Any], name: Callable[[str], str], measured: Callable[[str, str], str]) -> tuple[str, ...]:
     return (
         name(row["variant_id"]),
-        column(str(row["metric"])),
+        measured(str(row["variant_id"]), str(row["metric"])),
         plain(row["mean"]),
         interval(row["low"], row["high"]),
         f"{row['scored']}/{row['asked']}",

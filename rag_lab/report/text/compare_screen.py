@@ -43,6 +43,7 @@ class _Shown:
     baseline: str
     correction: str
     shallow: tuple[str, ...] = ()  # metrics with a cut-off that some rankings do not reach
+    ranks: Callable[[str, str], int | None] = lambda *_: None  # that a metric sees of a variant, where they are fewer
 
     def cell(self, variant: str, metric: str) -> dict[str, Any] | None:
         return _first(self.summary, variant_id=variant, metric=metric)
@@ -67,6 +68,7 @@ def screen(comparison: Comparison) -> str:
         baseline=run.baseline,
         correction=comparison.correction,
         shallow=tuple(comparison.shallow),
+        ranks=comparison.ranks,
     )
     failed = [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in comparison.failed.items()]
     preferred = [one.sentence for one in comparison.preferences]
@@ -111,7 +113,7 @@ def _text(sentences: Sequence[str], made: _Shown) -> str:
     if thin and thick:
         notes.append(f"On fewer than {FEW} questions, in which hardly anything can be told: {_listed(made, thin)}.")
     if made.shallow:
-        notes.append(f"Some rankings are shorter than the cut-off of {listing(made.shallow)}; --all says which.")
+        notes.append(f"over n: the ranking holds n hits, fewer than the cut-off of {listing(made.shallow)}.")
     if left:
         notes.append(f"Not on this screen: {some_of(left, 20)}.")
     parts = [head, legend, *tables, "\n".join(fill(note, WIDTH) for note in notes), _told(made, names)]
@@ -161,6 +163,7 @@ def _column(made: _Shown, metric: str) -> list[str]:
     for variant in made.names:
         row = made.cell(variant, metric)
         n = f" n {row['scored']}" if row and not same else ""
+        n += f" over {ranks}" if (ranks := made.ranks(variant, metric)) is not None else ""
         cells.append(f"{_mean(row)}{n} {made.mark(variant, metric)}".rstrip() if row else DASH)
     return [metric, ", ".join(filter(None, (same, below))), *cells]
 

@@ -102,7 +102,9 @@ def _cell(comparison: Comparison, variant: str, metric: str) -> str:
         return DASH
     sign = {1: " ▲", -1: " ▼", 0: ""}[comparison.reliable(variant, metric)]
     between = f"[{interval(cell['low'], cell['high'])}]"
-    return f"**{plain(cell['mean'])}**{sign} {between} {cell['scored']}/{cell['asked']}"
+    ranks = comparison.ranks(variant, metric)
+    over = "" if ranks is None else f", over {counted(ranks, 'rank')}"
+    return f"**{plain(cell['mean'])}**{sign} {between} {cell['scored']}/{cell['asked']}{over}"
 
 
 def _effects(comparison: Comparison) -> str:
