@@ -233,7 +233,7 @@ class Pipeline:
         located = self.locate(self.dataset.questions if questions is None else questions)[0]
         traces = [Trace(question, repeat) for question in located]
         for stage, places in self.steps(located, answer, read):
-            some = [traces[place] for place in places]
+            some = [_keeping_order(stage, traces[place]) for place in places]
             done = run_stage(stage, some, self.memory, progress, self.parts.replayed)
             for place, trace in zip(places, done, strict=True):
                 traces[place] = trace
@@ -335,6 +335,11 @@ class Pipeline:
             replayed=embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed(),
             given=self.given,
         )
+
+
+def _keeping_order(stage: Stage, trace: Trace) -> Trace:
+    """Return the trace with the reranker's order kept, where the stage replaces it by what it selects."""
+    return replace(trace, reranked=trace.ranked) if trace.ranked and "ranked" in stage.writes else trace
 
 
 def _with_texts(trace: Trace, index: CorpusIndex) -> Trace:

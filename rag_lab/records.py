@@ -208,6 +208,7 @@ class Trace:
     hits: Mapping[str, tuple[Hit, ...]] = field(default_factory=dict)  # by search; `hyde` searched the HyDE document
     base_hits: tuple[Hit, ...] = ()  # of the searches by the question, combined as the mode of retrieval says
     candidates: tuple[Hit, ...] = ()  # merged, at most rerank.input_limit
+    reranked: tuple[Hit, ...] = ()  # as the reranker left them, where a selection followed it
     ranked: tuple[Hit, ...] = ()  # after reranking and selection, at most 2 * rerank.final_k
     passages: tuple[Passage, ...] = ()  # the context
     prompt: str | None = None

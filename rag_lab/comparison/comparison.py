@@ -13,6 +13,7 @@ from rag_lab.comparison.advice.price import Price, prices
 from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
 from rag_lab.comparison.effects import EffectsFound, effects_found
+from rag_lab.comparison.evidence.waterfall import Waterfall, waterfall
 from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
 from rag_lab.comparison.paired_questions import paired_questions
@@ -68,6 +69,11 @@ class Comparison(RunTables):
     def changes(self) -> Changes:
         """What each variant changes against the baseline in rankings, answers and cost; labels are not needed."""
         return what_changed(self)
+
+    @cached_property
+    def evidence(self) -> Waterfall:
+        """Where each labelled piece of evidence was lost under each variant, or that its answer uses it."""
+        return waterfall(self)
 
     @cached_property
     def preferences(self) -> tuple[Preferred, ...]:

@@ -156,6 +156,20 @@ class RunFolder:
         paths = (self.variant_dir(variant.variant_id) / PASSAGES_FILE for variant in self.variants)
         return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
 
+    def not_indexed(self, variant_id: str) -> dict[str, list[int]] | None:
+        """Return which evidence of which questions no passage of a variant's index holds, by its place from 0.
+
+        None where the variant did not record it.
+
+        Raises:
+            DamagedFile: if its record is none.
+        """
+        path = self.variant_dir(variant_id) / RECORD_FILE
+        found = read_json(path).get("not_indexed") if path.is_file() else None
+        return (
+            None if found is None else {str(name): [int(place) for place in places] for name, places in found.items()}
+        )
+
     def scored(self) -> list[str]:
         """Return the variants that a sweep has found whole, in the order of the plan."""
         ids = (variant.variant_id for variant in self.variants)

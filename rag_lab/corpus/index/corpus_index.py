@@ -39,7 +39,7 @@ from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
-from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question
+from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question, Span
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName, open_sparse
@@ -214,6 +214,10 @@ class CorpusIndex:
     def parent(self, parent_id: str) -> Chunk:
         """Return a parent with its text; KeyError if there is none of that id."""
         return self._chunks.parent(parent_id)
+
+    def spans(self) -> list[Span]:
+        """Return where each parent stands, without its text."""
+        return list(self._chunks.spans().values())
 
     def child(self, chunk_id: str) -> Chunk:
         """Return a child with its text; KeyError if there is none of that id."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.comparison.questions.passage_table import unread_passages
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
@@ -64,6 +65,7 @@ class VariantWork:
     traces: list[Trace] = field(default_factory=list, init=False)
     scores: list[Score] = field(default_factory=list, init=False)
     problems: tuple[Problem, ...] = field(default=(), init=False)
+    not_indexed: dict[str, list[int]] = field(default_factory=dict, init=False)
 
     def run(self) -> list[Trace]:
         """Ask the questions and return one trace for each repeat and question, in this order."""
@@ -76,7 +78,9 @@ class VariantWork:
         with self.progress or VariantProgress(self._live) as progress:
             progress.enter("index")
             self.pipeline.prepare()
-            self.problems = (*self.pipeline.index.problems, *self.pipeline.locate(asked)[1])
+            located, problems = self.pipeline.locate(asked)
+            self.problems = (*self.pipeline.index.problems, *problems)
+            self.not_indexed = unindexed(self.pipeline.index.spans(), located)
             self.traces = [
                 trace
                 for repeat in range(self.repeats)
@@ -143,6 +147,7 @@ class VariantWork:
             },
             "damaged_results": Dropped.n,
             "problems": [str(problem) for problem in self.problems],
+            "not_indexed": self.not_indexed,
             "peak_memory_mb": peak_memory_mb(),
         }
 

@@ -13,6 +13,7 @@ from rag_lab.comparison.effects import EffectsFound
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
 from rag_lab.report.tables.coverage_tables import coverage_table, order_table
+from rag_lab.report.tables.evidence_tables import evidence_tables
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.spent_rows import minutes_told, of_calls, with_total
@@ -38,7 +39,7 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "none"}
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """Return every table of the run: scores, differences, order, effects, routing, noise, complete cases, failures."""
+    """Return every table of the run, in the order of the report."""
     return [table for made in named_tables(comparison).values() for table in made]
 
 
@@ -59,6 +60,7 @@ def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
         "differences": [differences_table(differences_title(comparison), comparison.differences, comparison.name)],
         "order": [order_table(comparison)] if decides is not None else [],
         "effects": effect_tables(comparison.effects, decides) if decides is not None else [],
+        "evidence": evidence_tables(comparison),
         "routing": routed,
         "noise": [noise_table(comparison)],
         "coverage": [coverage_table(comparison)],

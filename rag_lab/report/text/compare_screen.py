@@ -14,6 +14,7 @@ from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.evidence.state_names import baseline_told
 from rag_lab.comparison.verdict_sentences import FEW
 from rag_lab.redaction import shown
 from rag_lab.report.tables.comparison_tables import CORRECTIONS
@@ -73,7 +74,8 @@ def screen(comparison: Comparison) -> str:
     failed = [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in comparison.failed.items()]
     preferred = [one.sentence for one in comparison.preferences]
     advised = [recommendation(comparison).headline, *preferred]
-    told = conclusions(comparison) if comparison.is_unlabelled else advised
+    lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_told(comparison)]
+    told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
     unfinished = [] if comparison.manifest else [_unfinished(run)]
     return _text([_title(run), asked_told(len(run.questions), run.left_out), *unfinished, *failed, *told], made)
 

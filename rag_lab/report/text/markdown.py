@@ -13,10 +13,12 @@ from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions, noise_sentences
+from rag_lab.comparison.evidence.state_names import evidence_told
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
 from rag_lab.report.tables.advice_table import module_table
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
 from rag_lab.report.tables.coverage_tables import coverage_table
+from rag_lab.report.tables.evidence_tables import evidence_table, moved_table
 from rag_lab.report.tables.hyde_tables import routing_tables
 from rag_lab.report.tables.table import Table, escape_markdown
 from rag_lab.runs.asked import asked_told
@@ -33,6 +35,7 @@ def to_markdown(comparison: Comparison) -> str:
         _list(conclusions(comparison)),
         *_changes(comparison),
         *_measured(comparison),
+        _evidence(comparison),
         _section("Complete cases", [coverage_table(comparison)]),
         _incidents(comparison),
         _reproduce(comparison),
@@ -56,6 +59,14 @@ def _changes(comparison: Comparison) -> list[str]:
     if not comparison.is_unlabelled:
         return []
     return [_section("What changed", [changes_table(comparison), changed_most_table(comparison)])]
+
+
+def _evidence(comparison: Comparison) -> str:
+    if comparison.evidence.is_empty:
+        return ""
+    tables = [evidence_table(comparison), moved_table(comparison)]
+    shown = [table.to_markdown() for table in tables if table.rows]
+    return "\n\n".join(["## Where evidence is lost", _list(evidence_told(comparison)), *shown])
 
 
 def _advice(comparison: Comparison) -> list[str]:
