@@ -52,12 +52,12 @@ def expanded_percentile_bounds(columns: Sequence[Units], confidence: float, seed
     """Return the bounds of the expanded percentile interval of the mean of each column, for paired differences.
 
     Hesterberg (2015), "What Teachers Should Know About the Bootstrap", section 5.3: percentiles at the levels that make
-    the interval as wide as Student's t with (units - 1) degrees of freedom. Differences of paired scores are mostly
-    ties; BCa reads a skewness off the few others that is chance, and covered 92% to 93% of 95% where this covers 94% to
-    96% (`benchmarks/calibration.py`). Of Hesterberg's two factors, n / (n - 1) is there already: it is the variance of
-    the number of units drawn.
+    the interval as wide as Student's t with the degrees of freedom of the units (n - 1; for clusters see `Units`).
+    Differences of paired scores are mostly ties; BCa reads a skewness off the few others that is chance, and covered
+    92% to 93% of 95% where this covers 94% to 96% (`benchmarks/calibration.py`). Of Hesterberg's two factors,
+    n / (n - 1) is there already: it is the variance of the number of units drawn.
     """
-    freedom = np.array([len(column.sums) - 1 for column in columns])
+    freedom = np.array([column.degrees_of_freedom for column in columns])
     tails = ndtr(stdtrit(freedom, (1 - confidence) / 2))
     return _quantiles(resampled_means(columns, seed), np.stack([tails, 1 - tails]))
 

@@ -69,7 +69,8 @@ def summary(
     cells = list(questions.groupby(CELL, sort=False))
     asked = [cell.loc[cell["scored"], "question_id"] for _, cell in cells]
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids in asked]
-    intervals = mean_intervals([numbers(cell["mean"]) for _, cell in cells], confidence, seed, groups)
+    limits = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
+    intervals = mean_intervals([numbers(cell["mean"]) for _, cell in cells], confidence, seed, groups, limits)
     reasons = _commonest_reasons(scores)
     rows = []
     for (key, cell), interval in zip(cells, intervals, strict=True):
@@ -101,7 +102,7 @@ def comparisons(
         variant_id, metric
         n: questions that both the variant and `against` have a score for; all that follows is over these
         difference: mean of variant minus `against`
-        low, high: its bootstrap interval (expanded percentile, see `bootstrap`)
+        low, high: its interval (see `intervals.paired_differences`)
         p_value: two-sided sign-flip test
         p_corrected: after `correction`, over all rows of this table
         wins, ties, losses: questions on which the variant is better, equal, worse
@@ -119,7 +120,8 @@ def comparisons(
         correction: `holm`, `bh` (Benjamini-Hochberg) or `none`.
         clusters: resampled and flipped as a whole; a question that is not named is a cluster of its own.
         noise: by metric (see `noise.noise`); no difference below the floor of its n questions is called one.
-        scales: by metric, which tell whether more is better, as it is for a metric that is not named.
+        scales: of the metrics that are known: their range (see `scales_of`), and whether more is better, as it is for
+            a metric that is not named.
 
     Raises:
         ConfigError: if `baseline` is no variant of the table, a column is missing, or an option is unknown.
@@ -137,7 +139,9 @@ def comparisons(
     shared = [_both(cells[variant, metric], cells.get((against, metric))) for variant, metric, against in keys]
     groups = None if clusters is None else [cluster_labels(ids, clusters) for ids, _, _ in shared]
     pairs_of = [(a, b) for _, a, b in shared]
-    differences = paired_differences(pairs_of, confidence, seed, n_flips(len(keys)), groups)
+    ranges = scales_of(scores, scales)
+    reach = [ranges[metric].width for _, metric, _ in keys]
+    differences = paired_differences(pairs_of, confidence, seed, n_flips(len(keys)), groups, reach)
     return _table(keys, differences, correction, noise or {}, scales or {})
 
 

@@ -6,32 +6,30 @@ Clusters, where given, name for each value the group of values that are not inde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
-from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
+from rag_lab.statistics.interval_ends import ENOUGH_APART, Bounds, bca, guarded_bounds, percentile, usual_bounds
 from rag_lab.statistics.randomization import N_PERMUTATIONS, sign_flip_p_values
 from rag_lab.statistics.resampled_units import Units, units
 
 TIE = 1e-12  # differences smaller than this are rounding
-FEW_UNITS = 10  # values, or clusters of them: too few to resample, most resamples would repeat one or two
 
 Floats = npt.NDArray[np.float64]
 Sample = Sequence[float] | Floats
 Clusters = Sequence[Sequence[Hashable]]
-Bounds = tuple[float, float, bool]
+Ends = tuple[float | None, float | None]  # the lowest and the highest value that there can be, None where not known
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with its bootstrap interval.
+    """A mean with its interval.
 
     `mean` is None without values, `low` and `high` where no interval can be told; `reason` then says why, and also
-    where the interval is not BCa.
+    where the interval is not BCa or all values are equal.
     """
 
     mean: float | None
@@ -66,22 +64,36 @@ class PairedDifference:
 
 
 def mean_intervals(
-    samples: Sequence[Sample], confidence: float = 0.95, seed: int = 0, clusters: Clusters | None = None
+    samples: Sequence[Sample],
+    confidence: float = 0.95,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+    ranges: Sequence[Ends] | None = None,
 ) -> list[Interval]:
-    """Return the mean of each sample and its BCa bootstrap interval, in order; all samples share their resamples.
+    """Return the mean and its interval for each sample; all share their resamples.
 
-    With clusters the interval is the expanded percentile interval: there are few units then, and BCa does not allow for
-    that (it covered 92% of 95% with 13 clusters, `benchmarks/calibration.py`). Below 10 values or clusters it is
-    Student's: of five normal values BCa covered 88%, and of three 73%.
+    BCa intervals (see `bootstrap.bca_bounds`); of clusters the expanded percentile interval, and Student's of fewer
+    than 10 values or 8 clusters. Where fewer than 30 differ from the commonest, the ends reach at least the guarded
+    bounds (see `interval_ends`). Neither the order of values nor that of samples matters.
+
+    Args:
+        samples: k samples.
+        confidence: of the intervals.
+        seed: of the resamples.
+        clusters: for each sample, the cluster of each value.
+        ranges: for each sample the lowest and the highest value that the metric can take. Where one is None that end is
+            not guarded, and equal values have no interval.
 
     Raises:
         ValueError: if a value is not finite, or `confidence` not between 0 and 1.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
-    distinct = _distinct(columns, confidence)
-    found = _bounds(distinct, confidence, seed, _bca if clusters is None else _percentile)
-    bounds = dict(zip([column.key for column in distinct], found, strict=True))
-    return [_interval(column, bounds.get(column.key)) for column in columns]
+    found = usual_bounds(columns, confidence, seed, bca if clusters is None else percentile)
+    known = [(None, None)] * len(columns) if ranges is None else ranges
+    return [
+        _interval(column, found.get(column.key), ends, column.n_uncommon, confidence)
+        for column, ends in zip(columns, known, strict=True)
+    ]
 
 
 def paired_differences(
@@ -90,11 +102,22 @@ def paired_differences(
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
     clusters: Clusters | None = None,
+    reach: Sequence[float | None] | None = None,
 ) -> list[PairedDifference]:
     """Return the mean of a - b with its interval and p-value for each pair; all pairs share their resamples and flips.
 
     a[i] and b[i] belong to the same question. The interval is the expanded percentile interval (see
-    `bootstrap.expanded_percentile_bounds`); with fewer than 10 pairs or clusters Student's.
+    `bootstrap.expanded_percentile_bounds`), Student's with fewer than 10 pairs or 8 clusters; where fewer than 30 of
+    these differ, its ends reach at least the guarded bounds (see `interval_ends`).
+
+    Args:
+        pairs: k pairs of samples.
+        confidence: of the intervals.
+        seed: of the resamples and flips.
+        n_permutations: of the test.
+        clusters: for each pair, the cluster of each question.
+        reach: for each pair how far apart a and b can be on one question; without one the largest difference that was
+            seen is taken for it, and where all are equal there is no interval.
 
     Raises:
         ValueError: if the lengths differ, or as `mean_intervals`.
@@ -103,19 +126,22 @@ def paired_differences(
     columns = [units(column, None if clusters is None else clusters[i]) for i, column in enumerate(values)]
     flips = [_is_mirrored(column) for column in columns]
     canonical = [column.mirrored() if flip else column for column, flip in zip(columns, flips, strict=True)]
-    distinct = _distinct(canonical, confidence)
-    found = _bounds(distinct, confidence, seed, _percentile)
-    bounds = dict(zip([column.key for column in distinct], found, strict=True))
+    found = usual_bounds(canonical, confidence, seed, percentile)
     p_values = sign_flip_p_values([column.sums for column in canonical], seed, n_permutations)
+    known = [None] * len(pairs) if reach is None else reach
+    furthest = [max(float(np.abs(v).max(initial=0)), r or 0.0) for v, r in zip(values, known, strict=True)]
+    intervals = [
+        _interval(column, found.get(column.key), ends, int(np.count_nonzero(column.sums)), confidence)
+        for column, ends in zip(canonical, [(-most, most) if most else (None, None) for most in furthest], strict=True)
+    ]
     return [
-        _paired(values[i], canonical[i], bounds.get(canonical[i].key), float(p_values[i]), flips[i])
-        for i in range(len(pairs))
+        _paired(values[i], canonical[i], _cut(found, most) if known[i] else found, float(p_values[i]), flips[i])
+        for i, (found, most) in enumerate(zip(intervals, furthest, strict=True))
     ]
 
 
-def _paired(values: Floats, column: Units, bounds: Bounds | None, p_value: float, flip: bool) -> PairedDifference:
+def _paired(values: Floats, column: Units, found: Interval, p_value: float, flip: bool) -> PairedDifference:
     """Put the result for a canonical column together; `flip` tells that it is the mirror image of a - b."""
-    found = _interval(column, bounds)
     mean, low, high = found.mean, found.low, found.high
     if flip:
         mean, low, high = _negative(mean), _negative(high), _negative(low)
@@ -127,53 +153,32 @@ def _paired(values: Floats, column: Units, bounds: Bounds | None, p_value: float
     return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se, g, apart)
 
 
-def _interval(column: Units, bounds: Bounds | None) -> Interval:
-    n = int(column.counts.sum())
+def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_apart: int, confidence: float) -> Interval:
+    n, g = column.n, len(column.sums)
     if n == 0:
         return Interval(None, None, None, 0, "no value")
     if bounds is None:
         what = "one value" if n == 1 else f"one cluster of {n} values"
         return Interval(column.mean, None, None, n, f"{what} has no interval")
-    low, high, is_bca = bounds
-    averages = column.sums / column.counts
-    if averages.max() - averages.min() <= TIE:
-        what = f"all {n} values" if n == len(averages) else f"the means of all {len(averages)} clusters"
-        return Interval(column.mean, column.mean, column.mean, n, f"{what} are equal, so the bootstrap sees no spread")
-    return Interval(column.mean, low, high, n, "" if is_bca else "percentile interval, since BCa is undefined here")
+    low, high, is_meant = bounds
+    reason = "" if is_meant else "percentile interval, since BCa is undefined here"
+    is_flat = np.ptp(column.averages) <= TIE
+    if is_flat:
+        what = f"all {n} values are" if n == g else f"the means of all {g} clusters are"
+        if None in ends:
+            return Interval(column.mean, None, None, n, f"{what} equal, and the range of the metric is not known")
+        reason = f"{what} equal; the interval says what {n if n == g else g} could have missed"
+    if is_flat or n_apart < ENOUGH_APART:
+        guarded = guarded_bounds(column, confidence, *ends)
+        low, high = min(low, guarded[0]), max(high, guarded[1])
+    return Interval(column.mean, low, high, n, reason)
 
 
-def _distinct(columns: Sequence[Units], confidence: float) -> list[Units]:
-    """Return the samples that have an interval, each content once, in an order of their own.
-
-    Equal samples get equal results, and the last digit does not depend on the order of the samples either.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    found = {column.key: column for column in columns if len(column.sums) > 1}
-    return [found[key] for key in sorted(found)]
-
-
-def _bounds(columns: list[Units], confidence: float, seed: int, resampled: Callable[..., list[Bounds]]) -> list[Bounds]:
-    """Return low, high, and whether the interval is the one that was meant, of each sample."""
-    many = [column for column in columns if len(column.sums) >= FEW_UNITS]
-    found = iter(resampled(many, confidence, seed) if many else [])
-    return [next(found) if len(c.sums) >= FEW_UNITS else (*_student(c, confidence), True) for c in columns]
-
-
-def _bca(columns: list[Units], confidence: float, seed: int) -> list[Bounds]:
-    low, high, defined = bca_bounds(columns, confidence, seed)
-    return list(zip(low.tolist(), high.tolist(), defined.tolist(), strict=True))
-
-
-def _percentile(columns: list[Units], confidence: float, seed: int) -> list[Bounds]:
-    low, high = expanded_percentile_bounds(columns, confidence, seed)
-    return [(*ends, True) for ends in zip(low.tolist(), high.tolist(), strict=True)]
-
-
-def _student(column: Units, confidence: float) -> tuple[float, float]:
-    """Return Student's interval with (units - 1) degrees of freedom (for clusters Cameron et al. 2008, section IV)."""
-    reach = float(stdtrit(len(column.sums) - 1, (1 + confidence) / 2)) * (column.standard_error or 0.0)
-    return column.mean - reach, column.mean + reach
+def _cut(found: Interval, most: float) -> Interval:
+    """Return an interval without what is further from zero than a difference can be."""
+    if found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(found.low, -most), high=min(found.high, most))
 
 
 def _difference(a: Sample, b: Sample) -> Floats:

@@ -32,10 +32,10 @@ def verdict(
     questions that would settle a difference of the size seen, or of clusters, since more questions of the same clusters
     would not; before that it says why what looks like a finding is none (see `doubt`).
     """
-    mean, low, high = difference.mean, difference.low, difference.high
+    mean = difference.mean
     if mean is None or p_corrected is None:
         return "no question has a score under both"
-    if low is None or high is None:
+    if difference.n_units < 2:
         return f"{CANNOT_TELL}: only {_lone(difference)} under both"
     if difference.ties == difference.n:
         return f"{NO_DIFFERENCE} on any of the {difference.n} questions"

@@ -76,7 +76,7 @@ def test_noise_larger_than_an_effect_keeps_it_from_being_one(synthetic: ModuleTy
     random = np.random.default_rng(1)
     base = random.uniform(0.3, 0.5, 40)
     noisy = np.stack([base + sign * 0.2 for sign in (1, -1)])
-    values = {"none": noisy, "always": noisy + 0.02}
+    values = {"none": noisy, "always": noisy + 0.015 + 0.001 * (np.arange(40) % 10)}
     plans = {name: {synthetic.HYDE: name} for name in values}
     found = compare(synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}).path)
     row = found.effects.table.iloc[0]

@@ -18,7 +18,7 @@ from rag_lab.statistics.complete_cases import comparisons, summary
 def test_summary_and_differences_are_those_of_the_statistics_room(comparison: Comparison) -> None:
     quality = comparison.scores[~comparison.scores["metric"].str.startswith("cost.")]
     pd.testing.assert_frame_equal(comparison.summary, summary(comparison.scores, scales=comparison.scales))
-    pd.testing.assert_frame_equal(comparison.differences, comparisons(quality, "baseline"))
+    pd.testing.assert_frame_equal(comparison.differences, comparisons(quality, "baseline", scales=comparison.scales))
 
 
 def test_costs_are_no_qualities(comparison: Comparison) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,11 +11,8 @@ from one_sample import mean_interval, paired_difference
 from scipy import stats
 from scipy.stats import ttest_rel
 
-from rag_lab.statistics.intervals import (
-    FEW_UNITS,
-    mean_intervals,
-    paired_differences,
-)
+from rag_lab.statistics.interval_ends import ENOUGH_APART, FEW_VALUES
+from rag_lab.statistics.intervals import Floats, mean_intervals, paired_differences
 
 scores = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0]))
 samples = st.lists(scores, max_size=15)
@@ -29,10 +27,10 @@ def test_never_nan_and_ordered(values: list[float]) -> None:
     assert found.n == len(values)
     numbers = [number for number in (found.mean, found.low, found.high) if number is not None]
     assert all(math.isfinite(number) for number in numbers)
-    if len(values) >= 2:
-        assert found.low is not None and found.high is not None
+    if len(values) >= 2 and np.ptp(values) > 1e-12:
+        assert found.low is not None and found.high is not None and found.mean is not None
         assert found.low <= found.mean + 1e-9 and found.mean - 1e-9 <= found.high
-        if len(values) >= FEW_UNITS:
+        if len(values) >= FEW_VALUES:
             assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
     else:
         assert found.low is None and found.high is None and found.reason
@@ -43,9 +41,8 @@ def test_few_values_have_students_interval(n: int) -> None:
     """Of five normal values BCa covers the mean 88% of the time, where it should 95%."""
     values = np.random.default_rng(n).normal(size=n)
     low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
-    found, difference = mean_interval(values), paired_difference(values, np.zeros(n))
+    found = mean_interval(values)
     assert (found.low, found.high) == pytest.approx((low, high))
-    assert (difference.low, difference.high) == pytest.approx((low, high))
 
 
 @quick
@@ -95,15 +92,11 @@ def test_a_larger_confidence_gives_a_wider_interval() -> None:
     assert wide.low < narrow.low < narrow.high < wide.high  # type: ignore[operator]
 
 
-def test_all_equal_says_so() -> None:
-    found = mean_interval([1.0] * 20)
-    assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
-    assert "all 20 values are equal" in found.reason
-
-
 def test_all_tied() -> None:
     found = paired_difference([0.3, 0.1 + 0.2, 1.0], [0.3, 0.3, 1.0])  # 0.1 + 0.2 is not 0.3 in binary
     assert (found.mean, found.p_value, found.ties) == (0.0, 1.0, 3)
+    assert found.low is None and found.high is None
+    assert found.reason == "all 3 values are equal, and the range of the metric is not known"
 
 
 def test_many_at_once_are_the_same_as_one_by_one() -> None:
@@ -156,16 +149,6 @@ def _negative(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-def test_few_clusters_have_students_interval_of_the_cluster_robust_error():
-    random = np.random.default_rng(0)
-    clusters = [name for name in "abcd" for _ in range(5)]
-    a, b = random.random(20), random.random(20)
-    found = paired_differences([(a, b)], clusters=[clusters])[0]
-    means = (a - b).reshape(4, 5).mean(axis=1)  # of equal size, so the robust error is that of the cluster means
-    low, high = stats.t.interval(0.95, 3, loc=means.mean(), scale=stats.sem(means))
-    assert (found.low, found.high) == pytest.approx((low, high))
-
-
 def test_intervals_of_four_clusters_cover():
     random = np.random.default_rng(1)
     clusters = [[name for name in "abcd" for _ in range(5)]] * 400
@@ -173,3 +156,135 @@ def test_intervals_of_four_clusters_cover():
     found = mean_intervals(list(shifts), clusters=clusters)
     covered = np.mean([one.low <= 0 <= one.high for one in found])
     assert 0.92 <= covered <= 0.98  # 0.95, plus or minus 3 standard errors
+
+
+values_apart = st.lists(st.one_of(st.just(0.0), st.floats(-1, 1)), min_size=2, max_size=60)
+
+
+def guarded_by_hand(values: Sequence[float], reach: float) -> tuple[float, float]:
+    """Append one value at the worst, and at the best, and take Student's t with n degrees of freedom."""
+    t = stats.t.ppf(0.975, len(values))
+    worst, best = np.append(values, -reach), np.append(values, reach)
+    return worst.mean() - t * stats.sem(worst), best.mean() + t * stats.sem(best)
+
+
+@quick
+@given(values_apart)
+def test_a_difference_reaches_the_guarded_bounds_where_few_questions_differ(values: list[float]) -> None:
+    found = paired_differences([(values, [0.0] * len(values))], reach=[1.0])[0]
+    low, high = guarded_by_hand(values, 1.0)
+    assert found.low is not None and found.high is not None and -1 <= found.low < found.high <= 1
+    if found.n_apart < ENOUGH_APART:
+        assert found.low <= max(-1, low) + 1e-9 and found.high >= min(1, high) - 1e-9
+
+
+@quick
+@given(values_apart, st.sampled_from([1.0, 2.0]))
+def test_an_interval_with_a_longer_reach_contains_the_one_with_a_shorter(values: list[float], reach: float) -> None:
+    pair = (values, [0.0] * len(values))
+    short, long = (paired_differences([pair], reach=[one])[0] for one in (reach, reach + 0.5))
+    assert long.low <= short.low < short.high <= long.high  # type: ignore[operator]
+
+
+@quick
+@given(values_apart, st.randoms(use_true_random=False))
+def test_with_a_reach_too_sides_mirror_and_order_does_not_matter(values: list[float], random: object) -> None:
+    shuffled = list(values)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    zeros = [0.0] * len(values)
+    ours, swapped, mixed = paired_differences([(values, zeros), (zeros, values), (shuffled, zeros)], reach=[1.0] * 3)
+    assert (ours.low, ours.high) == (_negative(swapped.high), _negative(swapped.low))
+    assert ours == mixed
+
+
+@pytest.mark.parametrize(("n", "missed"), [(3, 1.0), (30, 0.0981), (117, 0.0253)])
+def test_all_ties_say_how_large_a_difference_so_many_questions_could_have_missed(n: int, missed: float) -> None:
+    found = paired_differences([([0.4] * n, [0.4] * n)], reach=[1.0])[0]
+    assert (found.low, found.high) == pytest.approx((-missed, missed), abs=5e-5)
+    assert found.reason == f"all {n} values are equal; the interval says what {n} could have missed"
+
+
+def test_where_enough_questions_differ_the_reach_changes_nothing() -> None:
+    values = np.random.default_rng(0).normal(0.02, 0.1, ENOUGH_APART)
+    short, long = paired_differences([(values, np.zeros(ENOUGH_APART))] * 2, reach=[1.0, 1000.0])
+    assert short == long and short.high < 0.1  # type: ignore[operator]
+
+
+def test_a_constant_difference_has_no_interval_of_zero_width() -> None:
+    found = paired_differences([([0.5] * 40, [0.25] * 40)])[0]
+    assert found.low < 0.25 == found.high  # type: ignore[operator]
+
+
+def test_equal_values_are_guarded_by_the_range_and_have_no_interval_without_one() -> None:
+    ones = [1.0] * 20
+    shares, sevens, half_open = mean_intervals([ones, ones, ones], ranges=[(0.0, 1.0), (None, None), (0.0, None)])
+    assert (shares.low, shares.high) == pytest.approx((guarded_by_hand(ones, 0.0)[0], 1.0))
+    assert shares.reason == "all 20 values are equal; the interval says what 20 could have missed"
+    assert sevens.low is sevens.high is half_open.low is half_open.high is None
+    assert sevens.reason == "all 20 values are equal, and the range of the metric is not known"
+
+
+@quick
+@given(samples.filter(lambda values: len(values) > 1))
+def test_a_guarded_interval_of_a_mean_contains_the_one_without(values: list[float]) -> None:
+    bare, guarded = mean_intervals([values, values], ranges=[(None, None), (0.0, 1.0)])
+    assert guarded.low < guarded.high  # type: ignore[operator]
+    assert bare.low is None or guarded.low <= bare.low <= bare.high <= guarded.high  # type: ignore[operator]
+
+
+def test_means_are_not_guarded_where_enough_values_differ_from_the_commonest() -> None:
+    many, few = [1.0] * 70 + [0.0] * 30, [1.0] * 71 + [0.0] * 29
+    bare = mean_intervals([many, few])
+    guarded = mean_intervals([many, few], ranges=[(0.0, 1.0)] * 2)
+    assert guarded[0] == bare[0] and guarded[1].low < bare[1].low  # type: ignore[operator]
+
+
+SIZES = (1, 2, 3, 10, 24)
+
+
+def test_few_clusters_have_the_interval_of_cr2_with_satterthwaites_degrees_of_freedom() -> None:
+    random = np.random.default_rng(0)
+    clusters = [name for name, size in zip("abcde", SIZES, strict=True) for _ in range(size)]
+    values = np.repeat(random.normal(size=5), SIZES) + random.normal(size=sum(SIZES))
+    found = mean_intervals([values], clusters=[clusters])[0]
+    error, freedom = cr2_by_matrices(values, clusters)
+    reach = stats.t.ppf(0.975, freedom) * error
+    assert (found.low, found.high) == pytest.approx((values.mean() - reach, values.mean() + reach))
+
+
+def cr2_by_matrices(values: Floats, clusters: list[str]) -> tuple[float, float]:
+    """Return the CR2 error of the mean and its degrees of freedom, in matrices over all values as the papers have."""
+    n = len(values)
+    design = np.ones((n, 1))
+    bread = np.linalg.inv(design.T @ design)
+    annihilator = np.eye(n) - design @ bread @ design.T
+    variance, vectors = 0.0, []
+    for name in dict.fromkeys(clusters):
+        rows = [index for index, one in enumerate(clusters) if one == name]
+        roots, axes = np.linalg.eigh(annihilator[np.ix_(rows, rows)])
+        weights = bread @ design[rows].T @ (axes / np.sqrt(roots)) @ axes.T
+        variance += float((weights @ (annihilator @ values)[rows]).item() ** 2)
+        vectors.append(annihilator[:, rows] @ weights.ravel())
+    between = np.array([[one @ other for other in vectors] for one in vectors])
+    return math.sqrt(variance), float(np.trace(between) ** 2 / (between**2).sum())
+
+
+def test_the_guard_of_clusters_is_one_more_cluster() -> None:
+    clusters = [name for name, size in zip("abcde", SIZES, strict=True) for _ in range(size)]
+    values = np.repeat([0.0, 0.0, 0.1, 0.0, 0.0], SIZES)
+    found = paired_differences([(values, np.zeros(40))], clusters=[clusters], reach=[1.0])[0]
+    size = math.sqrt(np.mean(np.square(SIZES)))
+    sums, counts = np.array([0, 0, 0.3, 0, 0, -size]), np.array([*SIZES, size])
+    mean, shares = sums.sum() / counts.sum(), counts / counts.sum()
+    error = math.sqrt(((sums - mean * counts) ** 2 / (1 - shares)).sum()) / counts.sum()
+    spread = shares**2 / (1 - shares)
+    freedom = 1 / ((shares**2).sum() + spread.sum() ** 2 - (spread**2).sum())
+    assert found.low == pytest.approx(max(-1, mean - stats.t.ppf(0.975, freedom) * error))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05])
+def test_intervals_cover_losses_that_are_seldom_seen(share: float) -> None:
+    random = np.random.default_rng(3)
+    losses = -(random.random((400, 30)) < share).astype(float)
+    found = paired_differences([(row, np.zeros(30)) for row in losses], n_permutations=1, reach=[1.0] * 400)
+    assert np.mean([one.low <= -share <= one.high for one in found]) >= 0.93  # type: ignore[operator]

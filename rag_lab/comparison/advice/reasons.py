@@ -32,7 +32,7 @@ def promising(choices: Choices) -> list[str]:
     told = [
         f"{named(choices.comparison, variant)} {seen(row)}: {row['doubt']}"
         for variant, row in choices.rows.items()
-        if row["doubt"] and choices.sign * choices.ends(row)[0] > 0
+        if row["doubt"] and choices.sign * float(row["difference"]) > 0
     ]
     return [f"Promising, but no finding: {'; '.join(told)}."] if told else []
 
