@@ -94,7 +94,7 @@ def import_(
     dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
     if grades := grades_told(dataset.questions):
-        typer.echo(f"  grades of evidence: {grades}")
+        typer.echo(f"  items of {grades}")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)
     next_steps(

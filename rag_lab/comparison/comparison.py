@@ -98,7 +98,8 @@ class Comparison(RunTables):
     @cached_property
     def unequal_text(self) -> list[str]:
         """What is to be said where variants read different amounts of text at the same rank, a sentence each."""
-        return unequal_text(self.quality_metrics, self.configs)
+        traces = {self.name(variant): traces for variant, traces in self.traces.items()}
+        return unequal_text(self.quality_metrics, self.configs, traces)
 
     @cached_property
     def configs(self) -> dict[str, PipelineConfig]:

@@ -68,8 +68,10 @@ def grades_told(questions: Iterable[Question]) -> str:
     counts = Counter(item.grade for question in questions for item in (*question.evidence, *question.not_relevant))
     if not counts.keys() - {1}:
         return ""
-    told = [f"{count:,} of {grade}" for grade, count in sorted(counts.items(), reverse=True)]
-    return ", ".join(told) + (" (judged not relevant: no evidence)" if counts[0] else "")
+    names = {0: "grade 0 (judged not relevant, so no evidence)"}
+    return ", ".join(
+        f"{names.get(grade, f'grade {grade}')}: {counts[grade]:,}" for grade in sorted(counts, reverse=True)
+    )
 
 
 def _fraction(score: float) -> Fraction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_lab._kit.wording import counted, listing, some_of
@@ -11,9 +11,12 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.evaluation.measures.equal_text import CHARACTERS_A_TOKEN
 from rag_lab.evaluation.registry import cutoff, text_budget
 from rag_lab.evaluation.shallow import ranking_depth
+from rag_lab.records import Trace
 
 EQUAL_TEXT = "retrieval.evidence_recall@800tokens"
 _COUNTED_IN_WORDS = "sentences"  # the splitter whose children have no size in characters
+_FEW = 0.05  # of a variant's rankings; fewer that end early are not worth a sentence
+_ADVICE = "fewer tokens, or a larger rerank.final_k, compare them by equal text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +27,24 @@ class Unit:
     characters: int | None = None
 
 
-def unequal_text(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> list[str]:
+def unequal_text(
+    metrics: Iterable[str],
+    configs: Mapping[str, PipelineConfig],
+    traces: Mapping[str, Sequence[Trace]] | None = None,
+) -> list[str]:
     """Return what is to be said of comparing rankings whose hits are texts of different size, a sentence each.
 
     Args:
         metrics: names, as `evaluate` takes them; those that nobody knows are passed over.
         configs: the pipelines, by what a reader calls them.
+        traces: what they did, by the same names, where that is known: then it is counted which rankings hold too
+            little text for a metric, and else estimated.
     """
     names = list(metrics)
     ranked = [name for name in names if cutoff(name) is not None]
     by_text = [name for name in names if text_budget(name) is not None]
-    found = [too_little for name in by_text if (too_little := _too_little(name, configs))]
+    told = ((_too_little(name, configs) if traces is None else _ended_early(name, traces)) for name in by_text)
+    found = [sentence for sentence in told if sentence]
     variants_of: dict[Unit, list[str]] = {}
     for variant, config in configs.items():
         variants_of.setdefault(unit_of(config), []).append(variant)
@@ -91,7 +101,20 @@ def _too_little(metric: str, configs: Mapping[str, PipelineConfig]) -> str:
         f"about {counted(n_tokens, 'token')} ({depth} {name}) in {some_of(variants, 3)}"
         for (n_tokens, depth, name), variants in sorted(held.items())
     )
-    return told and (
-        f"Metric {metric} reads {wanted:,} tokens, but a ranking holds only {told}: fewer tokens, or a larger "
-        "rerank.final_k, compare them by equal text."
+    return told and f"Metric {metric} reads {wanted:,} tokens, but a ranking holds only {told}: {_ADVICE}."
+
+
+def _ended_early(metric: str, traces: Mapping[str, Sequence[Trace]]) -> str:
+    """Return which variants' rankings held less text than the metric reads, and how many; "" where few did."""
+    wanted = (text_budget(metric) or 0) * CHARACTERS_A_TOKEN
+    told = []
+    for variant, asked in traces.items():
+        sizes = [sum(hit.end - hit.start for hit in trace.ranked) for trace in asked if trace.ranked]
+        n_short = sum(size < wanted for size in sizes)
+        if n_short > _FEW * len(sizes):
+            told.append(f"{n_short:,} of {len(sizes):,} rankings of {variant}")
+    return (
+        f"Metric {metric} reads {wanted // CHARACTERS_A_TOKEN:,} tokens, but {some_of(told, 5)} hold less: {_ADVICE}."
+        if told
+        else ""
     )

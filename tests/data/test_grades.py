@@ -51,5 +51,5 @@ def test_the_grades_of_a_dataset_are_told_where_there_are_any() -> None:
     plain = make_question()
     assert grades_told([plain]) == "" and grades_told([]) == ""
     graded = make_question("q2", evidence=(make_evidence(2, grade=3),), not_relevant=(Evidence("a.txt", grade=0),))
-    assert grades_told([plain, graded]) == "1 of 3, 1 of 1, 1 of 0 (judged not relevant: no evidence)"
+    assert grades_told([plain, graded]) == ("grade 3: 1, grade 1: 1, grade 0 (judged not relevant, so no evidence): 1")
     assert GradeScale().note == ""

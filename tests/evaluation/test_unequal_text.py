@@ -1,4 +1,5 @@
 import pytest
+from factories import make_hit, make_trace
 
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.unequal_text import unequal_text, unit_of
@@ -53,3 +54,16 @@ def test_a_budget_that_rankings_cannot_fill_is_said():
         "Metric retrieval.success@800tokens reads 800 tokens, but a ranking holds only about 500 tokens "
         "(10 children of 200 characters) in b: "
     )
+
+
+def test_after_a_run_the_rankings_that_ended_early_are_counted():
+    full = make_trace(ranked=(make_hit(1, 0, 400), make_hit(2, 0, 400)))
+    short = make_trace(ranked=(make_hit(1, 0, 400),))
+    nothing = make_trace(ranked=())  # found nothing, which is no lack of text
+    traces = {"a": [full] * 20, "b": [full, short, short, nothing], "c": [full] * 19 + [short]}
+    (said,) = unequal_text(["retrieval.success@200tokens"], {}, traces)
+    assert said == (
+        "Metric retrieval.success@200tokens reads 200 tokens, but 2 of 3 rankings of b hold less: fewer tokens, or a "
+        "larger rerank.final_k, compare them by equal text."
+    )
+    assert unequal_text(["retrieval.success@100tokens", "retrieval.ndcg@5"], {}, traces) == []
