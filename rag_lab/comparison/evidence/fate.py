@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, get_args
 
+from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers, first_ranks
 from rag_lab.records import Evidence, Hit, Passage, Trace
 from rag_lab.stages.switched_off import OFF
@@ -27,7 +28,7 @@ _FAILED_AT: dict[str, State] = {"rerank": "reranking", "select": "selection"}
 
 
 def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) -> list[State]:
-    """Return where each evidence item of the trace's question ended, in their order.
+    """Return where each evidence item of the trace's question ended, in order; labels of one passage are one item.
 
     `not_answered` is what reached the reader of a question that has no answer, as where none was asked for; no context
     was assembled then, perhaps, and all of the first `final_k` count as read.
@@ -37,16 +38,15 @@ def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) 
         final_k: how many passages its reader takes; None where that is not known, which is taken for all.
         not_indexed: places (from 0) of the items that no passage of the index covers.
     """
-    items = trace.question.evidence
-    found = _Found(trace, sys.maxsize if final_k is None else final_k)
+    items = distinct(trace.question.evidence)
+    found = _Found(trace, items, sys.maxsize if final_k is None else final_k)
     return [found.state(place, item, place in not_indexed) for place, item in enumerate(items)]
 
 
 class _Found:
     """The lists of a trace, with the rank of each item in each order."""
 
-    def __init__(self, trace: Trace, final_k: int) -> None:
-        items = trace.question.evidence
+    def __init__(self, trace: Trace, items: Sequence[Evidence], final_k: int) -> None:
         self._trace, self._final_k = trace, final_k
         self._orders = [(stage, _ranks(hits, items)) for stage, hits in _orders(trace)]
         self._has_context = trace.answer is not None or any(record.stage == "context" for record in trace.stages)

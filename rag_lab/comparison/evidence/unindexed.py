@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.records import Evidence, Question, Span
 
@@ -20,6 +21,8 @@ class _Place:
 def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str, list[int]]:
     """Return the places (from 0) of the evidence of each question that no passage covers; other questions stand not.
 
+    Labels of one passage are one, and have one place.
+
     Args:
         spans: where the passages of the index stand.
         questions: with their evidence as located in it.
@@ -30,7 +33,9 @@ def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str,
         if span[0] in wanted:
             held.setdefault(span[0], []).append(_Place(*span))
     found = {
-        question.question_id: [place for place, one in enumerate(question.evidence) if not _is_held(one, held)]
+        question.question_id: [
+            place for place, one in enumerate(distinct(question.evidence)) if not _is_held(one, held)
+        ]
         for question in questions
     }
     return {name: places for name, places in found.items() if places}

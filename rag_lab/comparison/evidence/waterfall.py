@@ -66,6 +66,15 @@ class Waterfall:
         found = groups.rename(columns={"state_before": "before", "state": "after"})
         return self._in_order(found)
 
+    @cached_property
+    def by_question(self) -> dict[tuple[str, str], frozenset[State]]:
+        """The states in which the pieces of a question ended under a variant, by their ids."""
+        found: dict[tuple[str, str], set[State]] = {}
+        columns = (self.items[name].tolist() for name in ("question_id", "variant_id", "state"))
+        for question_id, variant_id, state in zip(*columns, strict=True):
+            found.setdefault((question_id, variant_id), set()).add(state)
+        return {key: frozenset(states) for key, states in found.items()}
+
     def _in_order(self, moved: pd.DataFrame) -> pd.DataFrame:
         """Return the rows by variant, the most first; ties in the order of the pipeline, whatever that of the rows."""
         place = {variant: number for number, variant in enumerate(self.items["variant_id"].unique())}

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.figures import effects_figure
 from rag_lab.report.figures import run_figures as figures
+from rag_lab.report.figures.evidence_figure import evidence_figure as figure_of_evidence
 from rag_lab.report.figures.figure_style import to_svg
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def latency_figure(comparison: Comparison) -> Markup | None:
     if main is None or comparison.latency.empty:
         return None
     return _svg(figures.latency_figure(comparison, main), "latency")
+
+
+def evidence_figure(comparison: Comparison) -> Markup | None:
+    """Return where the labelled pieces of evidence ended, or None where none is labelled."""
+    if comparison.evidence.is_empty:
+        return None
+    return _svg(figure_of_evidence(comparison), "evidence")
 
 
 def effect_figures(comparison: Comparison) -> Titled:

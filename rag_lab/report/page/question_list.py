@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from rag_lab._kit.numbers import number, plain
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.evidence.state_names import state_names
 from rag_lab.comparison.questions.question_values import QuestionValues, question_values
 from rag_lab.records import Question
 from rag_lab.report.page.anchors import anchors
@@ -50,6 +51,7 @@ def question_list(comparison: Comparison, bodies: Mapping[str, Markup]) -> dict[
         "directed_metrics": [(metric, comparison.directed(metric)) for metric in found.values],
         "classes": [(name or "none", name or "no class") for name in classes],
         "tags": [(tag, tag) for tag in tags],
+        "evidence_states": [(state, name.name) for state, name in state_names(comparison.evidence).items()],
         "values": _json(comparison, found, tags),
     }
 
@@ -83,8 +85,19 @@ def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Mar
         "marks": found.marks,
         "classes": [question.query_class or "none" for question in comparison.asked.values()],
         "tags": [[number_of[tag] for tag in question.tags] for question in comparison.asked.values()],
+        "evidence": _evidence(comparison),
     }
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))  # noqa: S704 -- see above
+
+
+def _evidence(comparison: Comparison) -> list[list[int]]:
+    """Return a number a variant for each question: a bit for each state in which a piece of its evidence ended."""
+    found = comparison.evidence
+    bits = {state: 1 << place for place, state in enumerate(found.states)}
+    return [
+        [sum(bits[state] for state in found.by_question.get((name, variant), ())) for variant in comparison.codes]
+        for name in ([] if found.is_empty else comparison.asked)
+    ]
 
 
 def _is_higher_better(comparison: Comparison, metric: str) -> bool:

@@ -43,6 +43,7 @@ CONTENTS = (
     ("reasons", "Why"),
     ("scores", "Scores"),
     ("effects", "Effects"),
+    ("evidence", "Evidence"),
     ("costs", "Costs"),
     ("routing", "Routing"),
     ("classes", "Classes"),
@@ -151,12 +152,15 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
         "main": comparison.main_metric,
         "topics": topics(comparison),
         "effect_figures": page_figures.effect_figures(comparison),
+        "evidence_figure": page_figures.evidence_figure(comparison),
     }
 
 
 def _contents(comparison: Comparison) -> list[tuple[str, str]]:
     """Return the sections as (id, title): routing where HyDE was varied, those on scores where there can be any."""
     left_out = set() if comparison.routing else {"routing"}
+    if comparison.is_unlabelled:
+        left_out |= {"evidence"}
     if comparison.is_unlabelled and comparison.main_metric is None:
         left_out |= ON_SCORES
     return [entry for entry in CONTENTS if entry[0] not in left_out]

@@ -19,7 +19,8 @@
     text: field("text").value.trim().toLowerCase(), class: field("class").value,
     tag: field("tag") ? field("tag").selectedIndex - 1 : -1,
     variant: place(field("variant").value), against: place(field("against").value),
-    metric: Math.max(0, field("metric").selectedIndex), state: field("state").value, outcome, order: field("order").value,
+    metric: Math.max(0, field("metric").selectedIndex), state: field("state").value, outcome,
+    evidence: field("evidence") ? field("evidence").selectedIndex - 1 : -1, order: field("order").value,
   });
   const row = (i, w) => (data.values[w.metric] || [])[i] || [];
   const isNumber = (value) => typeof value === "number";
@@ -38,12 +39,13 @@
     return chosen.length ? chosen : data.variants.map((_, one) => one);
   };
   const isIn = (i, w) => {
-    if (!w.state) return w.variant < 0 || looked(w).every((one) => row(i, w)[one] !== null && row(i, w)[one] !== undefined);
+    if (!w.state) return w.variant < 0 || w.evidence >= 0 || looked(w).every((one) => row(i, w)[one] !== null && row(i, w)[one] !== undefined);
     if (w.state === "unscored") return looked(w).some((one) => row(i, w)[one] === "x");
     return looked(w).some((one) => parseInt(data.marks[i][one], 16) & MARKS[w.state]);
   };
   const fits = (i, w) => words[i].includes(w.text) && (!w.class || data.classes[i] === w.class)
-    && (w.tag < 0 || data.tags[i].includes(w.tag)) && isIn(i, w);
+    && (w.tag < 0 || data.tags[i].includes(w.tag)) && isIn(i, w)
+    && (w.evidence < 0 || looked(w).some((one) => data.evidence[i][one] & (1 << w.evidence)));
 
   const spread = (i, w) => {
     if (w.variant >= 0 && w.against >= 0) return Math.abs(gain(i, w) || 0);
@@ -91,7 +93,8 @@
     return [
       w.text && "holds the words “" + w.text + "”", w.class && "has the class " + chosen("class"), w.tag >= 0 && "has the tag " + chosen("tag"),
       w.state && {failed: "failed in a stage", fallback: "fell back in a stage", unscored: "could not be scored in " + chosen("metric"), answered: "was answered", abstained: "was abstained from"}[w.state] + under,
-      !w.state && w.variant >= 0 && "is scored in " + chosen("metric") + under.replace(" or ", " and "),
+      w.evidence >= 0 && "has evidence that ended as “" + chosen("evidence") + "”" + under,
+      !w.state && w.evidence < 0 && w.variant >= 0 && "is scored in " + chosen("metric") + under.replace(" or ", " and "),
       w.outcome && "is " + (w.outcome === "tied" ? "tied between " + who.replace(" or ", " and ") : w.outcome + " under " + data.variants[w.variant] + " than under " + data.variants[w.against]),
     ].filter(Boolean).join(" and ");
   };

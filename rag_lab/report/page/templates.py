@@ -19,6 +19,7 @@ from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
+from rag_lab.comparison.evidence.state_names import evidence_told, state_names
 from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.replies import place
@@ -28,6 +29,7 @@ from rag_lab.report.page.effect_axis import EffectAxis
 from rag_lab.report.tables import coverage_tables as coverage
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
 from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
+from rag_lab.report.tables.evidence_tables import evidence_by_class_table, moved_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.runs.asked import asked_told
 from rag_lab.visible import visible
@@ -76,6 +78,8 @@ def _environment() -> Environment:
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
     made.globals |= {"changes_table": changes_table, "changed_most_table": changed_most_table}
+    made.globals |= {"evidence_told": evidence_told, "state_names": state_names}
+    made.globals |= {"moved_table": moved_table, "evidence_by_class_table": evidence_by_class_table}
     made.globals |= {"preferences_table": preferences_table, "anchors": anchors}
     made.globals |= {"routing": routing_text, "coverage": coverage}
     made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}

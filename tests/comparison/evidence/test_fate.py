@@ -10,6 +10,7 @@ from small_dataset import write_dataset
 from rag_lab import Pipeline
 from rag_lab.comparison.evidence.fate import STATES, fates
 from rag_lab.comparison.evidence.unindexed import unindexed
+from rag_lab.data.same_evidence import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.stages.switched_off import OFF
 
@@ -212,9 +213,10 @@ def any_trace(draw):
 @given(any_trace(), st.one_of(st.none(), st.integers(1, 7)), st.sets(st.integers(0, 3)))
 def test_every_piece_of_any_trace_ends_in_exactly_one_state(trace, final_k, missing):
     states = fates(trace, final_k, missing)
-    assert len(states) == len(trace.question.evidence)
+    items = distinct(trace.question.evidence)
+    assert len(states) == len(items)
     assert set(states) <= set(STATES)
     read = {one.page for one in trace.passages}
-    for one, state in zip(trace.question.evidence, states, strict=True):
+    for one, state in zip(items, states, strict=True):
         assert (one.page in read) <= (state in ("used", "unused", "not_answered"))
         assert trace.answer is not None or state not in ("used", "unused")
