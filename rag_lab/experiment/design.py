@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rag_lab.config import PipelineConfig, dotted_keys
@@ -11,6 +11,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.combinations import Changes, Factors, check_size, combinations, is_built_in
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
+from rag_lab.runs.run_folder import SamePipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The variants of a design, baseline first, and one notice for each combination that repeats an earlier one.
-
-    `same` are these combinations, by name or by what they change, with the id of the variant that is run for them.
-    """
+    """The variants of a design, baseline first, one notice for each that repeats an earlier one, and these."""
 
     variants: tuple[Variant, ...]
     notices: tuple[str, ...] = ()
-    same: Mapping[str, str] = field(default_factory=dict)
+    same: tuple[SamePipeline, ...] = ()
 
     @property
     def baseline(self) -> Variant:
@@ -80,27 +78,20 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     baseline = next(iter(variants.values())).flat()
     seen: dict[str, str] = {}
     expanded: list[Variant] = []
-    same: dict[str, str] = {}
+    same: list[SamePipeline] = []
     for name, config in variants.items():
+        changes = _differences(config, baseline)
         if config.identity in seen:
-            same[name] = seen[config.identity]
+            same.append(SamePipeline(name, changes, seen[config.identity]))
             continue
         seen[config.identity] = name
-        expanded.append(Variant(name, name, _differences(config, baseline), config))
-    return _expansion(expanded, same)
-
-
-def _expansion(variants: Iterable[Variant], same: Mapping[str, str]) -> Expansion:
-    return Expansion(tuple(variants), tuple(_same_pipeline(asked, ran) for asked, ran in same.items()), same)
+        expanded.append(Variant(name, name, changes, config))
+    return Expansion(tuple(expanded), tuple(map(str, same)), tuple(same))
 
 
 def _unknown(keys: Iterable[str]) -> list[str]:
     known = dotted_keys()
     return [unknown_name("parameter", key, known) for key in dict.fromkeys(keys) if key not in known]
-
-
-def _same_pipeline(asked: str, ran: str) -> str:
-    return f"{asked} is the same pipeline as {ran} and is run once."
 
 
 def _differences(config: PipelineConfig, baseline: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,13 +122,13 @@ def _distinct(choices: Sequence[Changes], configs: Sequence[PipelineConfig]) -> 
     varied = {key for changes in differences for key in changes}
     seen: dict[str, str] = {}
     variants: list[Variant] = []
-    same: dict[str, str] = {}
+    same: list[SamePipeline] = []
     for choice, changes, config in zip(choices, differences, configs, strict=True):
         if config.identity in seen:
             told = {key: value for key, value in choice.items() if key in varied}
-            same[variant_label(told or choice) or "{}"] = seen[config.identity]
+            same.append(SamePipeline(variant_label(told or choice) or "{}", changes, seen[config.identity]))
             continue
         name = unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
-    return _expansion(variants, same)
+    return Expansion(tuple(variants), tuple(map(str, same)), tuple(same))

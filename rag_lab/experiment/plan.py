@@ -15,6 +15,7 @@ from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.default_metrics import default_metrics
+from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
@@ -24,6 +25,7 @@ from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
 from rag_lab.experiment.narrowed import chosen, narrowed
 from rag_lab.experiment.primary_pairs import Pairs, primary_pairs
+from rag_lab.experiment.same_pipeline import Readers, run_once
 from rag_lab.records import Question
 from rag_lab.runs.asked import left_out
 from rag_lab.runs.margins import margin_problems
@@ -73,7 +75,8 @@ class Plan:
     def pairs(self) -> Pairs:
         """The comparisons of two variants that the design declares, as (variant, against)."""
         names = [variant.variant_id for variant in self.variants]
-        return primary_pairs(names, self.experiment.design, self.experiment.pairs, self.expansion.same)
+        same = {one.label: one.run_as for one in self.expansion.same}
+        return primary_pairs(names, self.experiment.design, self.experiment.pairs, same)
 
     def run_folder(self, path: Path) -> RunFolder:
         """Return the run folder of this plan at `path`; nothing is written."""
@@ -94,6 +97,7 @@ class Plan:
             design=self.experiment.design,
             pairs=self.pairs,
             margins=self.margins,
+            same=self.expansion.same,
             strict=self.experiment.strict,
         )
 
@@ -136,10 +140,18 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
         raise ExperimentError(name, problems)
     answers = any(variant.config.answer.is_on for variant in expansion.variants)
     questions, answered = choose_questions(dataset.questions, draft.config, answers)
+    expansion = run_once(expansion, _readers(draft.config, dataset, questions, answered))
     if problem := _size_problem(len(expansion.variants), len(questions), draft.config.repeats):
         raise ExperimentError(name, [problem])
     parsed = tuple(map(parse_name, draft.config.metrics))
     return Plan(draft.config, dataset, expansion, questions, answered, parsed, folder)
+
+
+def _readers(config: ExperimentConfig, dataset: Dataset, questions: Sequence[str], answered: Sequence[str]) -> Readers:
+    """Return what metrics and reports read of the questions that are asked."""
+    asked, reads = set(questions), reads_of(config.metrics, ())
+    contexts = any("passages" in reads(one) for one in dataset.questions if one.question_id in asked)
+    return Readers(bool(answered), contexts, dataset.language)
 
 
 def choose_questions(

@@ -51,6 +51,24 @@ class VariantPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class SamePipeline:
+    """A combination that is not run: it is the same pipeline as the variant `run_as`, by construction where `why` says.
+
+    `changes` are the dotted keys in which its settings differ from the baseline's.
+    """
+
+    label: str
+    changes: dict[str, Any]
+    run_as: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        if not self.why:
+            return f"{self.label} is the same pipeline as {self.run_as} and is run once."
+        return f"{self.label} is the same pipeline as {self.run_as} by construction and is run once: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
 class RunFolder:
     """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids.
 
@@ -75,6 +93,7 @@ class RunFolder:
     pairs: tuple[tuple[str, str], ...] = ()  # (variant, against): what the design declares; else each and the baseline
     margins: dict[str, float] = field(default_factory=dict)  # by metric: the loss that may be borne; see `runs.margins`
     post_hoc_margins: tuple[str, ...] = ()  # metrics whose margin came when variants had been scored
+    same: tuple[SamePipeline, ...] = ()  # combinations that are not run, since a variant is the same pipeline
     strict: bool = False  # one 5% for all that is concluded, instead of 5% for each family
 
     def __post_init__(self) -> None:
@@ -255,5 +274,6 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "pairs": tuple((str(variant), str(against)) for variant, against in plan.get("pairs", ())),
         "margins": {str(metric): float(margin) for metric, margin in dict(plan.get("margins", {})).items()},
         "post_hoc_margins": tuple(map(str, plan.get("post_hoc_margins", ()))),
+        "same": tuple(SamePipeline(**one) for one in plan.get("same", ())),
         "strict": bool(plan.get("strict", False)),
     }

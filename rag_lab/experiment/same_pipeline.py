@@ -1,0 +1,235 @@
+"""Which variants cannot differ by construction: what tells them apart is a setting that nothing in them reads.
+
+A dense search has no analyzer, a pipeline without HyDE no rule for it. Such variants would be run for nothing, would
+dilute the effect of the setting where it matters, and would count in the correction for many comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.wording import listing
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.split.splitters import SPLITTERS
+from rag_lab.experiment.design import Expansion, Variant
+from rag_lab.experiment.model_checks import asks_understanding
+from rag_lab.runs.run_folder import SamePipeline
+from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
+from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
+from rag_lab.stages.rerank.rerankers import RERANKERS
+from rag_lab.stages.retrieval.modes import combines_ranks, searches_of
+from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
+from rag_lab.stores.sparse.language import analyzer_for
+
+_ANALYZER = "retrieval.analyzer"
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """What is read of the pipelines of an experiment.
+
+    answers: whether any question is answered, where a pipeline answers.
+    contexts: whether a metric reads the context of questions that are not answered.
+    language: of the dataset; "" where none is declared.
+    """
+
+    answers: bool = True
+    contexts: bool = True
+    language: str = ""
+
+
+class _Idle(NamedTuple):
+    """Keys that nothing reads while something `holds`, which `where` says in words."""
+
+    keys: tuple[str, ...]
+    where: str
+    holds: Callable[[PipelineConfig, Readers], bool]
+
+
+def run_once(expansion: Expansion, readers: Readers) -> Expansion:
+    """Return the variants without those that are the same pipeline as an earlier one by construction, each named."""
+    seen: dict[str, Variant] = {}
+    run_as: dict[str, str] = {}
+    same: list[SamePipeline] = []
+    for variant in expansion.variants:
+        first = seen.setdefault(digest(effective(variant.config, readers)), variant)
+        run_as[variant.variant_id] = first.variant_id
+        if first is not variant:
+            why = _why(variant.config, first.config, readers)
+            same.append(SamePipeline(variant.label, dict(variant.changes), first.variant_id, why))
+    before = [replace(one, run_as=run_as.get(one.run_as, one.run_as)) for one in expansion.same]
+    return Expansion(tuple(seen.values()), (*expansion.notices, *map(str, same)), (*before, *same))
+
+
+def effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:
+    """Return the dotted keys that something reads: pipelines that have the same do the same with every question."""
+    idle = {key for rule in _holding(config, readers) for key in rule.keys}
+    return {key: value for key, value in _resolved(config, readers).items() if key not in idle}
+
+
+def _resolved(config: PipelineConfig, readers: Readers) -> dict[str, Any]:
+    """Return the dotted keys, the analyzer by the language that the dataset declares."""
+    flat = config.flat()
+    return flat | ({_ANALYZER: analyzer_for(flat[_ANALYZER], readers.language)} if readers.language else {})
+
+
+def _why(one: PipelineConfig, other: PipelineConfig, readers: Readers) -> str:
+    """Return why two pipelines are the same: for each group of keys in which they differ, where nothing reads it."""
+    now, before = _resolved(one, readers), _resolved(other, readers)
+    differing = {key for key, value in one.flat().items() if value != other.flat()[key]}
+    told: dict[str, list[str]] = {}
+    for key in now:
+        if key in differing and now[key] != before[key]:
+            where = next(rule.where for rule in _holding(one, readers) if key in rule.keys)
+            told.setdefault(where, []).append(key)
+    reasons = [f"nothing reads {listing(keys)} where {where}" for where, keys in told.items()]
+    if _ANALYZER in differing and now[_ANALYZER] == before[_ANALYZER]:
+        reasons.append(f"`auto` is {now[_ANALYZER]} for this dataset")
+    return ", and ".join(reasons)
+
+
+def _holding(config: PipelineConfig, readers: Readers) -> Iterator[_Idle]:
+    return (rule for rule in _IDLE if rule.holds(config, readers))
+
+
+def _is_own(config: PipelineConfig) -> bool:
+    """Tell whether any module is somebody's own: nobody knows what it looks at in an index or asks of a model."""
+    query, answer = config.query, config.answer
+    named = (
+        (UNDERSTANDINGS, query.understanding), (REWRITINGS, query.rewrite), (HYDE_WRITERS, query.hyde_writer),
+        (FUSIONS, config.retrieval.fusion), (RERANKERS, config.rerank.name), (SELECTIONS, config.select.name),
+        (CONTEXTS, answer.context), (READERS, answer.name), (SPLITTERS, config.corpus.splitter),
+    )  # fmt: skip
+    searches = [(SEARCHES, name) for name in searches_of(config.retrieval.mode)]
+    return any(name not in kind.built_in for kind, name in (*named, *searches))
+
+
+def _answers(config: PipelineConfig, readers: Readers) -> bool:
+    return readers.answers and config.answer.is_on
+
+
+def _embeds(config: PipelineConfig) -> bool:
+    return (
+        config.searches_vectors
+        or config.corpus.splitter == "semantic"
+        or config.query.rewrite != "none"
+        or config.select.diversity == "mmr"
+        or _is_own(config)
+    )
+
+
+def _samples(config: PipelineConfig, readers: Readers) -> bool:
+    """Tell whether any reply could be another with another seed."""
+    return _answers(config, readers) or asks_understanding(config) or config.query.hyde != "none" or _is_own(config)
+
+
+def _weight(search: str) -> _Idle:
+    def is_alone_or_absent(config: PipelineConfig, _: Readers) -> bool:
+        searches = searches_of(config.retrieval.mode)
+        return search not in searches or len(searches) == 1
+
+    return _Idle((f"retrieval.{search}_weight",), "that search is not combined with another", is_alone_or_absent)
+
+
+# What no stage of ours reads; a module of one's own is taken to read whatever it could.
+_IDLE: tuple[_Idle, ...] = (
+    _Idle(
+        ("corpus.vision_dpi", "corpus.vision_min_score", "models.vision"),
+        "corpus.pdf is not vision",
+        lambda c, _: c.corpus.pdf != "vision",
+    ),
+    _Idle(
+        ("corpus.chunk_size", "corpus.chunk_overlap"),
+        "corpus.splitter is sentences",
+        lambda c, _: c.corpus.splitter == "sentences",
+    ),
+    _Idle(
+        ("corpus.chunk_words", "corpus.overlap_words", "corpus.min_pieces"),
+        "corpus.splitter is not sentences",
+        lambda c, _: c.corpus.splitter in ("recursive", "markdown", "semantic"),
+    ),
+    _Idle(
+        ("corpus.breakpoint_percentile",),
+        "corpus.splitter is not semantic",
+        lambda c, _: c.corpus.splitter in ("recursive", "markdown", "sentences"),
+    ),
+    _Idle(
+        ("corpus.parent_size",),
+        "corpus.parents are no pieces of the text",
+        lambda c, _: c.corpus.parents in ("neighbours", "none"),
+    ),
+    _Idle(("corpus.neighbours",), "corpus.parents is not neighbours", lambda c, _: c.corpus.parents != "neighbours"),
+    _Idle(
+        ("store.name", "store.url"),
+        "no search compares embeddings",
+        lambda c, _: not c.searches_vectors and not _is_own(c),
+    ),
+    _Idle(("models.embedding",), "nothing compares embeddings", lambda c, _: not _embeds(c)),
+    _Idle(
+        ("query.understanding",),
+        "query.rewrite is not llm and query.hyde is not classified",
+        lambda c, _: c.query.rewrite != "llm" and c.query.hyde != "classified",
+    ),
+    _Idle(("models.understanding",), "it is not asked", lambda c, _: not asks_understanding(c) and not _is_own(c)),
+    _Idle(("query.min_similarity",), "query.rewrite is none", lambda c, _: c.query.rewrite == "none"),
+    _Idle(
+        ("query.hyde_writer", "query.hyde_max_tokens", "retrieval.hyde_k", "models.hyde"),
+        "query.hyde is none",
+        lambda c, _: c.query.hyde == "none",
+    ),
+    _Idle(("query.class_to_hyde",), "query.hyde is not classified", lambda c, _: c.query.hyde != "classified"),
+    _Idle(("retrieval.min_similarity",), "no search compares embeddings", lambda c, _: not c.searches_vectors),
+    _Idle(
+        (_ANALYZER,),
+        "no search is by words",
+        lambda c, _: not {"bm25", "tfidf"} & set(searches_of(c.retrieval.mode)),
+    ),
+    *map(_weight, ("dense", "bm25", "tfidf")),
+    _Idle(
+        ("retrieval.normalization", "retrieval.rrf_constant"),
+        "there is one search",
+        lambda c, _: len(searches_of(c.retrieval.mode)) == 1,
+    ),
+    _Idle(
+        ("retrieval.normalization",),
+        "retrieval.mode adds reciprocal ranks",
+        lambda c, _: combines_ranks(c.retrieval.mode),
+    ),
+    _Idle(("rerank.passage", "rerank.retrieval_weight"), "rerank.name is none", lambda c, _: c.rerank.name == "none"),
+    _Idle(("rerank.retrieval_weight",), "rerank.name is cross_encoder", lambda c, _: c.rerank.name == "cross_encoder"),
+    _Idle(
+        ("models.cross_encoder",),
+        "rerank.name is not cross_encoder",
+        lambda c, _: c.rerank.name != "cross_encoder",
+    ),
+    _Idle(
+        ("models.likelihood",),
+        "rerank.name is not query_likelihood",
+        lambda c, _: c.rerank.name != "query_likelihood",
+    ),
+    _Idle(
+        ("select.mmr_trade_off",),
+        "select.diversity is not mmr",
+        lambda c, _: c.select.diversity != "mmr" and c.select.name == "cut",
+    ),
+    _Idle(("answer.name",), "no question is answered", lambda c, readers: not readers.answers),
+    _Idle(
+        ("answer.max_tokens", "answer.temperature", "answer.thinking", "answer.thinking_tokens"),
+        "no question is answered",
+        lambda c, readers: not _answers(c, readers),
+    ),
+    _Idle(
+        ("answer.thinking_tokens",),
+        "answer.thinking is off",
+        lambda c, _: not c.answer.thinking and c.answer.name in READERS.built_in,
+    ),
+    _Idle(
+        ("answer.context", "answer.context_tokens", "answer.context_bytes", "models.generation"),
+        "no question is answered and no metric reads the context",
+        lambda c, readers: not _answers(c, readers) and not readers.contexts,
+    ),
+    _Idle(("seed",), "no reply of a model is sampled", lambda c, readers: not _samples(c, readers)),
+)

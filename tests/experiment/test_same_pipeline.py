@@ -1,0 +1,206 @@
+"""Variants that no stage can tell apart are run once; what is called the same has the same stages and settings."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_dataset import write_dataset
+from whole_plan import CHAT, EMBEDDER, install_doubles
+
+from rag_lab._kit.home import home
+from rag_lab.config import PipelineConfig
+from rag_lab.data.dataset import Dataset
+from rag_lab.experiment.design import expand, expand_list
+from rag_lab.experiment.plan import plan
+from rag_lab.experiment.same_pipeline import Readers, effective, run_once
+from rag_lab.pipeline import Pipeline
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.stages.readers import with_readers
+
+OTHER_CHAT = CHAT.replace("chat", "another", 1)
+OFF = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
+MODELS = {f"models.{role}": CHAT for role in ("generation", "understanding", "hyde")} | {"models.embedding": EMBEDDER}
+RULE = PipelineConfig().query.class_to_hyde
+VALUES = {
+    "corpus.pdf": ["text", "tables"],
+    "corpus.vision_dpi": [150, 90],
+    "models.vision": ["gemini:a", "gemini:b"],
+    "corpus.splitter": ["recursive", "sentences", "markdown"],
+    "corpus.chunk_size": [800, 400],
+    "corpus.chunk_overlap": [150, 20],
+    "corpus.chunk_words": [100, 60],
+    "corpus.overlap_words": [20, 10],
+    "corpus.min_pieces": [1, 2],
+    "corpus.breakpoint_percentile": [95, 80],
+    "corpus.parents": ["page", "none", "neighbours", "fixed"],
+    "corpus.parent_size": [2400, 500],
+    "corpus.neighbours": [1, 2],
+    "store.name": ["chroma", "exact"],
+    "models.embedding": [EMBEDDER],
+    "query.rewrite": ["none", "llm"],
+    "query.min_similarity": [0.6, 0.3],
+    "query.hyde": ["none", "always", "classified"],
+    "query.hyde_max_tokens": [96, 50],
+    "query.class_to_hyde": [RULE, dict.fromkeys(RULE, True)],
+    "query.phrasings": [0, 1],
+    "models.understanding": [CHAT, OTHER_CHAT],
+    "models.hyde": [CHAT, OTHER_CHAT],
+    "models.generation": [CHAT, OTHER_CHAT],
+    "retrieval.mode": ["dense", "bm25", "hybrid", "rrf", "bm25+tfidf"],
+    "retrieval.hyde_k": [10, 4],
+    "retrieval.min_similarity": [-1.0, 0.2],
+    "retrieval.analyzer": ["auto", "english", "german"],
+    "retrieval.dense_weight": [1.0, 0.5],
+    "retrieval.bm25_weight": [1.0, 0.5],
+    "retrieval.tfidf_weight": [1.0, 0.5],
+    "retrieval.normalization": ["min_max", "rank"],
+    "retrieval.rrf_constant": [60, 10],
+    "rerank.name": ["none", "query_likelihood"],
+    "rerank.passage": ["child", "parent"],
+    "rerank.retrieval_weight": [1.0, 0.0],
+    "models.cross_encoder": ["sentence_transformers:a", "sentence_transformers:b"],
+    "models.likelihood": ["transformers:smollm2"],
+    "select.diversity": ["none", "mmr"],
+    "select.mmr_trade_off": [0.5, 0.9],
+    "answer.name": ["none", "llm"],
+    "answer.context_tokens": [1200, 300],
+    "answer.max_tokens": [160, 60],
+    "answer.temperature": [0.0, 0.7],
+    "answer.thinking": [False, True],
+    "answer.thinking_tokens": [2048, 512],
+    "seed": [0, 1],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    return Dataset.load(write_dataset(tmp_path_factory.mktemp("data")))
+
+
+def stages(config, readers, dataset):
+    """Return what runs: every stage with a reader, by its name and all that can change its results."""
+    pipeline = Pipeline.planned(config, dataset, home=home())
+    answers = readers.answers and config.answer.is_on
+    read = {"ranked", *(["answer"] if answers else []), *(["passages"] if readers.contexts else [])}
+    found = {stage.name: dict(stage.identity()) for stage in with_readers(pipeline.stages, read)}
+    if "retrieve" in found and len(found["retrieve"]["weights"]) == 1:  # the list of a single search stays as it is
+        found["retrieve"] = {"k": found["retrieve"]["k"], "search": list(found["retrieve"]["weights"])}
+    return list(found.items())
+
+
+@pytest.mark.slow
+@given(data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_pipelines_that_are_called_the_same_have_the_same_stages(data, dataset):
+    with pytest.MonkeyPatch.context() as patched:
+        install_doubles(patched)
+        readers = Readers(data.draw(st.booleans()), data.draw(st.booleans()), dataset.language)
+        drawn = data.draw(st.fixed_dictionaries({key: st.sampled_from(values) for key, values in VALUES.items()}))
+        one = PipelineConfig().override(MODELS | drawn)
+        idle = sorted(VALUES.keys() - effective(one, readers).keys())
+        changes = {key: data.draw(st.sampled_from(VALUES[key])) for key in [*idle, "retrieval.analyzer"]}
+        other = one.override(changes)
+        if effective(one, readers) == effective(other, readers):
+            assert stages(one, readers, dataset) == stages(other, readers, dataset)
+
+
+def once(factors, base=OFF, readers=Readers(), design="grid"):  # noqa: B008 - frozen
+    return run_once(expand(PipelineConfig().override(base), factors, design), readers)
+
+
+ALONE = Readers(answers=False, contexts=False)
+
+
+@pytest.mark.parametrize(
+    ("factors", "readers", "why"),
+    [
+        ({"retrieval.analyzer": ["auto", "german"]}, Readers(), "retrieval.analyzer where no search is by words"),
+        (
+            {"query.class_to_hyde": VALUES["query.class_to_hyde"]},
+            Readers(),
+            "query.class_to_hyde where query.hyde is not classified",
+        ),
+        ({"rerank.passage": ["child", "parent"]}, Readers(), "rerank.passage where rerank.name is none"),
+        ({"retrieval.bm25_weight": [1.0, 0.5]}, Readers(), "where that search is not combined with another"),
+        ({"retrieval.dense_weight": [1.0, 0.5]}, Readers(), "where that search is not combined with another"),
+        ({"answer.temperature": [0.0, 0.7]}, Readers(), "answer.temperature where no question is answered"),
+        ({"answer.name": ["none", "llm"]}, ALONE, "answer.name where no question is answered"),
+        ({"answer.context_tokens": [900, 300]}, ALONE, "no question is answered and no metric reads the context"),
+        ({"seed": [0, 1]}, ALONE, "nothing reads seed where no reply of a model is sampled"),
+    ],
+)
+def test_a_setting_that_nothing_reads_is_run_once_and_named(factors, readers, why):
+    found = once(factors, readers=readers)
+    assert [variant.variant_id for variant in found.variants] == ["baseline"]
+    (notice,) = found.notices
+    assert "is the same pipeline as baseline by construction and is run once: nothing reads " in notice
+    assert why in notice
+
+
+@pytest.mark.parametrize(
+    ("factors", "base", "readers"),
+    [
+        ({"retrieval.analyzer": ["auto", "german"]}, {"retrieval.mode": "bm25"}, ALONE),
+        ({"retrieval.bm25_weight": [1.0, 0.0]}, {"retrieval.mode": "hybrid"}, ALONE),
+        ({"answer.context_tokens": [900, 300]}, {}, Readers(answers=False, contexts=True)),
+        ({"answer.temperature": [0.0, 0.7]}, {"answer.name": "llm"}, Readers(answers=True)),
+        ({"answer.name": ["none", "llm"]}, {}, Readers(answers=True)),
+        ({"rerank.input_limit": [20, 10]}, {}, ALONE),
+        ({"seed": [0, 1]}, {"query.hyde": "always"}, ALONE),
+        ({"store.name": ["chroma", "exact"]}, {"rerank.name": "mine:Reranker", "retrieval.mode": "bm25"}, ALONE),
+    ],
+)
+def test_what_something_may_read_is_run(factors, base, readers):
+    found = once(factors, OFF | base, readers)
+    assert len(found.variants) == 2 and found.notices == ()
+
+
+def test_two_searches_of_which_one_has_no_weight_are_told_apart():
+    searches = {"a": {"retrieval.bm25_weight": 0.0}, "b": {"retrieval.dense_weight": 0.0}}
+    base = PipelineConfig().override(OFF | {"retrieval.mode": "hybrid"})
+    found = run_once(expand_list({name: base.override(one) for name, one in searches.items()}), ALONE)
+    assert len(found.variants) == 2
+
+
+def test_auto_is_the_language_that_the_dataset_declares():
+    factors, base = {"retrieval.analyzer": ["auto", "german", "english"]}, OFF | {"retrieval.mode": "bm25"}
+    found = once(factors, base, replace(ALONE, language="de"))
+    assert [variant.variant_id for variant in found.variants] == ["baseline", "analyzer-english"]
+    assert found.notices[0].endswith("run once: `auto` is german for this dataset.")
+
+
+def test_a_grid_runs_a_rule_for_hyde_only_where_hyde_goes_by_it():
+    factors = {"query.hyde": ["none", "classified"], "query.class_to_hyde": VALUES["query.class_to_hyde"]}
+    found = once(factors | {"rerank.name": ["none", "query_likelihood"]})
+    assert len(found.variants) == 6 and len(found.same) == 2
+    assert {one.run_as for one in found.same} == {"baseline", "rerank-query_likelihood"}
+    assert all(one.changes["query.class_to_hyde"] for one in found.same)
+
+
+def test_what_was_the_same_as_a_variant_that_is_not_run_is_run_as_the_other():
+    base = PipelineConfig().override(OFF)
+    idle = base.override({"retrieval.analyzer": "german"})
+    found = run_once(expand_list({"a": base, "b": idle, "c": idle}), ALONE)
+    assert [(one.label, one.run_as, bool(one.why)) for one in found.same] == [("c", "a", False), ("b", "a", True)]
+
+
+def test_the_plan_names_it_and_the_run_folder_keeps_it(tmp_path):
+    base = {"query": {"rewrite": "none", "hyde": "none"}}
+    factors = {"rerank.final_k": [5, 3], "retrieval.analyzer": ["auto", "german"], "answer.max_tokens": [160, 60]}
+    data = {"name": "e", "question": "q", "dataset": str(write_dataset(tmp_path)), "base": base, "factors": factors}
+    data |= {"metrics": ["retrieval.ndcg@5"], "limits": {"answers": 0}}
+    checked = plan(data)
+    assert [variant.variant_id for variant in checked.variants] == ["baseline", "final_k-3"]
+    assert len(checked.expansion.notices) == 2
+    run = checked.run_folder(tmp_path / "run")
+    run.write_plan()
+    assert RunFolder.open(run.path) == run and len(run.same) == 2
+    assert len(plan(data | {"limits": {}}).variants) == 3
+
+
+def test_pairs_of_a_list_are_those_of_what_is_run(tmp_path):
+    variants = {"a": {"retrieval.mode": "bm25"}, "b": {}, "c": {"retrieval.analyzer": "german"}}
+    data = {"name": "e", "question": "q", "dataset": str(write_dataset(tmp_path)), "design": "list"}
+    data |= {"base": {"query": {"rewrite": "none", "hyde": "none"}}, "variants": variants, "pairs": [["c", "a"]]}
+    assert plan(data).pairs == (("b", "a"),)
