@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from simulated_scores import binary, reciprocal_rank, skewed, tied
 
-from rag_lab.statistics.complete_cases import comparisons, summary
+from rag_lab.statistics.complete_cases import summary
+from rag_lab.statistics.pairwise import comparisons
 
 N_VARIANTS, N_QUESTIONS, N_METRICS = 16, 1000, 8
 

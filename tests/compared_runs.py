@@ -63,3 +63,15 @@ def comparison(run: RunFolder) -> Comparison:
 def wide(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     """40 questions under six variants: enough for reliable differences."""
     return compare(build.build_run(tmp_path_factory.mktemp("report") / "wide", 40, 6).path)
+
+
+@pytest.fixture(scope="session")
+def promising(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """60 questions under 13 variants, of which v0 would be better if nothing else had been compared."""
+    random = np.random.default_rng(5)
+    base = random.uniform(0.3, 0.6, 60)
+    plans = {"base": {}} | {f"v{number}": {"retrieval.base_k": 21 + number} for number in range(12)}
+    values = {name: base + random.normal(0, 0.05, 60) for name in plans} | {"base": base}
+    noise = random.normal(0, 1, 60)
+    values["v0"] = base + 0.017 + 0.05 * (noise - noise.mean()) / noise.std()
+    return compare(synthetic.write_run(tmp_path_factory.mktemp("report") / "run", plans, {synthetic.MAIN: values}).path)

@@ -33,10 +33,10 @@ def compare(
     correction: Annotated[
         str,
         typer.Option(
-            help="Of p-values for many comparisons. holm: in 95 of 100 runs nothing is called a difference by chance. "
+            help="Of p-values for many comparisons. max_t: in 95 of 100 runs nothing in the family is a false finding. "
             "bh (Benjamini-Hochberg): 5% of what is called one may be chance, for screening many variants. none."
         ),
-    ] = "holm",
+    ] = "max_t",
     pairs: Annotated[
         str, typer.Option(help="baseline: each variant against the baseline. all: every pair of variants.")
     ] = "baseline",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,13 @@ import pandas as pd
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
-from rag_lab.evaluation.shallow import shallow
-from rag_lab.evaluation.unequal_text import unequal_text
+from rag_lab.evaluation.shallow import Shallow, shallow
 from rag_lab.runs.manifest_diff import Change, manifest_diff, suspects
-from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
+from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.noise_components import NoiseComponents
-from rag_lab.statistics.scales import Scale
-
-_SEPARATOR = "\x1f"  # stands in no name
+from rag_lab.statistics.pairwise import Pair, Pairs, differences_table, pairs_among, score_pairs
 
 
 @dataclass(frozen=True)
@@ -50,18 +47,19 @@ class AcrossRuns:
         """What is compared, and what to look at where the numbers differ."""
         return [
             *self.shared.sentences((self.first, self.second), self.names),
-            *self._cut_offs,
+            *map(str, self._shallow.values()),
             suspects(self.changes),
         ]
 
     @property
-    def _cut_offs(self) -> list[str]:
-        """What cut-offs cannot compare between the variants of the two runs; see `Comparison`."""
+    def _shallow(self) -> dict[str, Shallow]:
+        """The metrics that see fewer ranks than their cut-off of some variant of the two runs."""
         runs = (self.first, self.second)
         metrics = dict.fromkeys(metric for run in runs for metric in run.quality_metrics)
         named = zip(self.names, runs, strict=True)
-        configs = {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
-        return [*map(str, shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
+        return shallow(
+            metrics, {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
+        )
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""
@@ -72,7 +70,7 @@ class AcrossRuns:
 
 
 def compare_runs(
-    first: Path | str, second: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline"
+    first: Path | str, second: Path | str, *, correction: Correction = "max_t", pairs: Pairs = "baseline"
 ) -> AcrossRuns:
     """Compare two runs on the questions that both asked.
 
@@ -107,16 +105,11 @@ def _compared(
     prefixed: pd.DataFrame,
 ) -> AcrossRuns:
     is_quality = scores["metric"].isin({*runs[0].quality_metrics, *runs[1].quality_metrics})
-    baseline = f"{names[0]}/{runs[0].run.baseline}"
     quality = prefixed[is_quality]
-    none = pd.DataFrame(columns=list(COMPARISON_COLUMNS))
-    options: dict[str, Any] = {"correction": runs[0].correction, "clusters": both.clusters}
-    noise, scales = _noise(runs), {**runs[0].scales, **runs[1].scales}
-    differences = (
-        comparisons(quality, baseline, pairs=runs[0].pairs, noise=noise, scales=scales, **options)
-        if baseline in set(quality["variant_id"])
-        else none
-    )
+    scales = {**runs[0].scales, **runs[1].scales}
+    pairs, same = _pairs(runs, names, quality), _same_variant(runs, names, quality)
+    options = Options(runs[0].correction, runs[0].run.strict, both.clusters, _noise(runs), scales)
+    found = answers(quality, [one.hypothesis for one in (*pairs, *same)], options) if not quality.empty else {}
     return AcrossRuns(
         first=runs[0],
         second=runs[1],
@@ -125,53 +118,33 @@ def _compared(
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
         summary=summary(prefixed, clusters=both.clusters, scales=scales),
-        differences=differences,
-        same=_same_variant(scores[is_quality], names, noise, scales, options, differences)
-        if is_quality.any()
-        else none,
+        differences=differences_table(pairs, found),
+        same=differences_table(same, found),
     )
+
+
+def _pairs(runs: tuple[Comparison, Comparison], names: tuple[str, str], scores: pd.DataFrame) -> list[Pair]:
+    """Return every variant of both runs against the first run's baseline, or all pairs; none without its scores."""
+    baseline = f"{names[0]}/{runs[0].run.baseline}"
+    variants = list(dict.fromkeys(scores["variant_id"]))
+    if baseline not in variants:
+        return []
+    ordered = [baseline, *(variant for variant in variants if variant != baseline)]
+    return score_pairs(scores, pairs_among(ordered, runs[0].pairs), runs[0].main_metric)
+
+
+def _same_variant(runs: tuple[Comparison, Comparison], names: tuple[str, str], scores: pd.DataFrame) -> list[Pair]:
+    """Return each variant that both runs have, the second run's against the first's: there the run is what varies."""
+    there = set(scores["variant_id"])
+    ids = [plan.variant_id for plan in runs[0].variants]
+    pairs = [(f"{names[1]}/{one}", f"{names[0]}/{one}") for one in ids]
+    return score_pairs(scores, [pair for pair in pairs if there.issuperset(pair)], runs[0].main_metric)
 
 
 def _noise(runs: tuple[Comparison, Comparison]) -> dict[str, NoiseComponents]:
     """Return the noise of each metric in the run where it is the larger."""
     found = [(name, noise) for one in runs for name, noise in one.noise.items()]
     return dict(sorted(found, key=lambda pair: pair[1].per_question or 0.0))  # of two of one name the last stays
-
-
-def _same_variant(
-    scores: pd.DataFrame,
-    names: tuple[str, str],
-    noise: Mapping[str, NoiseComponents],
-    scales: Mapping[str, Scale],
-    options: Mapping[str, Any],
-    compared: pd.DataFrame,
-) -> pd.DataFrame:
-    """Compare each (variant, metric) that both runs have, as one family: there the run is what varies.
-
-    What `compared` has answered already is quoted from it and does not count in the family.
-    """
-    cell = scores["variant_id"].astype(str) + _SEPARATOR + scores["metric"].astype(str)
-    quoted = _of_same_variant(compared, names)
-    variants = quoted["against"].str.removeprefix(f"{names[0]}/")
-    in_both = set(cell[scores["run"] == names[0]]) & set(cell[scores["run"] == names[1]])
-    in_both -= set(variants + _SEPARATOR + quoted["metric"])
-    quoted = quoted.assign(against=names[0])
-    if not in_both:
-        return quoted
-    by_cell = {one: noise[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in noise}
-    cell_scales = {one: scales[metric] for one in in_both if (metric := one.partition(_SEPARATOR)[2]) in scales}
-    rows = scores.assign(variant_id=scores["run"], metric=cell)[cell.isin(in_both)]
-    found = comparisons(rows, names[0], noise=by_cell, scales=cell_scales, **options)
-    parts = found["metric"].str.split(_SEPARATOR, n=1)
-    others = found.assign(variant_id=names[1] + "/" + parts.str[0], metric=parts.str[1])
-    return others if quoted.empty else pd.concat([quoted, others], ignore_index=True)
-
-
-def _of_same_variant(compared: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
-    """Return the rows that set a variant of the second run against the same one of the first."""
-    pairs = zip(compared["variant_id"], compared["against"], strict=True)
-    is_same = [ours == f"{names[1]}/{str(theirs).removeprefix(f'{names[0]}/')}" for ours, theirs in pairs]
-    return compared[pd.Series(is_same, index=compared.index, dtype=bool)]
 
 
 def _names(first: Comparison, second: Comparison) -> tuple[str, str]:

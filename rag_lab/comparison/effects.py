@@ -12,7 +12,7 @@ from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.factors import Factors, factor_values
-from rag_lab.statistics.effects.module_effects import EFFECT_COLUMNS, design, effects
+from rag_lab.statistics.effects.module_effects import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
 
@@ -45,33 +45,40 @@ class EffectsFound:
         return list(dict.fromkeys(zip(rows["factor"], rows["other"], strict=True)))
 
 
-def effects_found(tables: RunTables) -> EffectsFound:
+@dataclass(frozen=True)
+class PlannedEffects:
+    """The effects that the design of a run can show; `kind` and `note` as in `EffectsFound`."""
+
+    effects: tuple[Effect, ...]
+    kind: str
+    note: str
+
+
+def planned_effects(tables: RunTables) -> PlannedEffects:
     """Return the effects that the run's design can show; it never raises, and says why where there are none."""
     quality, run = tables.quality_scores, tables.run
-    none = pd.DataFrame(columns=list(EFFECT_COLUMNS))
     scored = set(quality.loc[quality["status"] == "scored", "variant_id"])
     if run.baseline not in scored:
-        return EffectsFound(none, "none", "The baseline has no scores, so no effect can be told.")
+        return PlannedEffects((), "none", "The baseline has no scores, so no effect can be told.")
     if len(scored) < 2:
-        return EffectsFound(none, "none", "Only one variant has scores, so there is no effect to tell.")
+        return PlannedEffects((), "none", "Only one variant has scores, so there is no effect to tell.")
     values = factor_values({plan.variant_id: plan.changes for plan in run.variants}, tables.baseline_values)
     try:
         factors = design(quality, values, run.baseline)
-        table = effects(
-            quality,
-            values,
-            run.baseline,
-            correction=tables.correction,
-            clusters=tables.clusters,
-            noise=tables.noise,
-            scales=tables.scales,
-            compared=tables.differences,
-        )
     except ConfigError as error:
-        return EffectsFound(none, "none", str(error))
+        return PlannedEffects((), "none", str(error))
+    effects = tuple(design_effects(quality, factors, tables.main_metric))
     absent = [plan.variant_id for plan in tables.variants if plan.variant_id not in scored]
     left_out = f" Without scores and left out: {', '.join(map(tables.name, absent))}." if absent else ""
-    return EffectsFound(table, factors.kind, _note(factors, table.empty) + left_out)
+    return PlannedEffects(effects, factors.kind, _note(factors, not effects) + left_out)
+
+
+def effects_found(tables: RunTables) -> EffectsFound:
+    """Return the effects of the run with their answers."""
+    planned = planned_effects(tables)
+    if not planned.effects:
+        return EffectsFound(pd.DataFrame(columns=list(EFFECT_COLUMNS)), planned.kind, planned.note)
+    return EffectsFound(effects_table(planned.effects, tables.answers), planned.kind, planned.note)
 
 
 def _note(factors: Factors, without_effects: bool) -> str:
@@ -79,14 +86,12 @@ def _note(factors: Factors, without_effects: bool) -> str:
         return (
             "The variants make a full grid, so each effect is averaged over the other modules, and how it changes "
             "beside another module is measured too. All effects are on the questions that every variant has scored. "
-            "Main effects and interactions are one family of tests, the effects at each level another; an effect that "
-            "is a row of the table of differences, on the same questions, has its answer."
+            "Main effects and interactions in the metric that decides are the primary family of tests."
         )
     if factors.kind == "one_factor":
         return (
             "One module was changed at a time, so each effect is that of its change alone; whether modules add up or "
-            "get in each other's way was not measured (`design: grid` does). Its answer is that of the table of "
-            "differences."
+            "get in each other's way was not measured (`design: grid` does)."
         )
     told = "what each one adds cannot be told" if without_effects else "only single changes from the baseline are told"
     return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so {told}."

@@ -13,11 +13,19 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.statistics.corrections import corrected
+from rag_lab.statistics.corrections import holm
 from rag_lab.statistics.effects.factors import factor_values
 from rag_lab.statistics.routing.class_rules import oracle
 from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
-from rag_lab.statistics.routing.routing_table import ARMS, by_class, confusion, mistake_cost, routing_table
+from rag_lab.statistics.routing.routing_table import (
+    ARMS,
+    ArmPair,
+    arm_pairs,
+    by_class,
+    confusion,
+    mistake_cost,
+    routing_table,
+)
 from rag_lab.statistics.scales import SHARE, Scale
 
 HYDE, RULE = "query.hyde", "query.class_to_hyde"
@@ -59,7 +67,21 @@ class RoutingStudy:
         return f"{FILE_STEM}{f'__{where}' if where else ''}.yaml"
 
 
-def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
+@dataclass(frozen=True)
+class PlannedStudy:
+    """The arms of a study, its table of scores by question, and the pairs of arms that are compared.
+
+    where, arms, column: as in `RoutingStudy`.
+    """
+
+    where: str
+    arms: Mapping[str, str]
+    table: pd.DataFrame = field(repr=False)
+    column: str
+    pairs: tuple[ArmPair, ...]
+
+
+def planned_studies(tables: RunTables) -> tuple[PlannedStudy, ...]:
     """Return a study for each setting of the other factors that has the arms `none` and `always`, baseline's first."""
     metric, run = tables.main_metric, tables.run
     if metric is None or tables.scores.empty:
@@ -74,17 +96,27 @@ def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
     found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
     baseline = tuple((name, level) for name, level in values[run.baseline].items() if name not in (HYDE, RULE))
     ordered = sorted(found, key=lambda others: others != baseline)
-    studies = [_study(tables, metric, _where(others, ordered), found[others]) for others in ordered]
-    p_values = [study.learned.gains["best_arm"].p_value if study.learned else None for study in studies]
-    adjusted = corrected(p_values, tables.correction)
+    return tuple(_planned(tables, metric, _where(others, ordered), found[others]) for others in ordered)
+
+
+def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
+    """Return the studies of the run, in the main metric."""
+    studies = [_study(tables, planned) for planned in planned_studies(tables)]
+    p_values = [study.learned.p_value if study.learned else None for study in studies]
+    adjusted = holm(p_values)
     return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
 
 
-def _compared(tables: RunTables, metric: str, arms: Mapping[str, str]) -> pd.DataFrame:
-    """Return the differences between the variants of the arms, with the arms for the variants."""
-    arm_of, table = {variant: arm for arm, variant in arms.items()}, tables.differences
-    ours = (table["metric"] == metric) & table["variant_id"].isin(arm_of) & table["against"].isin(arm_of)
-    return table[ours].replace({"variant_id": arm_of, "against": arm_of})
+def _planned(tables: RunTables, metric: str, where: str, arms: Mapping[str, str]) -> PlannedStudy:
+    ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
+    table = routing_table(tables.scores, metric, ordered, tables.traces[_classifying(ordered)], tables.clusters)
+    column = "labelled" if table["labelled"].notna().any() else "predicted"
+    return PlannedStudy(where, ordered, table, column, tuple(arm_pairs(table, column, metric, ordered)))
+
+
+def _classifying(arms: Mapping[str, str]) -> str:
+    """Return the variant whose traces tell the class of a question."""
+    return arms.get("classified", arms["always"])
 
 
 def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, str], ...]]) -> str:
@@ -93,14 +125,12 @@ def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, 
     return ", ".join(f"{name}={level}" for name, level in others if name in varied)
 
 
-def _study(tables: RunTables, metric: str, where: str, arms: Mapping[str, str]) -> RoutingStudy:
-    ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
-    classifying = ordered.get("classified", ordered["always"])
-    table = routing_table(tables.scores, metric, ordered, tables.traces[classifying], tables.clusters)
+def _study(tables: RunTables, planned: PlannedStudy) -> RoutingStudy:
+    metric, table, arms = tables.main_metric or "", planned.table, planned.arms
     scale = tables.scales.get(metric, SHARE)
     is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
-    config = tables.run.config(classifying)
-    rule = config.query.class_to_hyde if config is not None and "classified" in ordered else None
+    config = tables.run.config(_classifying(arms))
+    rule = config.query.class_to_hyde if config is not None and "classified" in arms else None
     learned = None
     if is_labelled or is_predicted:
         learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
@@ -108,17 +138,10 @@ def _study(tables: RunTables, metric: str, where: str, arms: Mapping[str, str]) 
     return RoutingStudy(
         metric=metric,
         scale=scale,
-        where=where,
-        arms=ordered,
-        column="labelled" if is_labelled else "predicted",
-        by_class=by_class(
-            table,
-            "labelled" if is_labelled else "predicted",
-            correction=tables.correction,
-            noise=tables.noise.get(metric),
-            scale=scale,
-            compared=_compared(tables, metric, ordered),
-        ),
+        where=planned.where,
+        arms=arms,
+        column=planned.column,
+        by_class=by_class(table, planned.column, planned.pairs, tables.answers),
         ceiling=oracle(table, scale=scale),
         confusion=confusion(table) if both else None,
         mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)

@@ -10,15 +10,19 @@ from typing import get_args
 import pandas as pd
 
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.effects import planned_effects
+from rag_lab.comparison.hyde_studies import planned_studies
 from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import Question, Trace
 from rag_lab.runs.margins import with_margins
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, Pairs, comparisons, summary
-from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.complete_cases import summary
+from rag_lab.statistics.corrections import Correction, check_correction
+from rag_lab.statistics.families import answers
 from rag_lab.statistics.noise_components import NoiseComponents, noise
+from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pair, Pairs, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.scales import Scale, scales_of
 
 _GAP = ["variant_id", "metric", "status", "reason"]
@@ -27,7 +31,7 @@ _GAP = ["variant_id", "metric", "status", "reason"]
 def read_comparison(
     run_dir: Path | str,
     *,
-    correction: Correction = "holm",
+    correction: Correction = "max_t",
     pairs: Pairs = "baseline",
     margins: Mapping[str, float] | None = None,
 ) -> Comparison:
@@ -36,9 +40,9 @@ def read_comparison(
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or an option is unknown.
     """
-    for kind, given, allowed in (("correction", correction, Correction), ("choice of pairs", pairs, Pairs)):
-        if given not in get_args(allowed):
-            raise ConfigError(unknown_name(kind, given, get_args(allowed)))
+    check_correction(correction)
+    if pairs not in get_args(Pairs):
+        raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     run = with_margins(RunFolder.open(run_dir), margins or {})
     traces = _traces(run)
     scores = run.scores()
@@ -49,26 +53,63 @@ def read_comparison(
     components = noise_by_metric(run, quality)
     asked, scales = _asked(traces), _scales(run, metrics, scores)
     clusters = clusters_of(asked.values(), run.clusters)
-    return Comparison(
-        run=run,
-        manifest=run.manifest(),
-        quality_metrics=quality_metrics,
-        cost_metrics=cost_metrics,
-        correction=correction,
-        pairs=pairs,
-        traces=traces,
-        scores=scores,
-        summary=summary(scores, clusters=clusters, scales=scales),
-        differences=_differences(quality, run.baseline, correction, pairs, components, clusters, scales),
-        questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
-        stages=stage_table(traces),
-        stage_problems=stage_problems(traces),
-        gaps=_gaps(scores),
-        latency=latencies(traces),
-        noise=components,
-        scales=scales,
-        clusters=clusters,
+    return with_answers(
+        Comparison(
+            run=run,
+            manifest=run.manifest(),
+            quality_metrics=quality_metrics,
+            cost_metrics=cost_metrics,
+            correction=correction,
+            pairs=pairs,
+            traces=traces,
+            scores=scores,
+            summary=summary(scores, clusters=clusters, scales=scales),
+            differences=pd.DataFrame(columns=list(COMPARISON_COLUMNS)),
+            answers={},
+            questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
+            stages=stage_table(traces),
+            stage_problems=stage_problems(traces),
+            gaps=_gaps(scores),
+            latency=latencies(traces),
+            noise=components,
+            scales=scales,
+            clusters=clusters,
+        )
     )
+
+
+def with_answers(tables: Comparison) -> Comparison:
+    """Return the comparison with its differences: all that will be shown of it is tested at once."""
+    pairs = _pairs(tables)
+    effects = planned_effects(tables)
+    studies = [pair for study in planned_studies(tables) for pair in study.pairs]
+    hypotheses = [
+        *(pair.hypothesis for pair in pairs),
+        *(effect.hypothesis for effect in effects.effects),
+        *(pair.hypothesis for pair in studies),
+    ]
+    if not hypotheses:
+        return tables
+    found = answers(tables.quality_scores, hypotheses, tables.options)
+    return replace(tables, answers=found, differences=differences_table(pairs, found))
+
+
+def _pairs(tables: Comparison) -> list[Pair]:
+    """Return the pairs that are shown in every metric: those declared, those with the baseline, or all.
+
+    In a grid, effects are primary, and no pair of variants.
+    """
+    run, scores = tables.run, tables.quality_scores
+    scored = set(scores["variant_id"])
+    variants = [plan.variant_id for plan in tables.variants if plan.variant_id in scored]
+    if tables.pairs == "all":
+        wanted = pairs_among(variants, "all")
+    else:
+        wanted = [*run.pairs, *((variant, run.baseline) for variant in variants if variant != run.baseline)]
+    usable = [pair for pair in dict.fromkeys(wanted) if scored.issuperset(pair)]
+    declared = set() if planned_effects(tables).kind == "grid" else set(run.pairs)
+    found = score_pairs(scores, usable, tables.main_metric)
+    return [replace(one, is_primary=one.is_primary and (one.variant_id, one.against) in declared) for one in found]
 
 
 def _traces(run: RunFolder) -> dict[str, list[Trace]]:
@@ -86,24 +127,6 @@ def _traces(run: RunFolder) -> dict[str, list[Trace]]:
 def noise_by_metric(run: RunFolder, quality: pd.DataFrame) -> dict[str, NoiseComponents]:
     """Return the components of each quality metric, or nothing where no question was asked twice."""
     return {str(metric): noise(quality, metric) for metric in quality["metric"].unique()} if run.repeats > 1 else {}
-
-
-def _differences(
-    quality: pd.DataFrame,
-    baseline: str,
-    correction: Correction,
-    pairs: Pairs,
-    components: Mapping[str, NoiseComponents],
-    clusters: Mapping[str, str] | None,
-    scales: Mapping[str, Scale],
-) -> pd.DataFrame:
-    variants = set(quality["variant_id"])
-    if not variants or (baseline not in variants and pairs == "baseline"):
-        return pd.DataFrame(columns=list(COMPARISON_COLUMNS))
-    first = baseline if baseline in variants else str(quality["variant_id"].iloc[0])
-    return comparisons(
-        quality, first, pairs=pairs, correction=correction, noise=components, clusters=clusters, scales=scales
-    )
 
 
 def _is_cost(run: RunFolder, metric: str) -> bool:

@@ -16,12 +16,15 @@ import pandas as pd
 from rag_lab._kit.wording import letters
 from rag_lab.records import Question, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.statistics.families import Options
 from rag_lab.statistics.scales import SHARE, Scale
 
 if TYPE_CHECKING:
-    from rag_lab.statistics.complete_cases import Pairs
     from rag_lab.statistics.corrections import Correction
+    from rag_lab.statistics.hypotheses import Hypothesis
     from rag_lab.statistics.noise_components import NoiseComponents
+    from rag_lab.statistics.pairwise import Pairs
+    from rag_lab.statistics.verdict import Answer
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,9 @@ class RunTables:
     """A run as tables, each in the order of the plan.
 
     summary: variant_id, metric, asked, scored, failed, not_applicable, mean, low, high, worst, best, reason.
-    differences: variant_id, metric, n, difference, low, high, p_value, p_corrected, wins, ties, losses, verdict,
-        against, effect_size, for the quality metrics: each variant minus the baseline (`against`), or every pair where
-        `pairs` is `all`, on the questions that both have; p-values corrected by `correction` over the whole table.
+    differences: see `pairwise.differences_table`; for the quality metrics the pairs that the run declared, and each
+        variant against the baseline, or every pair where `pairs` is `all`.
+    answers: to every hypothesis that is shown anywhere, tested together: one comparison has one answer.
     questions: question_id, query_class, question, one column a variant (main metric, mean over repeats), spread.
     stages, stage_problems: see `stage_tables`.
     gaps: variant_id, metric, status, reason, count of the scores that are not there.
@@ -53,6 +56,7 @@ class RunTables:
     scores: pd.DataFrame = field(repr=False)
     summary: pd.DataFrame = field(repr=False)
     differences: pd.DataFrame = field(repr=False)
+    answers: Mapping[Hypothesis, Answer] = field(repr=False)
     questions: pd.DataFrame = field(repr=False)
     stages: pd.DataFrame = field(repr=False)
     stage_problems: pd.DataFrame = field(repr=False)
@@ -66,6 +70,11 @@ class RunTables:
     def main_metric(self) -> str | None:
         """The metric that decides: the first quality metric of the plan."""
         return next(iter(self.quality_metrics), None)
+
+    @property
+    def options(self) -> Options:
+        """How the hypotheses of the run are tested."""
+        return Options(self.correction, self.run.strict, self.clusters, self.noise, self.scales)
 
     @property
     def quality_scores(self) -> pd.DataFrame:

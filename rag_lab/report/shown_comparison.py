@@ -16,8 +16,8 @@ from rag_lab.report.shown_frame import shown_frame
 from rag_lab.report.tables.comparison_tables import tables, verdicts_table
 from rag_lab.report.text.compare_screen import WIDTH, screen
 from rag_lab.report.text.markdown import to_markdown
-from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.pairwise import Pairs
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class ShownComparison(Comparison):
         return shown(f"{table.title}\n{text_table(table.header, table.rows, WIDTH)}")
 
 
-def compare(run_dir: Path | str, *, correction: Correction = "holm", pairs: Pairs = "baseline") -> ShownComparison:
+def compare(run_dir: Path | str, *, correction: Correction = "max_t", pairs: Pairs = "baseline") -> ShownComparison:
     """Read the run in `run_dir` and compare its variants.
 
     Args:
         run_dir: a folder written by `rag-lab sweep`.
-        correction: of the p-values for many comparisons: `holm`, `bh` (Benjamini-Hochberg, weaker, for screening many
-            variants) or `none`.
+        correction: of the p-values of a family: `max_t` (step-down maximum), `bh` (Benjamini-Hochberg, weaker, for
+            screening many variants) or `none`.
         pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to settle.
 
     Raises:

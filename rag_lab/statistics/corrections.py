@@ -1,35 +1,43 @@
-"""Corrections of p-values for many comparisons, each of which has one answer, quoted wherever it is shown again.
+"""Corrections of p-values for many comparisons, from the p-values alone.
 
-A comparison that counted in two families would have two corrected p-values, and its reader two answers.
+The comparisons of a run are corrected by the step-down maximum of `randomization`, which knows how they hang together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
-
-import pandas as pd
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 from rag_lab.errors import ConfigError, unknown_name
 
-Key = tuple[Any, Any, Any, int]  # metric, variant, against, questions
-# What a table of differences says of a pair, in the order in which other tables say it of an effect.
-ANSWER = ("n", "difference", "low", "high", "p_value", "p_corrected", "effect_size", "verdict", "doubt")
-
-Correction = Literal["holm", "bh", "none"]
+Correction = Literal["max_t", "bh", "none"]
 
 
-def corrected(p_values: Sequence[float | None], method: Correction = "holm") -> list[float | None]:
-    """Return the p-values adjusted by `method`; a None (nothing was tested) stays None and is not in the family.
+def corrected(alone: Sequence[float], adjusted: Sequence[float], method: Correction = "max_t") -> list[float | None]:
+    """Return the p-values of a family by `method`.
+
+    Args:
+        alone: each for itself.
+        adjusted: by the step-down maximum, see `randomization.step_down`.
+        method: `max_t` (those `adjusted`), `bh` (Benjamini-Hochberg, weaker, for screening many) or `none`.
 
     Raises:
         ConfigError: if there is no such method.
     """
+    check_correction(method)
+    if method == "bh":
+        return benjamini_hochberg(alone)
+    return list(adjusted if method == "max_t" else alone)
+
+
+def check_correction(method: str) -> None:
+    """Refuse a method that there is not.
+
+    Raises:
+        ConfigError: naming those that there are.
+    """
     if method not in get_args(Correction):
         raise ConfigError(unknown_name("correction", method, get_args(Correction)))
-    if method == "none":
-        return list(p_values)
-    return holm(p_values) if method == "holm" else benjamini_hochberg(p_values)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -68,22 +76,17 @@ def hommel(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float | None]:
     """Return the step-up adjusted p-values of Benjamini and Hochberg (1995), "Controlling the False Discovery Rate".
 
-    Of the findings below a level, at most that share is false on average: weaker than Holm, for screening many
-    variants. It holds for independent tests and for positively dependent ones, as those against one baseline are.
+    Of the findings below a level, at most that share is false on average: weaker than the control of any false finding,
+    for screening many variants. It holds for independent tests and for positively dependent ones, as those against one
+    baseline are.
     """
-    tested = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     ceiling = 1.0
-    for rank, (p_value, index) in reversed(list(enumerate(tested, 1))):
-        ceiling = min(ceiling, p_value * len(tested) / rank)
+    ordered = sorted((p_value, index) for index, p_value in enumerate(p_values))
+    for rank, (p_value, index) in reversed(list(enumerate(ordered, 1))):
+        ceiling = min(ceiling, p_value * len(p_values) / rank)
         adjusted[index] = ceiling
     return adjusted
-
-
-def answers(differences: pd.DataFrame | None) -> dict[Key, Mapping[Any, Any]]:
-    """Return the rows of a table that `comparisons` made by metric, variant, against and number of questions."""
-    rows = [] if differences is None else differences.to_dict("records")
-    return {(row["metric"], row["variant_id"], row["against"], row["n"]): row for row in rows}

@@ -1,4 +1,4 @@
-"""Intervals of means and tests of paired differences; no input leads to a NaN.
+"""Intervals of means and of paired differences; no input leads to a NaN.
 
 Both depend on the values alone, not on their order, and swapping the two sides of a comparison mirrors it exactly.
 Clusters, where given, name for each value the group of values that are not independent of each other.
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab.statistics.interval_ends import ENOUGH_APART, Bounds, bca, guarded_bounds, percentile, usual_bounds
-from rag_lab.statistics.randomization import N_PERMUTATIONS, sign_flip_p_values
 from rag_lab.statistics.resampled_units import Units, units
 
 TIE = 1e-12  # differences smaller than this are rounding
@@ -41,12 +40,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The mean of a - b over pairs, its interval, and the p-value of the sign-flip test; None as in `Interval`."""
+    """The mean of a - b over pairs and its interval; None as in `Interval`."""
 
     mean: float | None
     low: float | None
     high: float | None
-    p_value: float | None
     wins: int  # pairs with a > b
     ties: int
     losses: int
@@ -100,11 +98,10 @@ def paired_differences(
     pairs: Sequence[tuple[Sample, Sample]],
     confidence: float = 0.95,
     seed: int = 0,
-    n_permutations: int = N_PERMUTATIONS,
     clusters: Clusters | None = None,
     reach: Sequence[float | None] | None = None,
 ) -> list[PairedDifference]:
-    """Return the mean of a - b with its interval and p-value for each pair; all pairs share their resamples and flips.
+    """Return the mean of a - b with its interval for each pair; all pairs share their resamples.
 
     a[i] and b[i] belong to the same question. The interval is the expanded percentile interval (see
     `bootstrap.expanded_percentile_bounds`), Student's with fewer than 10 pairs or 8 clusters; where fewer than 30 of
@@ -113,8 +110,7 @@ def paired_differences(
     Args:
         pairs: k pairs of samples.
         confidence: of the intervals.
-        seed: of the resamples and flips.
-        n_permutations: of the test.
+        seed: of the resamples.
         clusters: for each pair, the cluster of each question.
         reach: for each pair how far apart a and b can be on one question; without one the largest difference that was
             seen is taken for it, and where all are equal there is no interval.
@@ -127,7 +123,6 @@ def paired_differences(
     flips = [_is_mirrored(column) for column in columns]
     canonical = [column.mirrored() if flip else column for column, flip in zip(columns, flips, strict=True)]
     found = usual_bounds(canonical, confidence, seed, percentile)
-    p_values = sign_flip_p_values([column.sums for column in canonical], seed, n_permutations)
     known = [None] * len(pairs) if reach is None else reach
     furthest = [max(float(np.abs(v).max(initial=0)), r or 0.0) for v, r in zip(values, known, strict=True)]
     intervals = [
@@ -135,22 +130,21 @@ def paired_differences(
         for column, ends in zip(canonical, [(-most, most) if most else (None, None) for most in furthest], strict=True)
     ]
     return [
-        _paired(values[i], canonical[i], _cut(found, most) if known[i] else found, float(p_values[i]), flips[i])
+        _paired(values[i], canonical[i], _cut(found, most) if known[i] else found, flips[i])
         for i, (found, most) in enumerate(zip(intervals, furthest, strict=True))
     ]
 
 
-def _paired(values: Floats, column: Units, found: Interval, p_value: float, flip: bool) -> PairedDifference:
+def _paired(values: Floats, column: Units, found: Interval, flip: bool) -> PairedDifference:
     """Put the result for a canonical column together; `flip` tells that it is the mirror image of a - b."""
     mean, low, high = found.mean, found.low, found.high
     if flip:
         mean, low, high = _negative(mean), _negative(high), _negative(low)
     n, g, wins, losses = len(values), len(column.sums), int((values > 0).sum()), int((values < 0).sum())
     sd = float(np.std(np.sort(-values if flip else values), ddof=1)) if n > 1 else None
-    p = p_value if n else None
     se = column.standard_error if n else None
     apart = int(np.count_nonzero(column.sums))
-    return PairedDifference(mean, low, high, p, wins, n - wins - losses, losses, n, sd, found.reason, se, g, apart)
+    return PairedDifference(mean, low, high, wins, n - wins - losses, losses, n, sd, found.reason, se, g, apart)
 
 
 def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_apart: int, confidence: float) -> Interval:

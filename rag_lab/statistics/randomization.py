@@ -1,105 +1,133 @@
-"""The paired randomization test: under the null hypothesis, the sign of every difference is a coin flip.
+"""The paired randomization test of a whole family at once: under the null hypothesis every sign is a coin flip.
 
-Fisher (1935), "The Design of Experiments", section 21; Smucker, Allan and Carterette (2007) recommend it for comparing
-retrieval runs. It assumes nothing about the shape of the differences. Clusters of questions flip together.
+Fisher (1935), "The Design of Experiments", section 21, for one comparison; Westfall and Young (1993), "Resampling-Based
+Multiple Testing", section 2.6, and Romano and Wolf (2005), "Exact and Approximate Stepdown Methods for Multiple
+Hypothesis Testing", section 3, for many. A flip turns a unit (a question, or a cluster of them) in all comparisons
+together, so that the correction knows how they hang together: variants that resemble each other cost little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-N_PERMUTATIONS = 50_000
-_FLIPS_PER_TEST = 40  # so that Holm's strictest step can still be met: a corrected p-value can fall to 1 / 40
+N_FLIPS = 20_000  # at least
+MOST_FLIPS = 200_000
+_FREE = 500_000_000  # products of a sign and a sum that take no time anybody notices
+EXACT_UNITS = 14  # up to so many units that differ, every pattern of signs is tried
 _BATCH = 1_000  # flips held in memory at once; fixed, as the flips depend on it
+_SLACK = 1e-9  # statistics that differ by rounding alone are equal: ties would else be decided by noise
 
 Floats = npt.NDArray[np.float64]
 
 
-def n_flips(n_tests: int) -> int:
-    """Return how many random flips a family of so many tests takes."""
-    return max(N_PERMUTATIONS, _FLIPS_PER_TEST * n_tests)
+@dataclass(frozen=True, slots=True)
+class FamilyTest:
+    """The two-sided tests of k comparisons: (k,) p-values of each alone, and adjusted for all of the family.
+
+    largest: (m,) the largest statistic of the family under each flip, sorted; what has to be exceeded.
+    """
+
+    alone: Floats
+    adjusted: Floats
+    largest: Floats
+
+    def critical(self, alpha: float) -> float:
+        """Return what the largest statistic of a family without differences stays below in 1 - alpha of cases."""
+        return float(self.largest[min(len(self.largest) - 1, int(np.ceil((1 - alpha) * len(self.largest))))])
 
 
-def sign_flip_p_values(columns: Sequence[Floats], seed: int, n_permutations: int = N_PERMUTATIONS) -> Floats:
-    """Return the two-sided p-value of the mean of each column being zero.
+def statistics_of(sums: Floats) -> Floats:
+    """Return T = |sum| / root of the sum of squares of each column of (g, k), 0 for a column of zeros.
 
-    With n differences that are not zero (a zero has no sign) exact by enumeration where 2**n <= m, else
-    (b + 1) / (m + 1) over m random flips. Neither the order within a column nor the other columns matter.
+    Not Student's: a column of five units that agree reaches any t by chance, and T no more than the root of five.
+    """
+    norms = np.sqrt((sums**2).sum(axis=0))
+    found: Floats = np.divide(np.abs(sums.sum(axis=0)), norms, out=np.zeros(sums.shape[1]), where=norms > 0)
+    return found
+
+
+def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> FamilyTest:
+    """Test that each column is symmetric about zero, by flips of sign that the columns share.
+
+    Exact by enumeration where no more than 14 units differ from zero in any column (a column alone also where it has no
+    more itself), else (b + 1) / (m + 1) over m random flips. Adjusted by the step-down maximum: the p-value of a column
+    is how often the largest of its own and of all columns with a smaller statistic is as large, and no less than that
+    of any column with a larger one. The result depends on the order of the units where flips are random: sort them.
 
     Args:
-        columns: k samples of differences (or of cluster sums), of any lengths.
+        sums: (g, k) sums of the differences of each unit in each comparison, 0 where it has none; k at least 1.
         seed: of the random flips.
-        n_permutations: m, at least 1.
-
-    Returns:
-        (k,) p-values; 1 for a column without any difference.
+        n_flips: m, at least 1; where None at least 20,000, and up to 200,000 in a small family, so that what stands
+            close to a level does not depend on the seed.
     """
-    magnitudes = [np.sort(np.abs(column[column != 0])) for column in columns]
-    # Sums that differ by rounding alone are equal: without the slack, ties would be decided by noise.
-    thresholds = np.array([abs(column.sum()) - 1e-9 * np.abs(column).sum() for column in columns])
-    result = np.ones(len(columns))
-    few = [index for index, column in enumerate(magnitudes) if 2 ** len(column) <= n_permutations]
-    many = [index for index, column in enumerate(magnitudes) if 2 ** len(column) > n_permutations]
-    for index in few:
-        result[index] = _exact(magnitudes[index], thresholds[index])
-    if many:
-        stacked = _stacked([magnitudes[index] for index in many])
-        extreme = sum(
-            _n_extreme(kept.T @ stacked, stacked, thresholds[many])
-            for kept in _random_halves(len(stacked), seed, n_permutations)
-        )
-        result[many] = (extreme + 1) / (n_permutations + 1)
-    return result
+    used = sums[np.any(sums != 0, axis=1)]
+    found = statistics_of(sums)
+    order = np.argsort(-found, kind="stable")
+    norms = np.sqrt((used**2).sum(axis=0))
+    scaled = np.ascontiguousarray((used / np.where(norms > 0, norms, 1.0))[:, order].T)  # (k, g)
+    exact = len(used) <= EXACT_UNITS
+    thresholds = (found[order] - _SLACK)[:, None]
+    alone, beyond = np.zeros(len(order)), np.zeros(len(order))
+    largest = []
+    for signs in _patterns(len(used)) if exact else _flips(len(used), seed, n_flips or _affordable(scaled.size)):
+        drawn = np.abs(scaled @ signs)
+        alone += (drawn >= thresholds).sum(axis=1)
+        np.maximum.accumulate(drawn[::-1], axis=0, out=drawn[::-1])
+        beyond += (drawn >= thresholds).sum(axis=1)
+        largest.append(drawn[0])
+    every = np.sort(np.concatenate(largest))
+    seen, of = (0, len(every)) if exact else (1, len(every) + 1)
+    p_alone = np.empty(len(order))
+    p_alone[order] = (alone + seen) / of
+    p_alone = p_alone if exact else _exact_where_few(sums, p_alone)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate(np.maximum((beyond + seen) / of, p_alone[order]))
+    return FamilyTest(p_alone, adjusted, every)
+
+
+def _affordable(size: int) -> int:
+    return min(MOST_FLIPS, max(N_FLIPS, _FREE // max(1, size) // _BATCH * _BATCH))
 
 
 def smallest_n(alpha: float) -> int:
-    """Return how many pairs the exact test needs before its p-value can fall below `alpha`."""
+    """Return how many units must differ before the exact p-value can fall below `alpha`."""
     return int(np.floor(np.log2(2 / alpha))) + 1
 
 
-def _exact(magnitudes: Floats, threshold: float) -> float:
-    """Return the share of (2**(n-1), n) sign patterns; the other half are mirror images and just as extreme."""
-    if len(magnitudes) == 0:
-        return 1.0
-    kept = _halves(len(magnitudes)) @ magnitudes
-    return float(_n_extreme(kept[:, None], magnitudes[:, None], threshold)[0] / len(kept))
+def _exact_where_few(sums: Floats, p_values: Floats) -> Floats:
+    """Return the p-values with those of the columns in which few units differ replaced by their exact ones."""
+    few = np.flatnonzero((sums != 0).sum(axis=0) <= EXACT_UNITS)
+    result = p_values.copy()
+    for column in few:
+        # Sorted magnitudes: the sums of all patterns are then the same to the last digit for any order of the units.
+        magnitudes = np.sort(np.abs(sums[sums[:, column] != 0, column]))
+        threshold = abs(sums[:, column].sum()) - _SLACK * magnitudes.sum()
+        (signs,) = _patterns(len(magnitudes))
+        result[column] = float((np.abs(magnitudes @ signs) >= threshold).mean())
+    return result
+
+
+def _patterns(units: int) -> Iterator[Floats]:
+    """Yield once (units, 2**(units-1)) signs: the other half are mirror images, and just as extreme."""
+    yield _all_signs(units)
 
 
 @cache
-def _halves(n: int) -> Floats:
-    """Return which of n differences keep their sign, (2**(n-1), n): every pattern in which the first does."""
-    patterns = np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)[None, :] & 1
-    return np.hstack([np.ones((len(patterns), 1)), patterns.astype(np.float64)])
+def _all_signs(units: int) -> Floats:
+    if units == 0:
+        return np.zeros((0, 1))
+    bits = np.arange(2 ** (units - 1))[None, :] >> np.arange(units)[:, None] & 1
+    return np.where(bits, -1.0, 1.0)
 
 
-def _n_extreme(kept: Floats, magnitudes: Floats, threshold: Floats | float) -> npt.NDArray[np.int64]:
-    """Count for each column the flips whose sum is as far from zero as was seen.
-
-    Args:
-        kept: (m, k), the sums of those that keep their sign; the sum of a flip is twice that minus the whole.
-        magnitudes: (n, k).
-        threshold: (k,).
-    """
-    whole = magnitudes.sum(axis=0)
-    counts: npt.NDArray[np.int64] = ((kept >= (whole + threshold) / 2) | (kept <= (whole - threshold) / 2)).sum(axis=0)
-    return counts
-
-
-def _stacked(columns: Sequence[Floats]) -> Floats:
-    """Return (n, k), n the longest; zeros at the end of the others change no sum."""
-    stacked = np.zeros((max(len(column) for column in columns), len(columns)))
-    for index, column in enumerate(columns):
-        stacked[: len(column), index] = column
-    return stacked
-
-
-def _random_halves(rows: int, seed: int, n_permutations: int) -> Iterator[Floats]:
-    """Yield (rows, at most _BATCH) zeros and ones; the first rows are the same for any number of rows."""
-    for start in range(0, n_permutations, _BATCH):
-        drawn = np.random.default_rng([seed, 1, start]).bytes(rows * _BATCH // 8)
-        bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(rows, _BATCH // 8), axis=1)
-        yield bits[:, : n_permutations - start].astype(np.float64)
+def _flips(units: int, seed: int, n_flips: int) -> Iterator[Floats]:
+    """Yield (units, at most _BATCH) random signs; the first units get the same for any number of units."""
+    for start in range(0, n_flips, _BATCH):
+        drawn = np.random.default_rng([seed, 1, start]).bytes(units * _BATCH // 8)
+        bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(units, _BATCH // 8), axis=1)
+        yield np.where(bits[:, : n_flips - start], -1.0, 1.0)

@@ -1,8 +1,10 @@
-"""What a paired comparison allows one to say."""
+"""What a tested comparison allows one to say."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 from scipy.special import ndtri
 
@@ -13,107 +15,148 @@ from rag_lab.statistics.randomization import smallest_n
 
 ALPHA = 0.05
 POWER = 0.8
-MOST_QUESTIONS = 100_000  # beyond this a number of questions is no advice
 CANNOT_TELL = "the data cannot tell"
 NO_DIFFERENCE = "no difference"
+DEPENDS_ON_FAILURES = "depends on failures"
+
+FamilyName = Literal["primary", "secondary"]
 
 
-def verdict(
-    difference: PairedDifference,
-    p_corrected: float | None,
-    n_comparisons: int,
-    noise_floor: float | None = None,
-    higher_is_better: bool = True,
-) -> str:
-    """Return `better`, `worse`, or a sentence that says why neither can be said.
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The comparisons that are corrected together.
 
-    `better` and `worse` need a corrected p-value below 0.05, an interval off zero, and, where a noise floor was
-    measured, a difference above it; `higher_is_better` tells which is which. Otherwise the sentence names the number of
-    questions that would settle a difference of the size seen, or of clusters, since more questions of the same clusters
-    would not; before that it says why what looks like a finding is none (see `doubt`).
+    alpha: the chance of any false finding among them.
+    n_tests: comparisons that can be significant; those that cannot are left out.
+    critical: the statistic (see `randomization.statistics_of`) that the first finding must exceed; None without tests.
     """
-    mean = difference.mean
-    if mean is None or p_corrected is None:
-        return "no question has a score under both"
-    if difference.n_units < 2:
-        return f"{CANNOT_TELL}: only {_lone(difference)} under both"
-    if difference.ties == difference.n:
-        return f"{NO_DIFFERENCE} on any of the {difference.n} questions"
-    if noise_floor is not None and abs(mean) < noise_floor:
-        return f"{CANNOT_TELL}: a difference of {signed(mean)} is below the noise floor of {plain(noise_floor)}"
-    if _is_found(difference, p_corrected):
-        return "better" if (mean > 0) is higher_is_better else "worse"
-    why = doubt(difference, p_corrected, n_comparisons)
-    return f"{CANNOT_TELL}: {f'{why}; ' if why else ''}{_advice(difference, n_comparisons)}"
+
+    name: FamilyName = "primary"
+    alpha: float = ALPHA
+    n_tests: int = 1
+    critical: float | None = None
 
 
-def doubt(
-    difference: PairedDifference, p_corrected: float | None, n_comparisons: int, noise_floor: float | None = None
-) -> str:
-    """Return why a difference is no finding although its interval or its p-value alone looks like one.
+@dataclass(frozen=True, slots=True)
+class WithFailures:
+    """The comparison again with every failed score at the worst value of its metric; None where there is no worst."""
 
-    "" where nothing looks so, and where it is a finding. The arguments are those of `verdict`.
+    mean: float | None
+    p_corrected: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of one comparison, wherever it is shown.
+
+    p_value: two-sided, of the comparison alone; None where nothing was compared.
+    p_corrected: within the family; None where so few units differ that it cannot be significant.
+    failures: None where nothing that counts in it has failed.
+    noise_floor: what noise alone stays below; None where it was not measured.
     """
-    p_value, mean = difference.p_value, difference.mean
-    if p_value is None or p_corrected is None or mean is None or not (_is_apart(difference) or p_value < ALPHA):
-        return ""
-    if noise_floor is not None and abs(mean) < noise_floor:
-        return f"below the noise floor of {plain(noise_floor)}"
-    if _is_found(difference, p_corrected):
-        return ""
-    needed = smallest_n(ALPHA)
-    if difference.n_apart < needed:
-        units = "question" if difference.n_units == difference.n else "cluster"
-        differ = f"only {counted(difference.n_apart, units)} differ{'s' if difference.n_apart == 1 else ''}"
-        return f"{differ}, and with fewer than {needed} no test can reach p < {ALPHA}"
-    if p_value >= ALPHA:
-        return f"the interval leaves out zero, but the test does not: p {p_text(p_value)}"
-    if p_corrected >= ALPHA:
-        return f"among {n_comparisons} comparisons some look like one by chance, corrected p {p_text(p_corrected)}"
-    return f"the test finds it (corrected p {p_text(p_corrected)}), but the interval holds zero"
 
+    difference: PairedDifference
+    p_value: float | None
+    p_corrected: float | None
+    family: Family = Family()
+    failures: WithFailures | None = None
+    noise_floor: float | None = None
+    higher_is_better: bool = True
 
-def _is_found(difference: PairedDifference, p_corrected: float) -> bool:
-    return p_corrected < ALPHA and _is_apart(difference)
+    @property
+    def is_found(self) -> bool:
+        """Whether it is a finding: also with failures at the worst value, and above the noise."""
+        mean = self.difference.mean
+        is_significant = mean is not None and self.p_corrected is not None and self.p_corrected < self.family.alpha
+        return is_significant and not self._is_in_noise and not self._depends_on_failures
 
+    @property
+    def smallest_difference(self) -> float | None:
+        """The smallest true difference that a run like this one shows with power 0.8; None where that is unknown.
 
-def _is_apart(difference: PairedDifference) -> bool:
-    """Tell whether the interval leaves out zero."""
-    low, high = difference.low, difference.high
-    return low is not None and high is not None and (low > 0 or high < 0)
+        T exceeds its critical value c where Student's t exceeds c * sqrt((n - 1) / (n - c**2)), n the units.
+        """
+        error, n, critical = self.difference.standard_error, self.difference.n_units, self.family.critical
+        if not error or critical is None or n <= critical**2:
+            return None
+        return float(critical * math.sqrt((n - 1) / (n - critical**2)) + ndtri(POWER)) * error
 
+    @property
+    def verdict(self) -> str:
+        """`better`, `worse`, or a sentence that says why neither can be said."""
+        d = self.difference
+        if d.mean is None:
+            return "no question has a score under both"
+        if d.n_units < 2:
+            return f"{CANNOT_TELL}: only {_lone(d)} under both"
+        if d.ties == d.n:
+            missed = f"; {d.n} could have missed one of up to {plain(d.high)} on average" if d.high else ""
+            return f"{NO_DIFFERENCE} on any of the {d.n} questions{missed}"
+        if self.is_found:
+            return "better" if (d.mean > 0) is self.higher_is_better else "worse"
+        why = self.doubt or self._too_few_differ or self._reach
+        return f"{CANNOT_TELL}: {why}"
 
-def _advice(difference: PairedDifference, n_comparisons: int) -> str:
-    """Say how many questions, or clusters of them, would settle a difference of the size seen."""
-    needed = units_needed(difference, n_comparisons)
-    if needed is None:
-        return f"wins and losses cancel out over {difference.n} questions"
-    count = f"about {needed:,}" if needed <= MOST_QUESTIONS else f"more than {MOST_QUESTIONS:,}"
-    clusters = f"clusters of questions, not {difference.n_units}," if difference.n_units < difference.n else "questions"
-    return f"{count} {clusters} would settle a difference of {signed(difference.mean)}"
+    @property
+    def doubt(self) -> str:
+        """Why a difference is no finding although its interval or its p-value alone looks like one; else ""."""
+        d, alpha = self.difference, self.family.alpha
+        if d.mean is None or self.p_value is None or self.is_found or not (self._is_apart or self.p_value < alpha):
+            return ""
+        if self._is_in_noise:
+            return f"{signed(d.mean)} is below the noise floor of {plain(self.noise_floor)}"
+        if self._too_few_differ:
+            return self._too_few_differ
+        if self.p_value >= alpha:
+            return f"the interval leaves out zero, but the test does not: p {p_text(self.p_value)}"
+        if self.p_corrected is None or self.p_corrected >= alpha:
+            among = f"among {self.family.n_tests} comparisons some look like one by chance"
+            return f"{among}, corrected p {p_text(self.p_corrected)}"
+        return self._of_failures
 
+    @property
+    def _is_in_noise(self) -> bool:
+        return self.noise_floor is not None and abs(self.difference.mean or 0.0) < self.noise_floor
 
-def units_needed(difference: PairedDifference, n_comparisons: int) -> int | None:
-    """Return roughly how many questions, or clusters of them, would settle a difference of the size seen.
+    @property
+    def _is_apart(self) -> bool:
+        """Whether the interval leaves out zero."""
+        low, high = self.difference.low, self.difference.high
+        return low is not None and high is not None and (low > 0 or high < 0)
 
-    n = ((z_alpha + z_power) * sd / |mean|) ** 2 for a two-sided test at 0.05 / n_comparisons (Holm's strictest step)
-    with power 0.8, at least the smallest number with which the sign-flip test can get there, rounded up to two digits.
-    sd is what the standard error of the mean makes of one unit. None where no difference was seen.
-    """
-    mean, error, n = difference.mean, difference.standard_error, difference.n_units
-    if mean is None or error is None or abs(mean) <= 1e-9 * error * math.sqrt(n):
-        return None
-    alpha = ALPHA / max(1, n_comparisons)
-    z = float(ndtri(1 - alpha / 2) + ndtri(POWER))
-    by_power = math.ceil((z * error * math.sqrt(n) / abs(mean)) ** 2 * (1 - 1e-12))
-    return _round_up(max(by_power, smallest_n(alpha), n + 1))
+    @property
+    def _depends_on_failures(self) -> bool:
+        if self.failures is None:
+            return False
+        mean, p_value = self.failures.mean, self.failures.p_corrected
+        is_same = mean is not None and mean * (self.difference.mean or 0.0) > 0
+        return not (is_same and p_value is not None and p_value < self.family.alpha)
+
+    @property
+    def _of_failures(self) -> str:
+        mean = None if self.failures is None else self.failures.mean
+        if self.failures is None or mean is None:
+            return f"{DEPENDS_ON_FAILURES}: the metric has no worst value with which they could count"
+        p = f"corrected p {p_text(self.failures.p_corrected)}"
+        return f"{DEPENDS_ON_FAILURES}: with each at the worst value the difference is {signed(mean)}, {p}"
+
+    @property
+    def _too_few_differ(self) -> str:
+        d, needed = self.difference, smallest_n(self.family.alpha)
+        if d.n_apart >= needed:
+            return ""
+        units = "question" if d.n_units == d.n else "cluster"
+        differ = f"only {counted(d.n_apart, units)} differ{'s' if d.n_apart == 1 else ''}"
+        return f"{differ}, and with fewer than {needed} no test can reach p < {self.family.alpha:g}"
+
+    @property
+    def _reach(self) -> str:
+        smallest, d = self.smallest_difference, self.difference
+        units = f"{d.n_units} clusters" if d.n_units < d.n else f"{d.n} questions"
+        if smallest is None:
+            return f"{units} are too few for any difference to be shown"
+        return f"{units} could have shown a difference of {plain(smallest)}"
 
 
 def _lone(difference: PairedDifference) -> str:
     return "one question has a score" if difference.n == 1 else f"one cluster ({difference.n} questions) has scores"
-
-
-def _round_up(number: int) -> int:
-    """Round up to two significant digits: the estimate is no better than that."""
-    step = int(10 ** max(0, len(str(number)) - 2))
-    return -(-number // step) * step

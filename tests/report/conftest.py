@@ -1,3 +1,3 @@
-from compared_runs import build, comparison, grid, routed, run, synthetic, wide
+from compared_runs import build, comparison, grid, promising, routed, run, synthetic, wide
 
-__all__ = ["build", "comparison", "grid", "routed", "run", "synthetic", "wide"]
+__all__ = ["build", "comparison", "grid", "promising", "routed", "run", "synthetic", "wide"]

@@ -3,16 +3,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.complete_cases import COMPARISON_COLUMNS, SUMMARY_COLUMNS, comparisons, summary
-from rag_lab.statistics.corrections import holm
-from rag_lab.statistics.randomization import n_flips
+from rag_lab.statistics.complete_cases import SUMMARY_COLUMNS, summary
+from rag_lab.statistics.pairwise import comparisons
 from rag_lab.statistics.scales import SHARE, Scale
 
 FAILED, NOT_APPLICABLE = "failed", "not_applicable"
@@ -116,51 +114,6 @@ def test_order_is_that_of_the_table() -> None:
     assert tuple(summary(scores).columns) == SUMMARY_COLUMNS
 
 
-def test_comparisons_are_over_the_questions_both_have() -> None:
-    scores = table(*cells("base", "m", 0.0, 0.0, FAILED, 1.0), *cells("new", "m", 1.0, FAILED, 1.0, 1.0))
-    row = comparisons(scores, "base").iloc[0]
-    assert (row["n"], row["difference"], row["wins"], row["ties"], row["losses"]) == (2, 0.5, 1, 1, 0)
-    assert row["p_value"] == 1.0
-
-
-def test_verdicts_and_correction() -> None:
-    random = np.random.default_rng(0)
-    base = random.uniform(0, 0.5, 60)
-    scores = table(
-        *cells("base", "m", *base),
-        *cells("good", "m", *(base + random.uniform(0, 0.4, 60))),
-        *cells("bad", "m", *(base - random.uniform(0, 0.4, 60))),
-        *cells("same", "m", *base),
-        *cells("noise", "m", *(base + random.normal(0, 0.3, 60))),
-    )
-    found = comparisons(scores, "base").set_index("variant_id")
-    assert tuple(comparisons(scores, "base").columns) == COMPARISON_COLUMNS
-    assert (found.loc["good", "verdict"], found.loc["bad", "verdict"]) == ("better", "worse")
-    assert found.loc["same", "verdict"] == "no difference on any of the 60 questions"
-    assert found.loc["noise", "verdict"].startswith("the data cannot tell: about ")
-    assert list(found["p_corrected"]) == pytest.approx(holm(list(found["p_value"])))
-
-
-def test_nothing_in_common() -> None:
-    scores = table(*cells("base", "m", 1.0, FAILED), *cells("new", "m", FAILED, 1.0), *cells("new", "other", 1.0, 1.0))
-    found = comparisons(scores, "base")
-    assert list(found["n"]) == [0, 0]
-    assert set(found["verdict"]) == {"no question has a score under both"}
-    assert found["p_corrected"].tolist() == [None, None]
-
-
-@pytest.mark.parametrize("n_tests", [1, 63, 520, 9_000])
-def test_a_family_of_any_size_can_still_find_something(n_tests: int) -> None:
-    # m flips cannot take a p-value below 1 / (m + 1), which Holm's strictest step multiplies by the size of the family.
-    assert n_flips(n_tests) >= 20_000
-    assert n_tests / (n_flips(n_tests) + 1) < 0.05
-
-
-def test_unknown_baseline() -> None:
-    with pytest.raises(ConfigError, match="Unknown baseline variant 'bas': allowed are base, new; did you mean 'base'"):
-        comparisons(table(*cells("base", "m", 1.0), *cells("new", "m", 1.0)), "bas")
-
-
 def test_missing_columns() -> None:
     with pytest.raises(ConfigError, match="lacks the columns status, reason"):
         summary(table(*cells("a", "m", 1.0)).drop(columns=["status", "reason"]))
@@ -182,12 +135,16 @@ any_tables = st.lists(
 )
 
 
+def compared(data: pd.DataFrame) -> pd.DataFrame:
+    return comparisons(data.sort_values("metric", kind="stable"), data["variant_id"].min())  # the first is primary
+
+
 @settings(max_examples=20, deadline=None)
 @given(any_tables, st.randoms(use_true_random=False))
 def test_no_nan_and_no_dependence_on_order(rows: list[Any], random: Any) -> None:
     scores = table(*rows)
     shuffled = table(*random.sample(rows, len(rows)))
-    for make in (summary, lambda data: comparisons(data, data["variant_id"].min())):
+    for make in (summary, compared):
         found, other = make(scores), make(shuffled)
         for value in found.to_numpy().ravel():
             assert not (isinstance(value, float) and math.isnan(value))

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.statistics.corrections import holm, hommel
+from rag_lab.errors import ConfigError
+from rag_lab.statistics.corrections import benjamini_hochberg, corrected, holm, hommel
 
 
 @pytest.mark.slow
@@ -42,3 +43,19 @@ def test_hommel_by_hand() -> None:
     assert hommel([0.04, 0.03]) == pytest.approx([0.04, 0.04])
     assert hommel([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
     assert hommel([]) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_benjamini_hochberg_is_statsmodels(p_values: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    assert benjamini_hochberg(p_values) == pytest.approx(list(multitest.multipletests(p_values, method="fdr_bh")[1]))
+
+
+def test_corrections_by_name() -> None:
+    assert corrected([0.01, 0.02], [0.03, 0.03], "none") == [0.01, 0.02]
+    assert corrected([0.01, 0.02], [0.03, 0.03], "max_t") == [0.03, 0.03]
+    assert corrected([0.01, 0.04], [0.03, 0.05], "bh") == [0.02, 0.04]
+    with pytest.raises(ConfigError, match="did you mean 'max_t'"):
+        corrected([0.1], [0.1], "max-t")  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_sample import mean_interval, paired_difference
 from scipy import stats
-from scipy.stats import ttest_rel
 
 from rag_lab.statistics.interval_ends import ENOUGH_APART, FEW_VALUES
 from rag_lab.statistics.intervals import Floats, mean_intervals, paired_differences
@@ -67,7 +66,7 @@ def test_swapping_sides_mirrors(values: list[tuple[float, float]]) -> None:
     a, b = _columns(values)
     ours, swapped = paired_difference(a, b), paired_difference(b, a)
     assert (ours.wins, ours.ties, ours.losses) == (swapped.losses, swapped.ties, swapped.wins)
-    assert ours.p_value == swapped.p_value and ours.sd == swapped.sd
+    assert ours.sd == swapped.sd
     assert (ours.mean, ours.low, ours.high) == (
         _negative(swapped.mean),
         _negative(swapped.high),
@@ -80,10 +79,8 @@ def test_swapping_sides_mirrors(values: list[tuple[float, float]]) -> None:
 def test_a_difference_is_complete_and_never_nan(values: list[tuple[float, float]]) -> None:
     found = paired_difference(*_columns(values))
     assert found.wins + found.ties + found.losses == found.n == len(values)
-    assert (found.p_value is None) == (not values)
-    for number in (found.mean, found.low, found.high, found.p_value, found.sd):
+    for number in (found.mean, found.low, found.high, found.sd):
         assert number is None or math.isfinite(number)
-    assert found.p_value is None or 0 < found.p_value <= 1
 
 
 def test_a_larger_confidence_gives_a_wider_interval() -> None:
@@ -94,7 +91,7 @@ def test_a_larger_confidence_gives_a_wider_interval() -> None:
 
 def test_all_tied() -> None:
     found = paired_difference([0.3, 0.1 + 0.2, 1.0], [0.3, 0.3, 1.0])  # 0.1 + 0.2 is not 0.3 in binary
-    assert (found.mean, found.p_value, found.ties) == (0.0, 1.0, 3)
+    assert (found.mean, found.ties) == (0.0, 3)
     assert found.low is None and found.high is None
     assert found.reason == "all 3 values are equal, and the range of the metric is not known"
 
@@ -106,17 +103,6 @@ def test_many_at_once_are_the_same_as_one_by_one() -> None:
     for ours, theirs in zip(mean_intervals(many), one_by_one, strict=True):
         assert (ours.n, ours.reason, ours.mean) == (theirs.n, theirs.reason, theirs.mean)
         assert ours.low == pytest.approx(theirs.low, abs=1e-12)
-    other = [list(random.random(len(values))) for values in many]
-    pairs = list(zip(many, other, strict=True))
-    assert [d.p_value for d in paired_differences(pairs)] == [paired_difference(a, b).p_value for a, b in pairs]
-
-
-def test_p_value_is_near_the_t_test_for_many_well_behaved_values() -> None:
-    random = np.random.default_rng(4)
-    a, b = random.normal(0.55, 0.2, 200), random.normal(0.5, 0.2, 200)
-    found = paired_difference(list(a), list(b))
-    assert found.p_value == pytest.approx(float(ttest_rel(a, b).pvalue), abs=0.01)
-    assert found.sd == pytest.approx(float(np.std(a - b, ddof=1)))
 
 
 def test_the_seed_decides() -> None:
@@ -286,5 +272,5 @@ def test_the_guard_of_clusters_is_one_more_cluster() -> None:
 def test_intervals_cover_losses_that_are_seldom_seen(share: float) -> None:
     random = np.random.default_rng(3)
     losses = -(random.random((400, 30)) < share).astype(float)
-    found = paired_differences([(row, np.zeros(30)) for row in losses], n_permutations=1, reach=[1.0] * 400)
+    found = paired_differences([(row, np.zeros(30)) for row in losses], reach=[1.0] * 400)
     assert np.mean([one.low <= -share <= one.high for one in found]) >= 0.93  # type: ignore[operator]

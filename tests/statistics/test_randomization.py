@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
-from rag_lab.statistics.randomization import sign_flip_p_values, smallest_n
+from rag_lab.statistics.randomization import EXACT_UNITS, smallest_n, statistics_of, step_down
 
 
 def scipy_p_value(differences: np.ndarray) -> float:
@@ -19,56 +23,98 @@ def scipy_p_value(differences: np.ndarray) -> float:
     return float(result.pvalue)
 
 
-@pytest.mark.parametrize("n", [2, 5, 8, 12, 15])
-def test_exact_p_values_are_scipys(n: int) -> None:
+def adjusted_by_hand(sums: np.ndarray) -> list[float]:
+    """Return the step-down adjusted p-values over every pattern of signs, one at a time, as the papers write them."""
+    observed = statistics_of(sums)
+    order = sorted(range(sums.shape[1]), key=lambda column: -observed[column])
+    patterns = [np.array(signs)[:, None] for signs in product([1.0, -1.0], repeat=len(sums))]
+    drawn = [statistics_of(sums * signs) for signs in patterns]
+    result, floor = [0.0] * len(order), 0.0
+    for place, column in enumerate(order):
+        rest = order[place:]
+        share = np.mean([max(one[rest]) >= observed[column] - 1e-9 for one in drawn])
+        floor = max(floor, float(share))
+        result[column] = floor
+    return result
+
+
+@pytest.mark.parametrize("n", [2, 5, 8, 12, EXACT_UNITS])
+def test_alone_it_is_the_exact_test_of_scipy(n: int) -> None:
     differences = np.random.default_rng(n).normal(0.3, 1, (n, 3))
-    ours = sign_flip_p_values(list(differences.T), seed=0)
-    assert ours == pytest.approx([scipy_p_value(differences[:, column]) for column in range(3)])
+    assert step_down(differences).alone == pytest.approx([scipy_p_value(differences[:, one]) for one in range(3)])
 
 
-def test_random_flips_come_near_the_exact_p_value() -> None:
-    differences = np.random.default_rng(1).normal(0.5, 1, (16, 1))
-    exact = scipy_p_value(differences[:, 0])  # 2**16 flips
-    found = sign_flip_p_values([differences[:, 0]], seed=0)[0]
-    assert found == pytest.approx(exact, abs=0.005) and found != exact
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=3, max_size=3), min_size=1, max_size=7)
+)
+def test_adjusted_it_is_the_step_down_maximum_over_every_pattern(rows: list[list[float]]) -> None:
+    sums = np.array(rows)
+    assert step_down(sums).adjusted == pytest.approx(adjusted_by_hand(sums))
 
 
-def test_what_can_be_enumerated_in_as_many_flips_is() -> None:
-    column = np.random.default_rng(2).normal(0.5, 1, 9)
-    exact = scipy_p_value(column)
-    assert sign_flip_p_values([column], seed=0, n_permutations=2**9)[0] == pytest.approx(exact)
-    assert sign_flip_p_values([column], seed=0, n_permutations=2**9 - 1)[0] != pytest.approx(exact)
+def test_random_flips_come_near_the_exact_p_values() -> None:
+    random = np.random.default_rng(1)
+    sums = random.normal(0.45, 1, (15, 2))
+    found = step_down(sums)
+    exact = adjusted_by_hand(sums)
+    assert found.adjusted == pytest.approx(exact, abs=0.004) and found.adjusted[0] != exact[0]
+
+
+def test_another_seed_hardly_moves_a_p_value() -> None:
+    sums = np.random.default_rng(2).normal(0.2, 1, (117, 7))
+    several = np.stack([step_down(sums, seed).adjusted for seed in range(6)])
+    assert np.ptp(several, axis=0).max() < 0.006
+
+
+def test_copies_of_a_comparison_cost_nothing() -> None:
+    """Bonferroni would multiply by seven: flips are shared, so the copies are known to be the same."""
+    column = np.random.default_rng(3).normal(0.2, 1, (60, 1))
+    assert step_down(np.repeat(column, 7, axis=1)).adjusted == pytest.approx(np.repeat(step_down(column).alone, 7))
+
+
+def test_adjusted_is_never_below_alone_and_grows_with_the_family() -> None:
+    sums = np.random.default_rng(4).normal(0.1, 1, (40, 12))
+    small, large = step_down(sums[:, :6]), step_down(sums)
+    assert (large.adjusted >= large.alone).all()
+    assert (large.adjusted[:6] >= small.adjusted - 0.005).all()
 
 
 def test_by_hand() -> None:
     # 1 + 2 + 3 = 6 is reached by +++ and --- of the eight sign patterns.
-    assert sign_flip_p_values([np.array([1.0, 2.0, 3.0])], seed=0)[0] == 2 / 8
+    assert step_down(np.array([[1.0], [2.0], [3.0]])).alone[0] == 2 / 8
 
 
 def test_ties_are_not_decided_by_rounding() -> None:
     # 0.1 + 0.2 differs from 0.3 in binary; in tenths the sums are 0.6 in two patterns and 0 in two.
-    assert sign_flip_p_values([np.array([0.1, 0.2, -0.3])], seed=0)[0] == 1.0
+    assert step_down(np.array([[0.1], [0.2], [-0.3]])).alone[0] == 1.0
 
 
 def test_a_random_p_value_is_never_zero() -> None:
-    assert sign_flip_p_values([np.ones(40)], seed=0)[0] == 1 / 50_001
-    assert sign_flip_p_values([np.ones(40)], seed=0, n_permutations=99)[0] == 1 / 100
+    assert step_down(np.ones((40, 1)), n_flips=99).alone[0] == 1 / 100
+    assert step_down(np.ones((40, 1))).alone[0] > 0
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.05 / 7, 0.001])
+def test_few_differences_among_many_are_enumerated() -> None:
+    random = np.random.default_rng(5)
+    few = np.array([1.0] * 6 + [0.0] * 100)
+    found = step_down(np.stack([few, random.normal(0, 1, 106), np.zeros(106)], axis=1))
+    assert found.alone[0] == 2 / 2**6
+    assert (found.alone[2], found.adjusted[2]) == (1.0, 1.0)
+
+
+def test_a_statistic_of_few_units_stays_small() -> None:
+    # Student's t of five equal values is infinite.
+    assert statistics_of(np.array([[0.2, 0.0]] * 5 + [[0.0, 0.0]] * 9)) == pytest.approx([np.sqrt(5), 0.0])
+
+
+def test_the_critical_value_is_exceeded_in_a_share_of_alpha() -> None:
+    sums = np.random.default_rng(6).normal(0, 1, (80, 5))
+    found = step_down(sums, n_flips=10_000)
+    assert np.mean(found.largest > found.critical(0.05)) == pytest.approx(0.05, abs=0.001)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.04, 0.01])
 def test_smallest_n(alpha: float) -> None:
     n = smallest_n(alpha)
     assert 2 / 2**n < alpha <= 2 / 2 ** (n - 1)
-
-
-def test_a_column_depends_on_neither_its_neighbours_nor_its_ties() -> None:
-    random = np.random.default_rng(0)
-    column, longer = random.normal(0.2, 1, 50), random.normal(0, 1, 90)
-    alone = sign_flip_p_values([column], seed=0)[0]
-    tied = np.concatenate([np.zeros(30), column[::-1]])
-    assert list(sign_flip_p_values([longer, column, tied], seed=0)[1:]) == [alone, alone]
-
-
-def test_few_differences_among_many_ties_are_enumerated() -> None:
-    assert sign_flip_p_values([np.array([0.0] * 100 + [1.0] * 6)], seed=0)[0] == 2 / 2**6
-    assert sign_flip_p_values([np.zeros(5), np.array([])], seed=0).tolist() == [1.0, 1.0]

@@ -1,30 +1,65 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from one_sample import paired_difference
 
-from rag_lab.statistics.intervals import paired_differences
-from rag_lab.statistics.verdict import units_needed, verdict
+from rag_lab.statistics.randomization import step_down
+from rag_lab.statistics.verdict import Answer, Family, WithFailures
 
 
-def difference(*values: float):
-    return paired_difference(values, [0.0] * len(values))
+def answer(*values: float, p: float = 0.001, n_tests: int = 1, higher_is_better: bool = True) -> Answer:
+    return Answer(
+        paired_difference(values, [0.0] * len(values)),
+        p,
+        p,
+        Family(n_tests=n_tests, critical=2.0),
+        higher_is_better=higher_is_better,
+    )
+
+
+CLEAR = [0.5, 0.4, 0.6] * 12
 
 
 def test_less_is_better_where_the_metric_says_so() -> None:
-    fewer = difference(*[-0.5, -0.4, -0.6] * 8)
-    assert verdict(fewer, 0.001, 1, higher_is_better=False) == "better"
-    assert verdict(difference(*[0.5, 0.4, 0.6] * 8), 0.001, 1, higher_is_better=False) == "worse"
+    assert answer(*[-one for one in CLEAR], higher_is_better=False).verdict == "better"
+    assert answer(*CLEAR, higher_is_better=False).verdict == "worse"
 
 
-def test_better_and_worse_need_a_small_p_value() -> None:
-    clear = difference(*[0.5, 0.4, 0.6] * 8)
-    assert verdict(clear, 0.001, 1) == "better"
-    assert verdict(difference(*[-0.5, -0.4, -0.6] * 8), 0.001, 1) == "worse"
-    assert verdict(clear, 0.051, 10) == (
-        "the data cannot tell: among 10 comparisons some look like one by chance, corrected p = 0.051; "
-        "about 25 questions would settle a difference of +0.500"
+def test_better_and_worse_need_a_small_corrected_p_value() -> None:
+    assert answer(*CLEAR).verdict == "better"
+    assert answer(*[-one for one in CLEAR]).verdict == "worse"
+    among = replace(answer(*CLEAR, n_tests=10), p_corrected=0.051)
+    assert among.verdict == (
+        "the data cannot tell: among 10 comparisons some look like one by chance, corrected p = 0.051"
+    )
+    assert replace(among, family=Family(alpha=0.06)).verdict == "better"
+
+
+def test_a_finding_stands_with_failures_at_the_worst_value() -> None:
+    found = answer(*CLEAR)
+    assert replace(found, failures=WithFailures(0.1, 0.03)).verdict == "better"
+    for turned, told in ((-0.1, "\N{MINUS SIGN}0.100, corrected p = 0.010"), (0.1, "+0.100, corrected p = 0.060")):
+        failures = WithFailures(turned, 0.01 if turned < 0 else 0.06)
+        assert replace(found, failures=failures).verdict == (
+            f"the data cannot tell: depends on failures: with each at the worst value the difference is {told}"
+        )
+    unbounded = replace(found, failures=WithFailures(None, None))
+    assert unbounded.doubt == "depends on failures: the metric has no worst value with which they could count"
+
+
+def test_nothing_below_the_noise_floor_is_found() -> None:
+    found = replace(answer(*CLEAR), noise_floor=0.6)
+    assert found.verdict == "the data cannot tell: +0.500 is below the noise floor of 0.600"
+    assert replace(found, noise_floor=0.4).verdict == "better"
+
+
+def test_comparisons_that_cannot_be_significant_say_so() -> None:
+    few = replace(answer(*[0.5] * 5, *[0.0] * 45, p=0.0625), p_corrected=None)
+    assert (
+        few.verdict == "the data cannot tell: only 5 questions differ, and with fewer than 6 no test can reach p < 0.05"
     )
 
 
@@ -33,47 +68,32 @@ def test_better_and_worse_need_a_small_p_value() -> None:
     [
         ([], "no question has a score under both"),
         ([0.5], "the data cannot tell: only one question has a score under both"),
-        ([0.0] * 4, "no difference on any of the 4 questions"),
-        ([0.5, -0.5, 0.0], "the data cannot tell: wins and losses cancel out over 3 questions"),
     ],
 )
 def test_plain_sentences(values: list[float], sentence: str) -> None:
-    found = difference(*values)
-    assert verdict(found, found.p_value, 1) == sentence
+    assert answer(*values, p=1.0).verdict == sentence
 
 
-def test_needed_questions_by_hand() -> None:
-    # sd 1, mean 0.2: ((1.960 + 0.842) * 1 / 0.2)**2 = 196.2, up to two digits.
-    values = np.array([-1.0, 1.0] * 50) * np.sqrt(99 / 100) + 0.2
-    assert units_needed(difference(*values), 1) == 200
+def test_no_finding_tells_what_could_have_been_shown() -> None:
+    open_one = answer(*np.random.default_rng(0).normal(0, 1, 100), p=0.5)
+    smallest = open_one.smallest_difference
+    assert smallest is not None and 0.25 < smallest < 0.35
+    assert open_one.verdict == f"the data cannot tell: 100 questions could have shown a difference of {smallest:.3f}"
 
 
-def test_needed_questions_are_more_than_there_were_and_enough_for_the_test() -> None:
-    assert units_needed(difference(0.1, 0.1, 0.1), 1) == 6  # 2 / 2**6 is the first below 0.05
-    assert units_needed(difference(0.1, 0.1, 0.1), 100) == 12  # 2 / 2**12 the first below 0.0005
-    assert units_needed(difference(*[0.5, 0.4] * 20), 1) == 41
-
-
-def test_needed_questions_settle_it_four_times_in_five() -> None:
+def test_the_smallest_difference_is_shown_four_times_in_five() -> None:
     random = np.random.default_rng(0)
-    pilot = random.normal(0, 1, 60)
-    pilot = (pilot - pilot.mean()) / pilot.std(ddof=1) + 0.3
-    n = units_needed(difference(*pilot), 1)
-    assert n is not None
-    found = [difference(*random.normal(0.3, 1, n)).p_value < 0.05 for _ in range(40)]
-    assert 0.6 <= np.mean(found) <= 0.95
+    pilot = random.normal(0, 1, 80)
+    critical = step_down(pilot[:, None]).critical(0.05)
+    smallest = replace(answer(*pilot), family=Family(critical=critical)).smallest_difference
+    assert smallest is not None
+    rerun = pilot - pilot.mean() + smallest
+    shown = [step_down(random.choice(rerun, (80, 1)), n_flips=999).alone[0] < 0.05 for _ in range(200)]
+    assert 0.7 <= np.mean(shown) <= 0.9
 
 
-def test_with_clusters_clusters_are_needed_not_questions() -> None:
-    values = [0.5, 0.4, 0.6] * 20
-    found = paired_differences([(values, [0.0] * 60)], clusters=[[number % 3 for number in range(60)]])[0]
-    assert found.n_units == 3  # no test on three can find anything: 2 / 2**3 is far above 0.05
-    assert verdict(found, 1.0, 1) == (
-        "the data cannot tell: about 6 clusters of questions, not 3, would settle a difference of +0.500"
-    )
-
-
-def test_clusters_of_one_question_need_what_questions_need() -> None:
-    values = list(np.random.default_rng(1).normal(0.2, 1, 80))
-    found = paired_differences([(values, [0.0] * 80)], clusters=[list(range(80))])[0]
-    assert units_needed(found, 3) == units_needed(difference(*values), 3)
+def test_what_looks_like_a_difference_and_is_none_has_a_reason() -> None:
+    apart = answer(*CLEAR, p=0.2)
+    assert apart.doubt == "the interval leaves out zero, but the test does not: p = 0.200"
+    assert answer(*CLEAR).doubt == ""
+    assert answer(*[0.5, -0.5] * 20, p=1.0).doubt == ""

@@ -10,7 +10,7 @@ from typing import Any
 from rag_lab._kit.numbers import number
 from rag_lab.comparison.advice import price
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.statistics.complete_cases import comparisons
+from rag_lab.statistics.pairwise import comparisons
 
 Row = Mapping[str, Any]  # of a table of differences
 
@@ -51,8 +51,7 @@ class Choices:
         """
         scores = self.comparison.scores
         ours = scores[(scores["metric"] == self.metric) & scores["variant_id"].isin([best, *others])]
-        scales, clusters = self.comparison.scales, self.comparison.clusters
-        table = comparisons(ours, best, correction="none", clusters=clusters, scales=scales)
+        table = comparisons(ours, best, options=self.comparison.options)
         rows = {str(row["variant_id"]): {str(key): row[key] for key in row} for row in table.to_dict("records")}
         known = {one: row for one, row in rows.items() if number(row["low"]) is not None}
         found = [one for one, row in known.items() if self._saves(one, best, simpler=True) and not self.lags(row)]

@@ -12,24 +12,30 @@ from rag_lab._kit.wording import counted, short_verdict
 from rag_lab.comparison.changes.blind_trials import blind_trials
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.runs.preferences import Preference, read_preferences
-from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.verdict import verdict
+from rag_lab.statistics.families import lone_answer
+from rag_lab.statistics.intervals import PairedDifference
+from rag_lab.statistics.verdict import Answer
 
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
     """How often a person preferred `variant_id` to `against`.
 
-    `difference` is over the questions that were judged: 1 where `variant_id` was preferred, -1 where `against` was, 0
-    where neither was. So its mean is wins minus losses as a share, and its p-value that of the sign test.
+    `answer` is over the questions that were judged: 1 where `variant_id` was preferred, -1 where `against` was, 0 where
+    neither was. So its difference is wins minus losses as a share, and its p-value that of the sign test.
     """
 
     variant_id: str
     against: str
-    difference: PairedDifference
+    answer: Answer
     skipped: int
     stale: int  # choices between texts that are not those of the run any more; not counted
     names: tuple[str, str]  # of both, for sentences
+
+    @property
+    def difference(self) -> PairedDifference:
+        """Wins, ties and losses, and their mean."""
+        return self.answer.difference
 
     @property
     def share(self) -> float | None:
@@ -51,7 +57,7 @@ class Preferred:
     @property
     def verdict(self) -> str:
         """`better`, `worse`, or why neither can be said."""
-        return verdict(self.difference, self.difference.p_value, 1)
+        return self.answer.verdict
 
     @property
     def sentence(self) -> str:
@@ -67,9 +73,9 @@ class Preferred:
             f"{one.losses}, neither on {one.ties}"
         )
         won = ""
-        if self.interval and one.p_value is not None:
+        if self.interval and self.answer.p_value is not None:
             low, high = self.interval
-            won = f" ({self.share:.0%} of those decided [{low:.0%} to {high:.0%}], p {p_text(one.p_value)})"
+            won = f" ({self.share:.0%} of those decided [{low:.0%} to {high:.0%}], p {p_text(self.answer.p_value)})"
         found = {"better": f"{name} is reliably preferred", "worse": f"{other} is reliably preferred"}
         told = found.get(self.verdict, f"the data cannot tell: {short_verdict(self.verdict)}")
         return f"{counts}{won}: {told}.{skipped}"
@@ -93,12 +99,11 @@ def preferred_of(tables: RunTables, pair: tuple[str, str], made: list[Preference
     ours = [one for one in made if {one.left, one.right} == {*pair}]
     valid = [one for one in ours if shown.get(one.question_id) == one.shown]
     judged = [one for one in valid if one.choice != "skip"]
-    wins = [float(one.preferred == variant) for one in judged]
-    losses = [float(one.preferred == against) for one in judged]
+    sides = [float(one.preferred == variant) - float(one.preferred == against) for one in judged]
     return Preferred(
         variant_id=variant,
         against=against,
-        difference=paired_differences([(wins, losses)])[0],
+        answer=lone_answer(sides),
         skipped=len(valid) - len(judged),
         stale=len(ours) - len(valid),
         names=(_named(tables, variant), _named(tables, against)),

@@ -37,8 +37,8 @@ from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.complete_cases import Pairs
 from rag_lab.statistics.corrections import Correction
+from rag_lab.statistics.pairwise import Pairs
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 Tell = Callable[[str, float], None]  # the step that begins, and which share of the work is done
@@ -49,7 +49,7 @@ def compare(
     metrics: Sequence[AnyMetric] = (),
     *,
     questions: int | Sequence[str] | None = None,
-    correction: Correction = "holm",
+    correction: Correction = "max_t",
     pairs: Pairs = "baseline",
     judge: str | None = None,
     judge_language: str = "",
@@ -68,8 +68,8 @@ def compare(
         runs: a folder written by `rag-lab sweep`, or pipelines by name, the baseline first, all on the same documents.
         metrics: names, functions or objects, the one that decides first; what the labels allow where none is given.
         questions: how many, a stratified sample, or their ids, or texts of your own; all where None.
-        correction: of the p-values for many comparisons: `holm`, `bh` (Benjamini-Hochberg, weaker, for screening many
-            variants) or `none`.
+        correction: of the p-values of a family: `max_t` (step-down maximum), `bh` (Benjamini-Hochberg, weaker, for
+            screening many variants) or `none`.
         pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to settle.
         judge: a model, where a metric needs one.
         judge_language: of the examples in the judge's prompts, as german; English where empty.

@@ -53,7 +53,7 @@ def _preferred(comparison: Comparison, one: Preferred) -> tuple[str, ...]:
         str(found.losses),
         DASH if one.share is None else f"{one.share:.0%}",
         f"{one.interval[0]:.0%} to {one.interval[1]:.0%}" if one.interval else DASH,
-        p_value(found.p_value),
+        p_value(one.answer.p_value),
         str(one.skipped),
         short_verdict(one.verdict),
     )

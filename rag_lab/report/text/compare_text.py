@@ -22,7 +22,7 @@ def compare_text(
     run: Path | str,
     other: Path | str | None = None,
     form: str = "text",
-    correction: str = "holm",
+    correction: str = "max_t",
     pairs: str = "baseline",
     only: Sequence[str] = (),
     margins: Mapping[str, float] | None = None,
@@ -71,7 +71,7 @@ def compare_text(
 def compare_screen(
     run: Path | str,
     other: Path | str | None = None,
-    correction: str = "holm",
+    correction: str = "max_t",
     pairs: str = "baseline",
     margins: Mapping[str, float] | None = None,
 ) -> str:

@@ -35,13 +35,6 @@ class Contrast:
     other_level: str = ""
     other_first: str = ""
 
-    @property
-    def pair(self) -> tuple[Any, Any] | None:
-        """The variant and what it is compared with, where the effect is the difference of two variants."""
-        sides = {weight: variant for variant, weight in self.weights.items() if weight}
-        n_weighed = sum(weight != 0 for weight in self.weights.values())
-        return (sides[1.0], sides[-1.0]) if n_weighed == 2 and sides.keys() == {1.0, -1.0} else None
-
 
 def contrasts(factors: Factors) -> Iterator[Contrast]:
     """Yield the effects that a design can show."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +31,14 @@ class LearnedRouting:
     `class_to_hyde` is learned on all questions. `gains` are those of rules learned in the same way without the question
     they are tried on: over never using HyDE (`none`), over `always`, over the better of these two as known from the
     same training questions (`best_arm`), and, where it was run, over the present rule (`classified`). `reasons` says
-    for each class why it is on or off.
+    for each class why it is on or off. `p_value` is that of the gain over the better arm, see `class_rules.p_value`.
     """
 
     class_to_hyde: dict[str, bool]
     reasons: dict[str, str]
     gains: dict[str, PairedDifference]
     n: int
+    p_value: float | None
 
     def to_yaml(self, base: PipelineConfig | None = None) -> str:
         """Return a configuration with the rule: the whole of `base` with it, or only the two keys, for a preset."""
@@ -97,6 +98,7 @@ def learn_class_to_hyde(
         class_to_hyde=class_to_hyde,
         reasons={name: _reason(gain[classes == name], on) for name, on in class_to_hyde.items()},
         gains=_gains(rows, trial, seed),
+        p_value=p_value(trial, seed) if trial.folds >= 2 else None,
         n=len(rows),
     )
 
@@ -119,12 +121,9 @@ def _gains(rows: pd.DataFrame, trial: Trial, seed: int) -> dict[str, PairedDiffe
     if ARMS[2] in rows:
         arms[ARMS[2]] = rows[ARMS[2]].to_numpy(dtype=float)
     pairs = [(none + gain * by_class, scores) for scores in arms.values()]
-    found = dict(
+    return dict(
         zip(arms, paired_differences(pairs, seed=seed, clusters=cluster_column([rows] * len(arms))), strict=True)
     )
-    if can_learn:
-        found["best_arm"] = replace(found["best_arm"], p_value=p_value(trial, seed))
-    return found
 
 
 def _groups(rows: pd.DataFrame) -> Numbers:

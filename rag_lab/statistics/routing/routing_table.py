@@ -9,6 +9,7 @@ there is one, names for each question the cluster with which it is resampled and
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -16,13 +17,11 @@ import pandas as pd
 
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
-from rag_lab.statistics.corrections import ANSWER, Correction, corrected
+from rag_lab.statistics.hypotheses import Hypothesis
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.noise_components import NoiseComponents, floor_over
-from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, numbers, per_question
-from rag_lab.statistics.randomization import n_flips
+from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
 from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.verdict import doubt, verdict
+from rag_lab.statistics.verdict import Answer
 
 ARMS = ("none", "always", "classified")
 ALL = "all"
@@ -85,58 +84,60 @@ def cluster_column(parts: Sequence[pd.DataFrame]) -> list[list[Hashable]] | None
     return [list(part["cluster"]) for part in parts] if all("cluster" in part for part in parts) else None
 
 
-def by_class(
-    table: pd.DataFrame,
-    column: str = "labelled",
-    *,
-    correction: Correction = "holm",
-    noise: NoiseComponents | None = None,
-    scale: Scale = SHARE,
-    compared: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    """Return one row a class (after `all`) and pair of arms, the arms compared on the same questions.
+@dataclass(frozen=True, slots=True)
+class ArmPair:
+    """Two arms compared on the questions of a class, or on all."""
 
-    Columns: `query_class`, `arm`, `against`, `n`, the means of both, `difference` with its interval and p-values (the
-    family is the whole table), `verdict`, which calls nothing below the floor of `noise` a difference. Questions
-    without a class count in `all` alone.
+    query_class: str
+    arm: str
+    against: str
+    hypothesis: Hypothesis
 
-    What `compared` holds of the arms over all questions (of one metric, as `comparisons` returns it, with the arms for
-    variants) is quoted: it has that answer, on the questions that both arms have, and counts in its family alone.
+
+def arm_pairs(table: pd.DataFrame, column: str, metric: Any, arms: Mapping[str, Any]) -> list[ArmPair]:
+    """Return the pairs of arms on all questions, then on those of each class that every arm has scored.
+
+    Args:
+        table: as `routing_table` returns it.
+        column: `labelled` or `predicted`; questions without a class count in `all` alone.
+        metric: of the scores.
+        arms: arm to variant_id, in the order of `ARMS`.
     """
     rows = complete(table)
-    arms = [arm for arm in ARMS if arm in table]
-    quoted, keys, pairs = [], [], []
-    known = (
-        {} if compared is None else {(row["variant_id"], row["against"]): row for row in compared.to_dict("records")}
-    )
-    for name in [ALL, *_classes(rows[column])]:
-        part = rows if name == ALL else rows[rows[column] == name]
-        for arm, against in ((later, earlier) for earlier, later in combinations(arms, 2)):
-            pair = (arm, against) if (arm, against) in known else (against, arm)
-            if name == ALL and pair in known:
-                quoted.append(_quoted(table, pair, known[pair]))
-                continue
-            keys.append((name, arm, against, part))
-            pairs.append((numbers(part[arm]), numbers(part[against])))
-    found = paired_differences(
-        pairs, n_permutations=n_flips(len(pairs)), clusters=cluster_column([part for *_, part in keys])
-    )
-    p_values = corrected([d.p_value for d in found], correction)
-    tested = sum(p is not None for p in p_values) if correction != "none" else 1
-    lines = quoted
-    for (name, arm, against, part), d, p in zip(keys, found, p_values, strict=True):
-        means = _means(part, (arm, against))
-        floor = floor_over(noise, d.n)
-        told = (verdict(d, p, tested, floor, scale.higher_is_better), doubt(d, p, tested, floor))
-        lines.append((name, arm, against, d.n, *means, d.mean, d.low, d.high, d.p_value, p, *told))
+    pairs = [(later, earlier) for earlier, later in combinations([arm for arm in ARMS if arm in arms], 2)]
+    found = [ArmPair(ALL, arm, base, Hypothesis.of_pair(metric, arms[arm], arms[base])) for arm, base in pairs]
+    for name in _classes(rows[column]):
+        questions = frozenset(rows.loc[rows[column] == name, "question_id"])
+        for arm, base in pairs:
+            weights = tuple((arms[one], float((one == arm) - (one == base))) for one in arms)
+            found.append(ArmPair(name, arm, base, Hypothesis(metric, weights, questions)))
+    return found
+
+
+def by_class(
+    table: pd.DataFrame, column: str, pairs: Sequence[ArmPair], found: Mapping[Hypothesis, Answer]
+) -> pd.DataFrame:
+    """Return one row an arm pair: `query_class`, `arm`, `against`, `n`, the means of both, and what was found.
+
+    `difference` with its interval, p-values, `verdict` and `doubt` are as in `pairwise.differences_table`: a pair over
+    all questions has the very answer that it has there.
+
+    Args:
+        table: as `routing_table` returns it.
+        column: by which the pairs were made.
+        pairs: of `arm_pairs`.
+        found: their answers.
+    """
+    rows = complete(table)
+    lines = []
+    for pair in pairs:
+        answer, arms = found[pair.hypothesis], (pair.arm, pair.against)
+        both = table[list(arms)].apply(pd.to_numeric).astype(float).dropna()
+        part = both if pair.query_class == ALL else rows[rows[column] == pair.query_class]
+        d = answer.difference
+        told = (answer.p_value, answer.p_corrected, answer.verdict, answer.doubt)
+        lines.append((pair.query_class, *arms, d.n, *_means(part, arms), d.mean, d.low, d.high, *told))
     return frame(lines, CLASS_COLUMNS)
-
-
-def _quoted(table: pd.DataFrame, pair: tuple[str, str], row: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """Return the row of two arms over all questions as the comparison of their variants has it."""
-    part = table[list(pair)].apply(pd.to_numeric).astype(float).dropna()
-    told = (row[name] for name in ANSWER if name not in ("n", "effect_size"))
-    return (ALL, *pair, row["n"], *_means(part, pair), *told)
 
 
 def _means(part: pd.DataFrame, arms: tuple[str, str]) -> list[float | None]:

@@ -17,7 +17,7 @@ from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.page.report_page import to_html
 from rag_lab.runs.preferences import Choice, Preference, add_preference
 from rag_lab.runs.trace_file import write_traces
-from rag_lab.statistics.intervals import paired_differences
+from rag_lab.statistics.families import lone_answer
 
 PAIR = ("baseline", "rerank.name-query_likelihood")
 
@@ -102,7 +102,5 @@ def test_choices_between_other_texts_do_not_count(comparison: Comparison) -> Non
 
 @pytest.mark.parametrize(("wins", "losses"), [(14, 4), (1, 0), (0, 7), (50, 50)])
 def test_the_interval_is_wilson_s(wins: int, losses: int) -> None:
-    sides = [1.0] * wins + [0.0] * losses
-    difference = paired_differences([(sides, [1 - one for one in sides])])[0]
-    found = Preferred("b", "a", difference, 0, 0, ("B", "A")).interval
+    found = Preferred("b", "a", lone_answer([1.0] * wins + [-1.0] * losses), 0, 0, ("B", "A")).interval
     assert found == pytest.approx(proportion_confint(wins, wins + losses, method="wilson"))

@@ -1,4 +1,4 @@
-"""Comparisons on request: all pairs, other corrections, clusters, noise floors; and agreement with other packages."""
+"""Variants against each other: pairs, corrections, clusters, noise floors; and agreement with other packages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
-from statsmodels.stats.multitest import multipletests
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.complete_cases import comparisons, summary
-from rag_lab.statistics.corrections import benjamini_hochberg, corrected
+from rag_lab.statistics.complete_cases import summary
+from rag_lab.statistics.families import Options
 from rag_lab.statistics.noise_components import NoiseComponents
-
-probabilities = st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=12)
+from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, comparisons
 
 
 def scores(columns: dict[str, Any], metric: str = "m") -> pd.DataFrame:
@@ -40,23 +38,36 @@ def random_scores(n: int, variants: int, seed: int = 0) -> dict[str, Any]:
     return {f"v{i}": np.clip(difficulty + 0.04 * i + random.normal(0, 0.2, n), 0, 1) for i in range(variants)}
 
 
-@settings(max_examples=50, deadline=None)
-@given(probabilities)
-def test_benjamini_hochberg_is_statsmodels(p_values: list[float | None]) -> None:
-    found = benjamini_hochberg(p_values)
-    tested = [p for p in p_values if p is not None]
-    assert [p is None for p in found] == [p is None for p in p_values]
-    if tested:
-        theirs = multipletests(tested, method="fdr_bh")[1]
-        assert [p for p in found if p is not None] == pytest.approx(list(theirs))
+def test_comparisons_are_over_the_questions_both_have() -> None:
+    row = comparisons(scores({"base": [0.0, 0.0, math.nan, 1.0], "new": [1.0, math.nan, 1.0, 1.0]}), "base").iloc[0]
+    assert (row["n"], row["difference"], row["wins"], row["ties"], row["losses"]) == (2, 0.5, 1, 1, 0)
+    assert row["p_value"] == 1.0 and row["p_corrected"] is None
 
 
-def test_corrections_by_name() -> None:
-    assert corrected([0.01, 0.02, None], "none") == [0.01, 0.02, None]
-    assert corrected([0.01, 0.02], "holm") == [0.02, 0.02]
-    assert corrected([0.01, 0.04], "bh") == [0.02, 0.04]
-    with pytest.raises(ConfigError, match="did you mean 'holm'"):
-        corrected([0.1], "hlm")  # type: ignore[arg-type]
+def test_verdicts_of_a_family() -> None:
+    random = np.random.default_rng(0)
+    base = random.uniform(0.4, 0.6, 60)
+    columns = {"base": base, "good": base + random.uniform(0, 0.3, 60), "bad": base - random.uniform(0, 0.3, 60)}
+    table = scores(columns | {"same": base, "noise": base + random.normal(0, 0.1, 60)})
+    assert tuple(comparisons(table, "base").columns) == COMPARISON_COLUMNS
+    found = comparisons(table, "base").set_index("variant_id")
+    assert (found.loc["good", "verdict"], found.loc["bad", "verdict"]) == ("better", "worse")
+    assert found.loc["same", "verdict"].startswith("no difference on any of the 60 questions")
+    assert found.loc["noise", "verdict"].startswith("the data cannot tell: 60 questions could have shown a difference")
+    assert found.loc["same", "p_corrected"] is None
+
+
+def test_nothing_in_common() -> None:
+    table = pd.concat([scores({"base": [1.0, math.nan], "new": [math.nan, 1.0]}), scores({"new": [1.0, 1.0]}, "other")])
+    found = comparisons(table, "base")
+    assert list(found["n"]) == [0, 0]
+    assert set(found["verdict"]) == {"no question has a score under both"}
+    assert found["p_corrected"].tolist() == [None, None]
+
+
+def test_unknown_baseline() -> None:
+    with pytest.raises(ConfigError, match="Unknown baseline variant 'bas': allowed are base, new; did you mean 'base'"):
+        comparisons(scores({"base": [1.0], "new": [1.0]}), "bas")
 
 
 def test_every_pair_on_request() -> None:
@@ -84,7 +95,10 @@ def test_clusters_widen_the_interval_and_weaken_the_test() -> None:
     by_document = np.repeat(random.normal(0.1, 0.2, 20), 5)
     table = scores({"a": np.zeros(100), "b": by_document + random.normal(0, 0.05, 100)})
     clusters = {f"q{i}": f"document {i // 5}" for i in range(100)}
-    alone, clustered = comparisons(table, "a").iloc[0], comparisons(table, "a", clusters=clusters).iloc[0]
+    alone, clustered = (
+        comparisons(table, "a").iloc[0],
+        comparisons(table, "a", options=Options(clusters=clusters)).iloc[0],
+    )
     assert clustered["high"] - clustered["low"] > 1.8 * (alone["high"] - alone["low"])
     assert clustered["p_value"] > 3 * alone["p_value"]
     assert clustered["difference"] == pytest.approx(alone["difference"])
@@ -94,12 +108,16 @@ def test_clusters_widen_the_interval_and_weaken_the_test() -> None:
 
 def test_clusters_of_one_change_nothing() -> None:
     table = scores(random_scores(25, 3))
-    same = comparisons(table, "v0", clusters={f"q{i}": i for i in range(20)})  # the other five are on their own
+    same = comparisons(
+        table, "v0", options=Options(clusters={f"q{i}": i for i in range(20)})
+    )  # the other five are on their own
     assert same.equals(comparisons(table, "v0"))
 
 
 def test_a_single_cluster_says_so() -> None:
-    row = comparisons(scores(random_scores(25, 2)), "v0", clusters={f"q{i}": 0 for i in range(25)}).iloc[0]
+    row = comparisons(
+        scores(random_scores(25, 2)), "v0", options=Options(clusters={f"q{i}": 0 for i in range(25)})
+    ).iloc[0]
     assert row["low"] is None and row["p_value"] == 1.0
     assert row["verdict"] == "the data cannot tell: only one cluster (25 questions) has scores under both"
 
@@ -112,21 +130,15 @@ def noise_with_floor(floor: float, n_questions: int) -> NoiseComponents:
 def test_nothing_below_the_noise_floor_is_called_a_difference() -> None:
     table = scores({"a": [0.5, 0.4] * 20, "b": [0.52, 0.41] * 20})
     assert comparisons(table, "a").iloc[0]["verdict"] == "better"
-    said = comparisons(table, "a", noise={"m": noise_with_floor(0.02, 40)}).iloc[0]["verdict"]
-    assert said == "the data cannot tell: a difference of +0.015 is below the noise floor of 0.020"
+    said = comparisons(table, "a", options=Options(noise={"m": noise_with_floor(0.02, 40)})).iloc[0]["verdict"]
+    assert said == "the data cannot tell: +0.015 is below the noise floor of 0.020"
 
 
 def test_the_noise_floor_is_that_of_the_questions_of_the_pair() -> None:
     few = [0.52, 0.41] * 5 + [math.nan] * 30
     table = scores({"a": [0.5, 0.4] * 20, "b": few, "c": [0.52, 0.41] * 20})
-    said = list(comparisons(table, "a", noise={"m": noise_with_floor(0.01, 40)})["verdict"])
-    assert said == ["the data cannot tell: a difference of +0.015 is below the noise floor of 0.020", "better"]
-
-
-def test_silly_numbers_of_questions_are_not_given() -> None:
-    values = np.random.default_rng(0).normal(0, 1, 50)
-    row = comparisons(scores({"a": np.zeros(50), "b": values - values.mean() + 1e-4}), "a").iloc[0]
-    assert row["verdict"].startswith("the data cannot tell: more than 100,000 questions would settle")
+    said = list(comparisons(table, "a", options=Options(noise={"m": noise_with_floor(0.01, 40)}))["verdict"])
+    assert said == ["the data cannot tell: +0.015 is below the noise floor of 0.020", "better"]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -138,7 +150,10 @@ def test_the_order_of_rows_changes_no_digit(seed: int, clustered: bool) -> None:
     rows = np.random.default_rng(seed).permutation(len(table))
     clusters = {f"q{i}": i // 3 for i in range(40)} if clustered else None
     keys = ["variant_id", "metric"]
-    for make in (lambda t: comparisons(t, "v0", clusters=clusters), lambda t: summary(t, clusters=clusters)):
+    for make in (
+        lambda t: comparisons(t, "v0", options=Options(clusters=clusters)),
+        lambda t: summary(t, clusters=clusters),
+    ):
         ours, shuffled = (make(t).sort_values(keys).reset_index(drop=True) for t in (table, table.iloc[rows]))
         assert ours.equals(shuffled)
 
@@ -151,9 +166,14 @@ cells = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))
 def test_any_scores_give_a_sentence_and_no_nan(rows: list[list[float | None]]) -> None:
     table = scores({f"v{i}": [math.nan if v is None else v for v in row] for i, row in enumerate(rows)})
     clusters = {f"q{i}": i // 2 for i in range(5)}
-    for found in (comparisons(table, "v0", pairs="all", clusters=clusters), comparisons(table, "v0", correction="bh")):
+    for found in (
+        comparisons(table, "v0", pairs="all", options=Options(clusters=clusters)),
+        comparisons(table, "v0", options=Options("bh")),
+    ):
         assert found["verdict"].map(bool).all()
-        for value in found.drop(columns=["variant_id", "metric", "verdict", "against", "doubt"]).to_numpy().ravel():
+        for value in (
+            found.drop(columns=["variant_id", "metric", "verdict", "against", "doubt", "family"]).to_numpy().ravel()
+        ):
             assert value is None or math.isfinite(value)
 
 

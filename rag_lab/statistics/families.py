@@ -1,0 +1,189 @@
+"""All comparisons of a run, tested at once: a primary family, declared before the run, and one secondary family.
+
+The primary family is what the experiment was made to find out; all else is secondary and corrected for itself, at its
+own 5%. In strict mode the two share 5%: 4% and 1%. A comparison has one answer, wherever it is shown. Comparisons in
+which so few units differ that no test can be significant leave their family: that depends on the sizes of the
+differences alone and not on their signs, so the others keep their level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rag_lab.statistics.corrections import Correction, check_correction, corrected
+from rag_lab.statistics.hypotheses import Hypothesis, Sample, score_tables
+from rag_lab.statistics.intervals import PairedDifference, paired_differences
+from rag_lab.statistics.noise_components import NoiseComponents, floor_over
+from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question
+from rag_lab.statistics.randomization import FamilyTest, smallest_n, step_down
+from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
+
+STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How hypotheses are tested.
+
+    correction: `max_t` (step-down maximum over the family), `bh` (Benjamini-Hochberg) or `none`.
+    strict: both families together at 5%.
+    clusters: question to cluster, resampled and flipped as a whole; a question that is not named is one of its own.
+    noise: by metric; no difference below the floor of its n questions is called one.
+    scales: by metric, which tell the worst value and whether more is better; see `scales_of` for the others.
+    """
+
+    correction: Correction = "max_t"
+    strict: bool = False
+    clusters: Clusters | None = None
+    noise: Mapping[Any, NoiseComponents] | None = None
+    scales: Mapping[Any, Scale] | None = None
+    confidence: float = 0.95
+    seed: int = 0
+
+
+def answers(
+    scores: pd.DataFrame, hypotheses: Sequence[Hypothesis], options: Options | None = None
+) -> dict[Hypothesis, Answer]:
+    """Test all hypotheses about a table of scores (as for `summary`); each gets its answer.
+
+    Two that are one comparison, of the same variants on the same questions, share it; it is primary where either is.
+
+    Raises:
+        ConfigError: if a column of the table is missing or the correction is unknown.
+    """
+    options = options or Options()
+    check_correction(options.correction)
+    questions = per_question(scores)
+    scales = scales_of(scores, options.scales)
+    tables = score_tables(questions, scales)
+    wanted = dict.fromkeys(hypotheses)
+    samples = {one: tables[one.metric].sample(one) for one in wanted if one.metric in tables}
+    found: dict[Hypothesis, Answer] = {}
+    tested: dict[Hashable, tuple[float | None, float | None, Family, WithFailures | None]] = {}
+    for name in get_args(FamilyName):
+        tested |= _tested(_members(samples, name), name, options)
+    kept = [one for one in wanted if one in samples]
+    for one, difference in zip(kept, _differences(kept, samples, scales, options), strict=True):
+        scale = scales[one.metric]
+        floor = floor_over((options.noise or {}).get(one.metric), difference.n, one.squares)
+        p_value, p_corrected, family, failures = tested[samples[one].key]
+        # Of two mirror images one was tested.
+        found[one] = Answer(
+            difference, p_value, p_corrected, family, _signed(failures, samples[one]), floor, scale.higher_is_better
+        )
+    nothing = Answer(PairedDifference(None, None, None, 0, 0, 0, 0), None, None)
+    return {one: found.get(one, nothing) for one in wanted}
+
+
+def lone_answer(values: Sequence[float], seed: int = 0) -> Answer:
+    """Return the answer to whether differences are zero on average: one comparison, a family of its own."""
+    column = np.asarray(values, dtype=np.float64)
+    difference = paired_differences([(column, np.zeros(len(column)))], seed=seed)[0]
+    if not len(column):
+        return Answer(difference, None, None)
+    test = step_down(column[:, None], seed)
+    p_value, is_able = float(test.alone[0]), difference.n_apart >= smallest_n(ALPHA)
+    return Answer(difference, p_value, p_value if is_able else None, Family(critical=test.critical(ALPHA)))
+
+
+def _members(samples: Mapping[Hypothesis, Sample], name: FamilyName) -> dict[Hashable, Sample]:
+    """Return the comparisons of a family, each once."""
+    primary = {sample.key for one, sample in samples.items() if one.is_primary}
+    return {sample.key: sample for sample in samples.values() if (sample.key in primary) is (name == "primary")}
+
+
+def _tested(
+    members: Mapping[Hashable, Sample], name: FamilyName, options: Options
+) -> dict[Hashable, tuple[float | None, float | None, Family, WithFailures | None]]:
+    alpha = STRICT[name] if options.strict else ALPHA
+    found: dict[Hashable, tuple[float | None, float | None, Family, WithFailures | None]] = {}
+    units = _Units(options.clusters, members.values())
+    sums = {key: units.sums(one.questions, one.values) for key, one in members.items()}
+    able = [key for key, column in sums.items() if np.count_nonzero(column) >= smallest_n(alpha)]
+    test = step_down(np.stack([sums[key] for key in able], axis=1), options.seed) if able else None
+    family = Family(name, alpha, len(able), test.critical(alpha) if test else None)
+    p_corrected = _corrected(test, options.correction)
+    failures = _with_failures({key: members[key] for key in able}, sums, units, options)
+    place = {key: index for index, key in enumerate(able)}
+    for key, one in members.items():
+        if key in place and test is not None:
+            found[key] = (float(test.alone[place[key]]), p_corrected[place[key]], family, failures.get(key))
+        else:
+            alone = step_down(sums[key][:, None], options.seed).alone[0] if len(one.values) else None
+            found[key] = (None if alone is None else float(alone), None, family, None)
+    return found
+
+
+def _corrected(test: FamilyTest | None, correction: Correction) -> list[float | None]:
+    if test is None:
+        return []
+    return corrected([float(p) for p in test.alone], [float(p) for p in test.adjusted], correction)
+
+
+def _with_failures(
+    members: Mapping[Hashable, Sample], sums: Mapping[Hashable, Floats], units: _Units, options: Options
+) -> dict[Hashable, WithFailures]:
+    """Test a family again with failures at the worst value; only comparisons in which something failed are returned."""
+    failed = {key for key, one in members.items() if one.n_failed}
+    if not failed:
+        return {}
+    columns = {
+        key: units.sums(one.asked, one.filled) if key in failed and len(one.filled) else sums[key]
+        for key, one in members.items()
+    }
+    test = step_down(np.stack(list(columns.values()), axis=1), options.seed)
+    p_values = _corrected(test, options.correction)
+    return {
+        key: WithFailures(float(one.filled.mean()), p_values[index]) if len(one.filled) else WithFailures(None, None)
+        for index, (key, one) in enumerate(members.items())
+        if key in failed
+    }
+
+
+def _signed(failures: WithFailures | None, sample: Sample) -> WithFailures | None:
+    """Return it with the sign of the hypothesis itself, where its mirror image was tested."""
+    if failures is None or failures.mean is None:
+        return failures
+    return WithFailures(float(sample.filled.mean()), failures.p_corrected)
+
+
+class _Units:
+    """The questions or clusters of a family, in one order."""
+
+    def __init__(self, clusters: Clusters | None, samples: Any) -> None:
+        ids = sorted({one for sample in samples for one in (*sample.questions, *sample.asked)}, key=str)
+        labels = cluster_labels(ids, clusters or {})
+        names = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+        self._place = {one: names[label] for one, label in zip(ids, labels, strict=True)}
+        self.n = len(names)
+
+    def sums(self, questions: Sequence[Any], values: Floats) -> Floats:
+        """Return the sum of the values of each unit, (g,)."""
+        places = np.array([self._place[one] for one in questions], dtype=np.int64)
+        summed = np.bincount(places, values, minlength=self.n) if len(places) else np.zeros(self.n)
+        # A cluster whose wins and losses cancel out differs by rounding alone.
+        return np.where(np.abs(summed) <= 1e-9, 0.0, summed)
+
+
+def _differences(
+    hypotheses: Sequence[Hypothesis],
+    samples: Mapping[Hypothesis, Sample],
+    scales: Mapping[Any, Scale],
+    options: Options,
+) -> list[PairedDifference]:
+    values = [samples[one].values for one in hypotheses]
+    clusters = options.clusters
+    groups = None if clusters is None else [cluster_labels(samples[one].questions, clusters) for one in hypotheses]
+    pairs = [(one, np.zeros(len(one))) for one in values]
+    widths = [scales[one.metric].width for one in hypotheses]
+    reach = [None if width is None else width * one.reach for one, width in zip(hypotheses, widths, strict=True)]
+    return paired_differences(pairs, options.confidence, options.seed, groups, reach)
