@@ -47,7 +47,7 @@ def compare(
         typer.Option(
             metavar="NAME",
             help="Print this table alone; repeatable. scores, differences, order, effects, routing, noise, coverage, "
-            "costs, failed; of two runs scores, differences, same, changes.",
+            "costs, race, failed; of two runs scores, differences, same, changes.",
             autocompletion=completion.tables,
         ),
     ] = None,

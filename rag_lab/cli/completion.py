@@ -6,7 +6,19 @@ import os
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-TABLES = ("scores", "differences", "order", "effects", "routing", "noise", "coverage", "costs", "failed", "changes")
+TABLES = (
+    "scores",
+    "differences",
+    "order",
+    "effects",
+    "routing",
+    "noise",
+    "coverage",
+    "costs",
+    "race",
+    "failed",
+    "changes",
+)
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -74,7 +86,7 @@ def tables(incomplete: str) -> list[str]:
 
 def designs(incomplete: str) -> list[str]:
     """Return the designs that vary factors."""
-    return [name for name in ("one_factor", "grid") if name.startswith(incomplete)]
+    return [name for name in ("one_factor", "grid", "racing") if name.startswith(incomplete)]
 
 
 def factors(incomplete: str) -> list[tuple[str, str]]:

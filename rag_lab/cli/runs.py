@@ -93,7 +93,7 @@ def sweep(
       factors:                     # the first value of each is the baseline
         query.hyde: [none, always, classified]
         rerank.name: [none, query_likelihood]
-      design: grid                 # or one_factor, or your own as module:function
+      design: grid                 # or one_factor, racing, or your own as module:function
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """
@@ -181,12 +181,14 @@ def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: boo
 
 def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
+    from rag_lab.comparison.race_sentences import race_sentences
     from rag_lab.experiment.forecast.bill import bill_rows
     from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.models.toy_note import toy_note
     from rag_lab.runs.asked import asked_told
+    from rag_lab.runs.race_record import cost_of, read_race
 
     left_out = [asked_told(len(checked.questions), checked.left_out)] if checked.left_out else []
     for notice in (*left_out, *checked.expansion.notices, *too_deep(checked), *not_applicable(checked)):
@@ -202,6 +204,8 @@ def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -
     for note in sorted({toy_note(spec, "the answers of this run") for spec in answering} - {""}):
         typer.echo(note, err=True)
     typer.echo(f"{spent_text(run) if bill_rows(run) else 'No chat model was called.'}\n")
+    if (race := read_race(run.path)) and not race.stopped:
+        typer.echo("\n".join(race_sentences(race, cost_of(run))) + "\n")
     if scores:
         typer.echo(_scores(run))
     for name in ("report.html", "report.md"):

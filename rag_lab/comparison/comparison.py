@@ -23,6 +23,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.shallow import Shallow, ranks_seen, shallow
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.records import QUERY_CLASSES, Trace
+from rag_lab.runs.race_record import RaceRecord, read_race
 from rag_lab.statistics.complete_cases import SUMMARY_COLUMNS, summary
 from rag_lab.statistics.scales import UNKNOWN
 from rag_lab.statistics.variant_order import RANKING_COLUMNS, ranking
@@ -79,6 +80,11 @@ class Comparison(RunTables):
     def preferences(self) -> tuple[Preferred, ...]:
         """What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`."""
         return preferred(self)
+
+    @cached_property
+    def race(self) -> RaceRecord | None:
+        """The race whose proof the run is; None where it is none."""
+        return read_race(self.run.path)
 
     @property
     def is_unlabelled(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rag_lab.evaluation.metric import NOT_ASKED, Gap, Needs, question_gap
-from rag_lab.evaluation.registry import AnyMetric, parse_name
+from rag_lab.evaluation.registry import AnyMetric, ParsedName, parse_name
 from rag_lab.records import Question
 
 
@@ -59,6 +59,12 @@ def reads_of(metrics: Iterable[AnyMetric], answered: Collection[str]) -> Callabl
         return frozenset[str]().union(*applying)
 
     return reads
+
+
+def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: bool) -> bool:
+    """Tell whether a question's labels, and whether it is answered, let `metric` measure anything on it."""
+    needs = (metric if isinstance(metric, ParsedName) else parse_name(metric)).info.needs
+    return _gap(question, needs, {question.question_id} if is_answered else ()) is None
 
 
 def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> Gap | None:

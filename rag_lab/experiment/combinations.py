@@ -31,6 +31,10 @@ DESIGNS = Kind(
         "one_factor": BuiltIn(
             "rag_lab.experiment.combinations:one_factor", "the baseline left in one factor at a time"
         ),
+        "racing": BuiltIn(
+            "rag_lab.experiment.combinations:grid",
+            "those of a grid, or of a list: rounds of questions drop most, the winner is proven on others",
+        ),
         "list": BuiltIn("rag_lab.experiment.design:expand_list", "the pipelines under `variants`"),
     },
 )

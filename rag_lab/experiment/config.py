@@ -21,6 +21,7 @@ from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.combinations import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
+from rag_lab.experiment.race.config import RACING, RaceConfig
 
 MAX_REPEATS = 100
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
@@ -79,6 +80,7 @@ class ExperimentConfig(Section):
     )
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
+    race: RaceConfig | None = Field(None, description="rounds of the design `racing`; its defaults where null")
 
     @field_validator("name")
     @classmethod
@@ -218,8 +220,12 @@ def _design_problems(config: ExperimentConfig) -> list[str]:
     if config.design == "list":
         if config.factors or not config.variants:
             return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
-    elif config.variants:
-        return [f"variants: run by design list, got {config.design}; the other designs run what `factors` make"]
+    elif config.variants and config.design != RACING:
+        problems.append(f"variants: run by design list or racing, got {config.design}; the others run `factors`")
+    elif config.variants and config.factors:
+        problems.append("design: racing takes the pipelines under `variants` or those that `factors` make, not both")
+    if config.race is not None and config.design != RACING:
+        problems.append(f"race: belongs to the design racing, got {config.design}")
     return problems
 
 
@@ -273,8 +279,16 @@ def _experiments() -> Path:
 def _sentence(detail: Any) -> str:
     key = key_of(detail)
     if detail["type"] == "extra_forbidden":
-        known = [f"limits.{name}" for name in Limits.model_fields] if "." in key else ExperimentConfig.model_fields
-        return unknown_name("key", key, known)
+        return unknown_name("key", key, _keys_beside(key))
     if detail["type"] == "missing":
         return f"{key}: missing; {ExperimentConfig.model_fields[key].description}"
     return f"{key}: {complaint_and_value(detail)}"
+
+
+def _keys_beside(key: str) -> list[str]:
+    """Return the keys that are known where an unknown one stands."""
+    section = key.partition(".")[0]
+    inner: dict[str, type[Section]] = {"limits": Limits, "race": RaceConfig}
+    if section == key or section not in inner:
+        return list(ExperimentConfig.model_fields)
+    return [f"{section}.{name}" for name in inner[section].model_fields]

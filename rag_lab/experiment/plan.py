@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,22 @@ from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset, list_datasets
-from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
+from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
 from rag_lab.experiment.narrowed import chosen, narrowed
 from rag_lab.experiment.primary_pairs import Pairs, primary_pairs
+from rag_lab.experiment.race.config import RACING
+from rag_lab.experiment.race.questions import CHOSE, RaceQuestions, race_questions, variants_problem
 from rag_lab.experiment.same_pipeline import Readers, run_once
-from rag_lab.records import Question
 from rag_lab.runs.asked import left_out
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
@@ -39,7 +40,11 @@ MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a l
 @shows_itself("rag_lab.notebook.views.plan_view")
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated."""
+    """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated.
+
+    In a race they are those of the proof; `rounds` are those that drop variants before it, each with those of the round
+    before. `apart` are the ids that are not asked here as the race asks them elsewhere, by the reason.
+    """
 
     experiment: ExperimentConfig
     dataset: Dataset
@@ -48,6 +53,8 @@ class Plan:
     answered: tuple[str, ...]
     metrics: tuple[ParsedName, ...]
     folder: Path = Path()  # whose files are modules that can be named
+    rounds: tuple[tuple[str, ...], ...] = ()
+    apart: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -57,13 +64,13 @@ class Plan:
     @property
     def left_out(self) -> dict[str, int]:
         """How many questions of the dataset are not asked, by reason; see `asked.left_out`."""
-        return left_out(
-            self.dataset.questions,
-            set(self.questions),
-            set(self.answered),
-            self.experiment.limits.questions,
-            self.experiment.seed,
-        )
+        elsewhere = {name for ids in self.apart.values() for name in ids}
+        others = [question for question in self.dataset.questions if question.question_id not in elsewhere]
+        experiment, asked = self.experiment, set(self.questions)
+        limit = experiment.limits.questions
+        limit = None if limit is None else limit - len(self.apart.get(CHOSE, ()))
+        missing = left_out(others, asked, set(self.answered), limit, experiment.seed)
+        return {reason: len(ids) for reason, ids in self.apart.items()} | missing
 
     @property
     def margins(self) -> dict[str, float]:
@@ -139,12 +146,17 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
     if problems or expansion is None or dataset is None:
         raise ExperimentError(name, problems)
     answers = any(variant.config.answer.is_on for variant in expansion.variants)
-    questions, answered = choose_questions(dataset.questions, draft.config, answers)
-    expansion = run_once(expansion, _readers(draft.config, dataset, questions, answered))
-    if problem := _size_problem(len(expansion.variants), len(questions), draft.config.repeats):
+    asked = _asked(name, draft.config, dataset, answers)
+    expansion = run_once(expansion, _readers(draft.config, dataset, asked.proof, asked.answered))
+    if asked.rounds and (problem := variants_problem(len(expansion.variants))):
+        raise ExperimentError(name, [problem])
+    n_asked = len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
+    if problem := _size_problem(len(expansion.variants), n_asked, draft.config.repeats):
         raise ExperimentError(name, [problem])
     parsed = tuple(map(parse_name, draft.config.metrics))
-    return Plan(draft.config, dataset, expansion, questions, answered, parsed, folder)
+    return Plan(
+        draft.config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart
+    )
 
 
 def _readers(config: ExperimentConfig, dataset: Dataset, questions: Sequence[str], answered: Sequence[str]) -> Readers:
@@ -154,22 +166,14 @@ def _readers(config: ExperimentConfig, dataset: Dataset, questions: Sequence[str
     return Readers(bool(answered), contexts, dataset.language)
 
 
-def choose_questions(
-    questions: Sequence[Question], experiment: ExperimentConfig, answers: bool = True
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids to ask and, among them, those to answer (none without `answers`), in the order of the dataset.
-
-    Samples are stratified and depend on the seed and the questions alone. A question that has no answer is asked only
-    where it is answered, since retrieval cannot be measured on it; another takes its place in the sample.
-    """
-    drawn = stratified(questions, len(questions), experiment.seed)
-    n_asked = len(drawn) if experiment.limits.questions is None else experiment.limits.questions
-    n_answered = n_asked if experiment.limits.answers is None else min(experiment.limits.answers, n_asked)
-    answered = set(drawn[: n_answered if answers else 0])
-    measured = {question.question_id for question in questions if question.answerable} | answered
-    asked = set([question_id for question_id in drawn if question_id in measured][:n_asked])
-    ids = [question.question_id for question in questions]
-    return tuple(name for name in ids if name in asked), tuple(name for name in ids if name in answered)
+def _asked(name: str, experiment: ExperimentConfig, dataset: Dataset, answers: bool) -> RaceQuestions:
+    """Return the questions of a race, or of a sweep without rounds."""
+    if experiment.design != RACING:
+        return RaceQuestions((), *choose_questions(dataset.questions, experiment, answers), {})
+    try:
+        return race_questions(dataset.questions, experiment, answers)
+    except ExperimentError as error:
+        raise ExperimentError(name, error.problems) from error
 
 
 def _size_problem(n_variants: int, n_questions: int, repeats: int) -> str:
@@ -186,7 +190,7 @@ def _size_problem(n_variants: int, n_questions: int, repeats: int) -> str:
 def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
-        if config.design == "list":
+        if config.design == "list" or config.variants:
             return None if "variants" in draft.broken else chosen(expand_list(config.variants), config.only)
         return chosen(expand(config.base, config.factors, config.design), config.only)
     except ExperimentError as error:

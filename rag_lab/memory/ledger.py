@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS calls (
     tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
     cost_usd REAL NOT NULL, seconds REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS elsewhere (cost_usd REAL NOT NULL, calls INTEGER NOT NULL, minutes REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failing (
@@ -40,9 +41,15 @@ _CENT_FRACTION = 1e-9  # sums of floats that should be equal
 class Used:
     """What a run has used of each limit, all its starts together."""
 
-    cost_usd: float
-    calls: int
-    minutes: float
+    cost_usd: float = 0.0
+    calls: int = 0
+    minutes: float = 0.0
+
+    def __add__(self, other: Used) -> Used:
+        return Used(self.cost_usd + other.cost_usd, self.calls + other.calls, self.minutes + other.minutes)
+
+
+_NOTHING = Used()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +95,12 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def start(self, cost_usd: float | None, calls: int | None, minutes: float | None) -> None:
+    def start(
+        self, cost_usd: float | None, calls: int | None, minutes: float | None, elsewhere: Used = _NOTHING
+    ) -> None:
         """Begin a start of the sweep with these limits (None is no limit); what was refused before may be tried.
 
+        What was used `elsewhere`, by other sweeps that share the limits, counts for them.
         Nobody waits for the calls of earlier starts, whose processes have ended, wherever they ran. Models that were
         given up are called again.
         """
@@ -100,6 +110,9 @@ class Ledger:
             database.execute("DELETE FROM refused")
             database.execute("DELETE FROM failing")
             database.execute("DELETE FROM limits")
+            database.execute("DELETE FROM elsewhere")
+            used = (elsewhere.cost_usd, elsewhere.calls, elsewhere.minutes)
+            database.execute("INSERT INTO elsewhere VALUES (?, ?, ?)", used)
             rows = [(name, value) for name, value in given.items() if value is not None]
             database.executemany("INSERT INTO limits VALUES (?, ?)", rows)
             database.execute("INSERT INTO starts (began, seen) VALUES (?, ?)", (time.time(), time.time()))
@@ -160,9 +173,16 @@ class Ledger:
             database.execute("DELETE FROM failing WHERE model = ?", (model,))
 
     def used(self) -> Used:
-        """Return what has been used so far."""
+        """Return what has been used so far, here and elsewhere."""
         with self._change() as database:
             return _used(database)
+
+    def used_here(self) -> Used:
+        """Return what this sweep alone has used so far."""
+        if not self.path.exists():
+            return Used()
+        with self._change() as database:
+            return _used_here(database)
 
     def refused(self) -> dict[str, str]:
         """Return those whose calls were refused in the present start, with the reason."""
@@ -226,6 +246,11 @@ def _reason(database: sqlite3.Connection, name: str, wanted: float, passed: floa
 
 
 def _used(database: sqlite3.Connection) -> Used:
+    row = database.execute("SELECT cost_usd, calls, minutes FROM elsewhere").fetchone()
+    return _used_here(database) + (Used(*row) if row else Used())
+
+
+def _used_here(database: sqlite3.Connection) -> Used:
     calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
     (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
     return Used(float(cost), int(calls), float(seconds) / 60)

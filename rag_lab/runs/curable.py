@@ -21,6 +21,9 @@ class Curable:
         """Read a variant's record, or its part of a manifest; one that does not count them has none."""
         return cls(**(record or {}).get("curable", {}))
 
+    def __add__(self, other: Curable) -> Curable:
+        return Curable(self.questions + other.questions, self.scores + other.scores)
+
     @property
     def total(self) -> int:
         """Questions and scores together."""

@@ -145,7 +145,7 @@ def test_variants_are_presets_files_and_changes_of_the_base(tmp_path):
         ({"../a": "assistant"}, {}, "variants: .*not ../a"),
         ({}, {}, "design: list runs"),
         ({"a": "assistant"}, {"factors": GOOD["factors"]}, "takes no factors"),
-        ({"a": "assistant"}, {"design": "grid"}, "variants: run by design list, got grid"),
+        ({"a": "assistant"}, {"design": "grid"}, "variants: run by design list or racing, got grid"),
         (["assistant"], {}, "variants"),
     ],
 )

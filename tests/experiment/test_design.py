@@ -230,5 +230,7 @@ def test_a_design_is_found_beside_its_experiment_and_its_faults_are_told_with_al
     assert any(problem.startswith("design: the design 'mine:empty'") for problem in error.value.problems)
     assert any("foo" in problem for problem in error.value.problems)
     path.write_text(yaml.safe_dump(asked | {"design": "gird"}))
-    with pytest.raises(ExperimentError, match=r"design: must be grid, one_factor, list or one of your own.*mean grid"):
+    with pytest.raises(
+        ExperimentError, match=r"design: must be grid, one_factor, racing, list or one of your own.*mean grid"
+    ):
         plan(path)

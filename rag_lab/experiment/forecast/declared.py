@@ -29,6 +29,8 @@ def _primary(plan: Plan, metric: str) -> str:
 
 def _family(plan: Plan) -> str:
     given, n = plan.experiment, counted(len(plan.pairs), "comparison")
+    if plan.rounds:
+        return "the winner of the race against the baseline, one comparison"
     if given.design == "grid" and len(given.factors) > 1:
         return "the main effects and interactions of the grid"
     if given.design != "list" or given.pairs == "baseline":

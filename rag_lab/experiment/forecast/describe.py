@@ -17,6 +17,7 @@ from rag_lab.experiment.forecast.bill import bill_rows
 from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.model_checks import models_used, price_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.asked import asked_told
@@ -40,6 +41,7 @@ def describe(plan: Plan) -> str:
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_told(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",
+        *([rounds_text(plan)] if plan.rounds else []),
         f"What is left to do, counted once where variants share it:\n{bill_text(bill, plan.experiment.limits)}",
         f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
@@ -47,6 +49,12 @@ def describe(plan: Plan) -> str:
         *notes_of(plan),
     ]
     return "\n\n".join(parts)
+
+
+def rounds_text(plan: Plan) -> str:
+    """Return the rounds of a race and its proof, and what they save."""
+    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in race_notes(plan))
+    return "\n".join([f"Rounds of the race:\n{text_table(ROUND_HEADER, round_rows(plan))}", *told])
 
 
 def notes_of(plan: Plan) -> list[str]:

@@ -12,6 +12,7 @@ from rag_lab._kit import home as home_folder
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.foresight_plan import foresee
+from rag_lab.experiment.forecast.race_forecast import sweeps_of
 from rag_lab.experiment.forecast.rates import Rate, read_rates
 from rag_lab.experiment.manifest import now
 from rag_lab.experiment.model_checks import price_of
@@ -49,7 +50,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def estimate(plan: Plan, home: Path | None = None) -> Bill:
-    """Return what a sweep of `plan` would do now. No model is loaded and no index built.
+    """Return what a sweep of `plan` would do now, a race at most. No model is loaded and no index built.
 
     Raises:
         ModelError: if a model cannot tell its identity.
@@ -58,7 +59,7 @@ def estimate(plan: Plan, home: Path | None = None) -> Bill:
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
     with modules_beside(plan.folder):
-        foreseen = foresee(plan, folder)
+        foreseen = foresee(sweeps_of(plan, folder, foresee), folder)
     return Bill(tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen), now())
 
 

@@ -31,21 +31,31 @@ MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 _INDEX = "index"  # embedding the children, in chunks
 
 
-def foresee(plan: Plan, home: Path) -> list[Work]:
-    """Return the work of the index, the stages and the metrics, in the order of the pipeline."""
-    tally = Tally()
+def foresee(plans: Sequence[Plan], home: Path) -> list[Work]:
+    """Return the work of the index, the stages and the metrics, in the order of the pipeline; shared work once."""
+    tally, order = Tally(), [_INDEX]
+    measured: list[str] = []
+    for plan in plans:
+        stages, metrics = _foresee(plan, home, tally)
+        order += stages
+        measured += metrics
+    order += measured
+    return sorted(tally.work, key=lambda work: order.index(work.purpose))
+
+
+def _foresee(plan: Plan, home: Path, tally: Tally) -> tuple[list[str], list[str]]:
+    """Put the work of one sweep in the tally and return the names of its stages and metrics."""
     embedding = plan.expansion.baseline.config.models.embedding
     metrics = _metrics(plan, embedding, home)
     scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, plan.experiment.judge or "")
-    order = [_INDEX]
+    stages: list[str] = []
     for variant in plan.variants:
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
-        order += [stage.name for stage in pipeline.stages]
+        stages += [stage.name for stage in pipeline.stages]
         traces = _foresee_variant(plan, pipeline, tally)
         for metric in metrics:
             scores.foresee(metric, traces)
-    order += [metric.name for metric in metrics]
-    return sorted(tally.work, key=lambda work: order.index(work.purpose))
+    return stages, [metric.name for metric in metrics]
 
 
 def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:

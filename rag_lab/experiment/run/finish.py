@@ -13,6 +13,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of, limits_used
 from rag_lab.models.remote.patience import given_up_models
 from rag_lab.runs.curable import Curable, left_to_cure
+from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
 
 
@@ -57,7 +58,20 @@ def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
 
 
 def failures(run: RunFolder) -> list[str]:
-    """Return one sentence for each thing that failed in a run: variants, questions, scores, the report."""
+    """Return one sentence for each thing that failed in a run: variants, questions, scores, the report.
+
+    A race tells what failed in its rounds and why it stopped, too.
+    """
+    race = read_race(run.path)
+    told = [
+        f"{done.folder}: {sentence}"
+        for done in (race.rounds if race else ())
+        for sentence in _failures(RunFolder.open(run.path / done.folder))
+    ]
+    return [*told, *([race.stopped] if race and race.stopped else []), *_failures(run)]
+
+
+def _failures(run: RunFolder) -> list[str]:
     manifest = run.manifest()
     variants: dict[str, dict[str, Any]] = manifest.get("variants", {})
     told = [

@@ -8,7 +8,7 @@ from typing import Any
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run.executor import Done, Job
-from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
+from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger, Used
 from rag_lab.runs.run_folder import LEDGER_FILE, RECORD_FILE, SCORES_FILE, TRACES_FILE, RunFolder
 
 _LOOK_EVERY_S = 0.5
@@ -23,13 +23,13 @@ class Brake:
     """Begins a start of the sweep in the run's ledger and says which variants must not start or go on.
 
     Once a call was refused, no variant starts any more. A running one ends at its first refused call and may finish
-    where it needs none; when the time is up, all end.
+    where it needs none; when the time is up, all end. What other sweeps have used `elsewhere` counts for the limits.
     """
 
-    def __init__(self, run: RunFolder, limits: Limits) -> None:
+    def __init__(self, run: RunFolder, limits: Limits, elsewhere: Used | None = None) -> None:
         self.run = run
         self.ledger = ledger_of(run)
-        self.ledger.start(limits.cost_usd, limits.calls, limits.minutes)
+        self.ledger.start(limits.cost_usd, limits.calls, limits.minutes, elsewhere or Used())
         self._looked_s = float("-inf")
         self._refused: dict[str, str] = {}
         self._out_of_time = ""

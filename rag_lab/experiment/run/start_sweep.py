@@ -32,12 +32,26 @@ def begin(checked: Plan, run: RunFolder, notebook: Path) -> Mapping[str, str]:
     _try_home()
     identities = run_identities(checked, notebook)
     bill = bill_of(run, digest(identities), lambda: estimate(checked))
+    _replace_plan(checked, run)
+    keep_bill(run, bill)
+    return identities
+
+
+def begin_race(checked: Plan, run: RunFolder) -> None:
+    """Write the plan of a race in place of what an earlier run has left: until its proof, of all its variants.
+
+    Raises:
+        RagLabError: as `begin`.
+    """
+    _try_home()
+    _replace_plan(checked, run)
+
+
+def _replace_plan(checked: Plan, run: RunFolder) -> None:
     ledger_of(run).calls()  # one that is damaged is told before anything is replaced
     _remove_outputs(run)
     run.write_plan()
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
-    keep_bill(run, bill)
-    return identities
 
 
 def _try_home() -> None:

@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from filelock import FileLock, Timeout
-
-from rag_lab._kit.home import home
-from rag_lab._kit.module_files import modules_beside
-from rag_lab.errors import RagLabError
-from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import Given
-from rag_lab.experiment.design import Variant
-from rag_lab.experiment.forecast.rates import keep_rates
-from rag_lab.experiment.forecast.spent import measured_rates
-from rag_lab.experiment.identity import run_identities
-from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan, plan
-from rag_lab.experiment.run.earlier import forget, judged, put_back_all, set_aside, whole
-from rag_lab.experiment.run.executor import Done, Job, check_parameters, execute
-from rag_lab.experiment.run.finish import finish
-from rag_lab.experiment.run.limits import Brake
-from rag_lab.experiment.run.notebook_parameters import to_parameters
-from rag_lab.experiment.run.start_sweep import begin
-from rag_lab.experiment.run.sweep_progress import SweepProgress
-from rag_lab.memory.checked_rows import tell_dropped
-from rag_lab.runs.curable import Curable, tried_again
+from rag_lab.experiment.race.rounds import round_plan
+from rag_lab.experiment.run.run_race import round_folder, run_race
+from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
+from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, late_margins_told
-from rag_lab.runs.run_folder import (
-    CONFIG_FILE,
-    DONE_FILE,
-    LOCK_FILE,
-    NOTEBOOK_FILE,
-    PLAN_FILE,
-    RECORD_FILE,
-    RunFolder,
-    read_json,
-    write_json,
-)
-
-NOTEBOOK = "notebooks/02_run_variant.ipynb"
+from rag_lab.runs.run_folder import RunFolder
 
 
 def sweep(experiment: Given, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
@@ -68,27 +34,25 @@ def sweep(experiment: Given, out: Path | str | None = None, jobs: int = 1, progr
 
 
 def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
-    """Run a plan; see `sweep`."""
-    notebook = checkout_file(NOTEBOOK)
+    """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
-    with _locked(run.path), modules_beside(checked.folder):
-        began, run = now(), dated(run)
-        check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        identities = begin(checked, run, notebook)
-        put_back_all(run)
-        states = _run_variants(checked, run, notebook, identities, max(1, jobs), progress)
-        forget(run)
-        tell_dropped(_damaged(states))
-        keep_rates(home(), measured_rates(run))
-        finish(checked, run, states, began)
+    with locked(run.path):
+        if checked.rounds:
+            return run_race(checked, run, jobs, progress)
+        run_variants(checked, run, jobs, progress)
     return run
 
 
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Curable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
     run = _run_folder(checked, out)
-    identities = run_identities(checked, checkout_file(NOTEBOOK))
-    return {v: state.curable for v, identity in identities.items() if (state := whole(run, v, identity))}
+    found = {v: state.curable for v, state in whole_variants(checked, run).items()}
+    ids = [variant.variant_id for variant in checked.variants]
+    for number in range(1, len(checked.rounds) + 1):
+        part = round_plan(checked, number, ids)
+        for v, state in whole_variants(part, part.run_folder(round_folder(run.path, number))).items():
+            found[v] = found.get(v, Curable()) + state.curable
+    return found
 
 
 def told_late(checked: Plan, out: Path | str | None = None) -> str:
@@ -98,92 +62,3 @@ def told_late(checked: Plan, out: Path | str | None = None) -> str:
 
 def _run_folder(checked: Plan, out: Path | str | None) -> RunFolder:
     return checked.run_folder(Path(out) if out is not None else Path("results") / checked.experiment.name)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the run folder alone."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE}
-    except OSError as error:
-        raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
-    if others and PLAN_FILE not in others:
-        raise RagLabError(f"{path} holds something else than a run; give an empty or a new folder with --out.")
-    try:
-        with FileLock(path / LOCK_FILE, timeout=0):
-            yield
-    except Timeout:
-        raise RagLabError(
-            f"Another sweep is running in {path}; wait for it, or give another folder with --out."
-        ) from None
-
-
-def _run_variants(
-    checked: Plan, run: RunFolder, notebook: Path, identities: Mapping[str, str], jobs: int, progress: bool
-) -> list[VariantState]:
-    """Run what is not whole yet and return the state of every variant, in the order of the plan."""
-    finished = {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
-    before = {v: state for v, state in finished.items() if state.curable.total}
-    states = {v: state for v, state in finished.items() if v not in before}
-    missing = [variant for variant in checked.variants if variant.variant_id not in states]
-    brake = Brake(run, checked.experiment.limits)
-    for variant_id in before:
-        set_aside(run, variant_id)
-    todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
-    with SweepProgress(len(identities), len(states), shown=progress) as shown:
-        shown.tell(tried_again({v: state.curable for v, state in before.items()}))
-        poll = partial(shown.look, run)
-        for done in execute(todo, jobs, poll=poll, veto=brake.veto):
-            state = brake.stopped(done) or _state(run, checked, done)
-            if state.variant_id in before:
-                state = judged(run, state, before[state.variant_id])
-            states[state.variant_id] = state
-            if state.status == "ok" and not state.resumed:
-                outcome = {"identity": identities[state.variant_id], "seconds": state.seconds}
-                write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
-            shown.end(state)
-    return [states[variant_id] for variant_id in identities]
-
-
-def _damaged(states: Sequence[VariantState]) -> int:
-    """Return how many damaged results the kernels of this start met."""
-    return sum(state.record.get("damaged_results", 0) for state in states if state.record and not state.resumed)
-
-
-def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job:
-    """Empty the variant's folder, so that nothing of an earlier start is taken for its result, and prepare its job."""
-    folder = run.variant_dir(variant.variant_id).resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
-    parameters = _parameters(checked, run, variant)
-    return Job(variant.variant_id, notebook, folder / NOTEBOOK_FILE, parameters, folder / "log.txt")
-
-
-def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, Any]:
-    folder = run.variant_dir(variant.variant_id).resolve()
-    return to_parameters(variant.config) | {
-        "DATASET": str(checked.dataset.path.resolve()),
-        "CONFIG": str(folder / CONFIG_FILE),
-        "OUT": str(folder),
-        "QUESTIONS": str((run.path / PLAN_FILE).resolve()),
-        "METRICS": ",".join(checked.experiment.metrics),
-        "METRIC_EMBEDDING": checked.expansion.baseline.config.models.embedding,
-        "JUDGE": checked.experiment.judge or "",
-        "JUDGE_LANGUAGE": checked.experiment.judge_language,
-        "REPEATS": checked.experiment.repeats,
-    }
-
-
-def _state(run: RunFolder, checked: Plan, done: Done) -> VariantState:
-    """Return how a job ended; what the notebook says it ran must be what was asked."""
-    folder = run.variant_dir(done.job.name)
-    record = read_json(folder / RECORD_FILE) if (folder / RECORD_FILE).is_file() else None
-    asked = next(v.config.identity for v in checked.variants if v.variant_id == done.job.name)
-    reason = done.reason
-    if not reason and record is None:
-        reason = f"The notebook saved nothing; see {done.job.output}."
-    elif not reason and record is not None and record["config_identity"] != asked:
-        reason = f"The notebook ran another configuration than it was given; see {done.job.output}."
-    return VariantState(done.job.name, "failed" if reason else "ok", reason, done.seconds, record=record)

@@ -24,6 +24,15 @@ _LINE_WITHOUT_COUNT = "{desc} [{elapsed}]"
 _COUNTED = re.compile(r"(.*) (\d+)/(\d+)")
 
 
+def say(sentence: str) -> None:
+    """Show a sentence above whatever bars there are."""
+    tqdm.write(sentence, file=_stream())
+
+
+def _stream() -> TextIO:
+    return sys.stdout if in_kernel() else sys.stderr  # below a cell stderr looks like a fault
+
+
 class SweepProgress:
     """Shows how many of `total` variants are done, and the stage that each running one is at; nothing if not `shown`.
 
@@ -34,7 +43,7 @@ class SweepProgress:
     def __init__(self, total: int, done: int, *, shown: bool) -> None:
         self._draws = shown and is_watched()
         self._tells = shown
-        self._file = sys.stdout if in_kernel() else sys.stderr  # below a cell stderr looks like a fault
+        self._file = _stream()
         self._total, self._done = total, done
         self._bar = self._line(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
         self._running: dict[str, _VariantLine] = {}
@@ -58,7 +67,7 @@ class SweepProgress:
     def tell(self, sentence: str) -> None:
         """Show a sentence, where it is not empty."""
         if sentence and self._tells:
-            tqdm.write(sentence, file=self._file)
+            say(sentence)
 
     def end(self, state: VariantState) -> None:
         """Show that a variant has ended, and why where it was not its own end."""

@@ -15,6 +15,7 @@ from rag_lab.experiment.forecast.describe import (
     variant_rows,
 )
 from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.plan import Plan
 from rag_lab.notebook.views.view import View
 from rag_lab.report.tables.table import Table
@@ -41,8 +42,9 @@ def _view(plan: Plan) -> View:
         ),
         tables=(
             Table(f"{len(plan.variants)} variants ({experiment.design})", VARIANT_HEADER, tuple(variant_rows(plan)), 2),
+            *([Table("Rounds of the race", ROUND_HEADER, tuple(round_rows(plan)))] if plan.rounds else []),
             Table("What is left to do, counted once where variants share it", BILL_HEADER, tuple(bill_cells(bill)), 2),
             Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
         ),
-        notes=(*bill_notes(bill, experiment.limits), *notes_of(plan)),
+        notes=(*race_notes(plan), *bill_notes(bill, experiment.limits), *notes_of(plan)),
     )

@@ -40,6 +40,7 @@ STYLES = ("card.css", "first_screen.css", "style.css", "questions.css", "print.c
 MARKDOWN_FILE = "report.md"
 CONTENTS = (
     ("verdict", "What to use"),
+    ("race", "Race"),
     ("reasons", "Why"),
     ("scores", "Scores"),
     ("effects", "Effects"),
@@ -159,6 +160,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
 def _contents(comparison: Comparison) -> list[tuple[str, str]]:
     """Return the sections as (id, title): routing where HyDE was varied, those on scores where there can be any."""
     left_out = set() if comparison.routing else {"routing"}
+    left_out |= set() if comparison.race and comparison.race.rounds else {"race"}
     if comparison.is_unlabelled:
         left_out |= {"evidence"}
     if comparison.is_unlabelled and comparison.main_metric is None:

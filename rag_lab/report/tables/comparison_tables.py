@@ -15,6 +15,7 @@ from rag_lab.report.tables.changes_tables import changed_most_table, changes_tab
 from rag_lab.report.tables.coverage_tables import coverage_table, order_table
 from rag_lab.report.tables.evidence_tables import evidence_tables
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
+from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.spent_rows import minutes_told, of_calls, with_total
 from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
@@ -65,6 +66,7 @@ def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
         "noise": [noise_table(comparison)],
         "coverage": [coverage_table(comparison)],
         "costs": [bill_table(comparison)],
+        "race": race_tables(comparison),
         "failed": [Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2)],
         **({} if comparison.is_unlabelled else changes),
     }

@@ -15,10 +15,12 @@ from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.evidence.state_names import baseline_told
+from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.verdict_sentences import FEW
 from rag_lab.redaction import shown
 from rag_lab.report.tables.comparison_tables import CORRECTIONS
 from rag_lab.runs.asked import asked_told
+from rag_lab.runs.race_record import cost_of
 from rag_lab.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -76,8 +78,9 @@ def screen(comparison: Comparison) -> str:
     advised = [recommendation(comparison).headline, *preferred]
     lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_told(comparison)]
     told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
+    raced = race_sentences(comparison.race, cost_of(comparison.run))[:2] if comparison.race else []
     unfinished = [] if comparison.manifest else [_unfinished(run)]
-    return _text([_title(run), asked_told(len(run.questions), run.left_out), *unfinished, *failed, *told], made)
+    return _text([_title(run), asked_told(len(run.questions), run.left_out), *unfinished, *failed, *told, *raced], made)
 
 
 def screen_across(found: AcrossRuns) -> str:

@@ -15,13 +15,16 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions, noise_sentences
 from rag_lab.comparison.evidence.state_names import evidence_told
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
+from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.report.tables.advice_table import module_table
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
 from rag_lab.report.tables.coverage_tables import coverage_table
 from rag_lab.report.tables.evidence_tables import evidence_table, moved_table
 from rag_lab.report.tables.hyde_tables import routing_tables
+from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.report.tables.table import Table, escape_markdown
 from rag_lab.runs.asked import asked_told
+from rag_lab.runs.race_record import cost_of
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -32,6 +35,7 @@ def to_markdown(comparison: Comparison) -> str:
         f"**{escape_markdown(run.question)}**" if run.question else "",
         *_advice(comparison),
         escape_markdown(asked_told(len(run.questions), run.left_out)),
+        *_race(comparison),
         _list(conclusions(comparison)),
         *_changes(comparison),
         *_measured(comparison),
@@ -41,6 +45,13 @@ def to_markdown(comparison: Comparison) -> str:
         _reproduce(comparison),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _race(comparison: Comparison) -> list[str]:
+    """Return how the two variants came out of a race; nothing where they are no such."""
+    found = race_tables(comparison)
+    told = race_sentences(comparison.race, cost_of(comparison.run)) if comparison.race and found else []
+    return ["## The race", _list(told), *(table.to_markdown() for table in found)] if found else []
 
 
 def _measured(comparison: Comparison) -> list[str]:

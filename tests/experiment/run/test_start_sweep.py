@@ -7,7 +7,7 @@ from whole_plan import install_doubles, write_plan
 
 from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.run import sweep
+from rag_lab.experiment.run import run_variants
 from rag_lab.experiment.run.sweep import run_plan, told_late
 from rag_lab.runs.run_folder import RunFolder
 
@@ -44,7 +44,7 @@ def spoil_ledger(run, monkeypatch, tmp_path):
 
 
 def spoil_notebook(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(sweep, "NOTEBOOK", "notebooks/01_tour.ipynb")
+    monkeypatch.setattr(run_variants, "NOTEBOOK", "notebooks/01_tour.ipynb")
 
 
 def block_report(run, monkeypatch, tmp_path):
@@ -83,7 +83,7 @@ def test_a_sweep_that_starts_takes_the_outputs_of_the_earlier_one_away(checked, 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweep, "execute", stop)
+    monkeypatch.setattr(run_variants, "execute", stop)
     with pytest.raises(KeyboardInterrupt):
         run_plan(checked, finished.path, progress=False)
     assert not any((finished.path / name).exists() for name in OUTPUTS)
@@ -99,7 +99,7 @@ def test_a_margin_that_comes_after_a_score_is_recorded_as_post_hoc(checked, fini
     late = replace(checked, experiment=checked.experiment.model_copy(update={"margin": {"retrieval.mrr@10": 0.05}}))
     assert "retrieval.mrr@10 is post hoc" in told_late(late, finished.path)
     assert told_late(checked, finished.path) == ""
-    monkeypatch.setattr(sweep, "execute", stop)
+    monkeypatch.setattr(run_variants, "execute", stop)
     with pytest.raises(KeyboardInterrupt):
         run_plan(late, finished.path, progress=False)
     recorded = RunFolder.open(finished.path)

@@ -1,0 +1,102 @@
+"""What a race says of itself: how the winner was chosen and proven, what that cost, and what was given up for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_lab._kit.numbers import plain, signed
+from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab.runs.race_record import Cost, RaceRecord, Standing
+
+
+def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:
+    """Return what a reader must know of a race beside its tables; `proof` is what the proof took."""
+    chosen = [race.stopped] if race.stopped else [_how(race)]
+    return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_given_up(race)) if sentence]
+
+
+def label_of(race: RaceRecord, variant_id: str) -> str:
+    """Return the label of a variant of a race."""
+    found = (one.label for done in race.rounds for one in done.standings if one.variant_id == variant_id)
+    return next(found, variant_id)
+
+
+def dropped(race: RaceRecord) -> list[tuple[int, int, Standing]]:
+    """Return every variant that was dropped, as (round, its questions, how it stood), the last dropped first."""
+    rounds = enumerate(race.rounds, start=1)
+    found = [(number, done.n_questions, one) for number, done in rounds for one in done.dropped]
+    return sorted(found, key=lambda row: -row[0])
+
+
+def _how(race: RaceRecord) -> str:
+    sizes = [f"{n:,}" for n in race.sizes]
+    rounds = f"{counted(len(sizes), 'round')} of {listing(sizes)} questions"
+    if not race.winner:
+        return f"{race.n_variants} variants race in {rounds}; none has won yet."
+    return (
+        f"{race.n_variants} variants raced in {rounds}, each of which dropped those with the worst means in "
+        f"{race.metric}; the winner, {label_of(race, race.winner)}, is proven against the baseline on {race.n_proof:,} "
+        "other questions, which chose nothing: one comparison, whose p-value needs no correction for the variants that "
+        "were dropped."
+    )
+
+
+def _asked(race: RaceRecord) -> str:
+    if not race.rounds:
+        return ""
+    saved = 1 - race.n_asked / race.n_full
+    return (
+        f"A variant was asked a question {race.n_asked:,} times; all variants on all questions of rounds and proof "
+        f"would be {race.n_full:,} times, so that {saved:.0%} were saved."
+    )
+
+
+def _paid(race: RaceRecord, proof: Cost) -> str:
+    """Return the calls of chat models that were made and saved; '' where none was to be made."""
+    took, full = race.cost + proof, race.full
+    if not full.calls and not took.calls:
+        return ""
+    dollars = "" if not took.cost_usd else f" and {took.cost_usd:,.2f} USD"
+    wanted = "" if not full.cost_usd else f" and {full.cost_usd:,.2f} USD"
+    return (
+        f"Rounds and proof took {took.calls:,} calls of chat models with {took.tokens:,} tokens{dollars}; before the "
+        f"first call, a full sweep was estimated at {full.calls:,} calls with {full.tokens:,} tokens{wanted} at most."
+    )
+
+
+def _given_up(race: RaceRecord) -> list[str]:
+    rows = dropped(race)
+    if not rows:
+        return []
+    sizes = [f"{n:,}" for n in sorted({n for _, n, _ in rows})]
+    given_up = (
+        f"Given up: {counted(len(rows), 'dropped variant')} {'has' if len(rows) == 1 else 'have'} no proof. Means on "
+        f"{' or '.join(sizes)} questions decided, and {race.metric} alone, so that one which is better by little, in "
+        "another metric, or on questions that are rare may be among them."
+    )
+    return [given_up, _closest(race), _tied([one for _, _, one in rows]), _failed([one for _, _, one in rows])]
+
+
+def _closest(race: RaceRecord) -> str:
+    """Return the decision that was nearest, counted in standard errors; one between equals is told elsewhere."""
+    calls = [(n, done.closest) for n, done in enumerate(race.rounds, start=1) if done.closest and done.closest.error]
+    near = [(number, one) for number, one in calls if one is not None]
+    if not near:
+        return ""
+    number, one = min(near, key=lambda row: row[1].difference / row[1].error)
+    return (
+        f"The closest decision was in round {number}: {label_of(race, one.kept)} stayed before "
+        f"{label_of(race, one.dropped)} by {signed(one.difference)} with a standard error of {plain(one.error)}."
+    )
+
+
+def _tied(rows: Sequence[Standing]) -> str:
+    names = [one.label for one in rows if one.is_tied]
+    if not names:
+        return ""
+    return f"Dropped with the very mean of one that stayed, since it comes later in the plan: {some_of(names)}."
+
+
+def _failed(rows: Sequence[Standing]) -> str:
+    names = [one.label for one in rows if one.rank is None]
+    return f"Dropped without any score: {some_of(names)}." if names else ""

@@ -1,0 +1,153 @@
+"""Which questions a race asks: rounds that grow, and a proof that shares no question and no cluster with them.
+
+Only how the questions are drawn decides; no score is seen. So the proof is a fair sample, whatever the rounds find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_lab._kit.wording import counted
+from rag_lab.data.clusters import clusters_of
+from rag_lab.data.sample import stratified
+from rag_lab.evaluation.foreseen import applies
+from rag_lab.evaluation.registry import ParsedName, parse_name
+from rag_lab.experiment.choose_questions import choose_questions
+from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.race.config import MIN_ROUND, RaceConfig
+from rag_lab.records import Question
+
+MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
+MIN_CLUSTERS = 8  # of the proof, where questions are in clusters
+SHARES = (0.1, 0.25)  # of the questions, for rounds that nobody gave
+CHOSE = "that choose among the variants in the rounds of the race"
+BESIDE = "in clusters of which others choose in the rounds of the race"
+
+
+@dataclass(frozen=True, slots=True)
+class RaceQuestions:
+    """The ids of a race. Each round begins with those of the one before; `apart` are not asked in the proof, by why."""
+
+    rounds: tuple[tuple[str, ...], ...]
+    proof: tuple[str, ...]
+    answered: tuple[str, ...]  # in the proof
+    apart: Mapping[str, frozenset[str]]
+
+
+def deciding(metrics: Sequence[str]) -> ParsedName | None:
+    """Return the metric that decides a race, the first that is no cost; None without one."""
+    return next((metric for metric in map(parse_name, metrics) if not metric.info.is_cost), None)
+
+
+def variants_problem(n_variants: int) -> str:
+    """Return why so many variants, the baseline among them, cannot race, or ''."""
+    if n_variants >= 3:
+        return ""
+    return (
+        "race: a race chooses among at least two variants beside the baseline that can differ, and there are "
+        f"{n_variants} with it; take the design one_factor."
+    )
+
+
+def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, answers: bool = True) -> RaceQuestions:
+    """Return the questions of the rounds and of the proof; samples are stratified, and fixed by seed and questions.
+
+    The rounds hold questions to which the deciding metric applies, and whole clusters of them.
+
+    Raises:
+        ExperimentError: if no metric can decide, or the questions are too few.
+    """
+    metric = deciding(experiment.metrics)
+    if metric is None:
+        raise ExperimentError("race", ["race: no metric decides who is dropped; give one that measures no cost first."])
+    usable = [one for one in questions if applies(metric, one, answers)]
+    most = _most(experiment, metric, len(usable))
+    sizes = _sizes(experiment.race or RaceConfig(), most)
+    if sizes[-1] + MIN_PROOF > most:
+        raise ExperimentError("race", [_too_few(sizes, most, metric.name)])
+    clusters = clusters_of(questions, experiment.clusters) or {}
+    drawn = stratified(usable, len(usable), experiment.seed)
+    rounds = _rounds(drawn, clusters, sizes)
+    return _with_proof(rounds, questions, experiment, metric, clusters, answers)
+
+
+def _most(experiment: ExperimentConfig, metric: ParsedName, n_usable: int) -> int:
+    """Return on how many questions the deciding metric can be measured within the limits."""
+    limits = experiment.limits
+    given = [limits.questions, limits.answers if metric.info.reads_answers else None]
+    return min([n_usable, *(n for n in given if n is not None)])
+
+
+def _sizes(race: RaceConfig, n: int) -> tuple[int, ...]:
+    if race.rounds:
+        return tuple(race.rounds)
+    first = max(MIN_ROUND, round(SHARES[0] * n))
+    return first, max(2 * first, round(SHARES[1] * n))
+
+
+def _too_few(sizes: Sequence[int], n: int, metric: str) -> str:
+    needed = sizes[-1] + MIN_PROOF
+    return (
+        f"race: the rounds take {counted(sizes[-1], 'question')} and the proof needs {MIN_PROOF} others, {needed} in "
+        f"all, but {metric} can be measured on {n:,} within the limits; ask more, give shorter rounds, or take the "
+        "design grid."
+    )
+
+
+def _rounds(drawn: Sequence[str], clusters: Mapping[str, str], sizes: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """Return the rounds: drawn in order, a cluster as a whole, so that a round may hold a few more than its size."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for name in drawn:
+        members.setdefault(("cluster", clusters[name]) if name in clusters else ("question", name), []).append(name)
+    taken: list[str] = []
+    waiting = iter(members.values())
+    rounds = []
+    for size in sizes:
+        while len(taken) < size and (unit := next(waiting, None)):
+            taken += unit
+        rounds.append(tuple(taken))
+    return tuple(rounds)
+
+
+def _with_proof(
+    rounds: tuple[tuple[str, ...], ...],
+    questions: Sequence[Question],
+    experiment: ExperimentConfig,
+    metric: ParsedName,
+    clusters: Mapping[str, str],
+    answers: bool,
+) -> RaceQuestions:
+    chose = frozenset(rounds[-1])
+    shared = {clusters[name] for name in chose if name in clusters}
+    beside = frozenset(name for name, cluster in clusters.items() if cluster in shared) - chose
+    others = [one for one in questions if one.question_id not in chose | beside]
+    left = {"questions": _rest(experiment.limits.questions, chose)}
+    if metric.info.reads_answers:
+        left["answers"] = _rest(experiment.limits.answers, chose)
+    limits = experiment.limits.model_copy(update=left)
+    proof, answered = choose_questions(others, experiment.model_copy(update={"limits": limits}), answers)
+    asked = {one.question_id: one for one in others if one.question_id in set(proof)}
+    scored = [name for name, one in asked.items() if applies(metric, one, name in set(answered))]
+    if problem := _proof_problem(scored, len(chose), clusters, metric.name):
+        raise ExperimentError("race", [problem])
+    return RaceQuestions(rounds, proof, answered, {CHOSE: chose} | ({BESIDE: beside} if beside else {}))
+
+
+def _rest(limit: int | None, chose: frozenset[str]) -> int | None:
+    return None if limit is None else max(0, limit - len(chose))
+
+
+def _proof_problem(scored: Sequence[str], n_chose: int, clusters: Mapping[str, str], metric: str) -> str:
+    n_clusters = len({clusters.get(name, ("alone", name)) for name in scored})
+    is_clustered = bool(clusters)
+    if len(scored) >= MIN_PROOF and (not is_clustered or n_clusters >= MIN_CLUSTERS):
+        return ""
+    found, needed = counted(len(scored), "question"), counted(MIN_PROOF, "question")
+    if is_clustered:
+        found, needed = f"{found} in {counted(n_clusters, 'cluster')}", f"{needed} in {MIN_CLUSTERS} clusters"
+    return (
+        f"race: the rounds take {counted(n_chose, 'question')}, whole clusters where there are any, and leave {found} "
+        f"on which {metric} can be measured, while the proof needs {needed}; ask more, or give shorter rounds."
+    )

@@ -1,0 +1,155 @@
+"""race.json: whom the rounds of a race dropped, and what that took beside what a full sweep would take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from rag_lab._kit.whole_file import whole_file
+from rag_lab.errors import DamagedFile
+from rag_lab.redaction import hide_known_json
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.spent_rows import total
+from rag_lab.visible import visible_json
+
+RACE_FILE = "race.json"
+ROUNDS_FOLDER = "rounds"  # each round is a run folder in it, named by its number
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a variant stands after a round: place and mean, with failed questions at the worst value where there is one.
+
+    `rank` and `mean` are None without scores; `is_tied`: dropped with the very mean of one that stays.
+    """
+
+    variant_id: str
+    label: str
+    rank: int | None = None
+    mean: float | None = None
+    scored: int = 0
+    asked: int = 0
+    stays: bool = False
+    is_tied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClosestCall:
+    """By how much the last variant that stays was before the first that was dropped, and the standard error of that."""
+
+    kept: str
+    dropped: str
+    difference: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What chat models were called for, and seconds; None is not known. An estimate is at most that."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    call_minutes: float | None = 0.0  # of calls, one after the other
+    seconds: float | None = 0.0  # that variants ran, one after the other
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            _sum(self.cost_usd, other.cost_usd),
+            _sum(self.call_minutes, other.call_minutes),
+            _sum(self.seconds, other.seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """One round: `n_questions` include those of the rounds before; `standings` are best first."""
+
+    folder: str  # within the run folder
+    n_questions: int
+    standings: tuple[Standing, ...]
+    cost: Cost
+    closest: ClosestCall | None = None
+    unsettled: int = 0  # failures that another attempt may cure
+
+    @property
+    def dropped(self) -> tuple[Standing, ...]:
+        """The variants that the round dropped, best first."""
+        return tuple(one for one in self.standings if not one.stays)
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRecord:
+    """A race as far as it has run.
+
+    `plan` tells the plan by a digest; `sizes` are the questions of the rounds that are planned; `winner` is '' before
+    the last round, and `stopped` says why it went no further.
+    """
+
+    plan: str
+    metric: str
+    sizes: tuple[int, ...]
+    n_variants: int
+    n_proof: int
+    repeats: int
+    full: Cost  # of a sweep of all variants on all questions, as estimated before the first call
+    rounds: tuple[RoundRecord, ...] = ()
+    winner: str = ""
+    stopped: str = ""
+
+    @property
+    def n_full(self) -> int:
+        """How often a full sweep would ask a variant a question."""
+        return self.repeats * self.n_variants * (self.sizes[-1] + self.n_proof)
+
+    @property
+    def n_asked(self) -> int:
+        """How often the rounds and the proof ask a variant a question, results of earlier rounds counted once."""
+        before = [0, *(one.n_questions for one in self.rounds)]
+        new = (len(one.standings) * (one.n_questions - n) for one, n in zip(self.rounds, before, strict=False))
+        return self.repeats * (sum(new) + (2 * self.n_proof if self.winner else 0))
+
+    @property
+    def cost(self) -> Cost:
+        """What the rounds took, without the proof."""
+        return sum((one.cost for one in self.rounds), Cost())
+
+
+_RECORD = TypeAdapter(RaceRecord)
+
+
+def cost_of(run: RunFolder) -> Cost:
+    """Return what a run has taken, all its starts together, as its manifest says; nothing without one."""
+    manifest = run.manifest()
+    sums = total(manifest.get("spent", []))
+    seconds = math.fsum(float(state.get("seconds", 0.0)) for state in manifest.get("variants", {}).values())
+    return Cost(sums["calls_spent"], sums["tokens_spent"], sums["cost_usd_spent"], sums["minutes_spent"], seconds)
+
+
+def read_race(run: Path) -> RaceRecord | None:
+    """Return the race of a run folder, or None where it was none.
+
+    Raises:
+        DamagedFile: if its record is none.
+    """
+    path = run / RACE_FILE
+    try:
+        return _RECORD.validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError:
+        raise DamagedFile(path, "it holds no race") from None
+
+
+def write_race(run: Path, race: RaceRecord) -> None:
+    """Write the record, replacing it at the end."""
+    text = hide_known_json(_RECORD.dump_json(race, indent=2).decode(), indent=2)
+    with whole_file(run / RACE_FILE) as partial:
+        partial.write_text(visible_json(text) + "\n", encoding="utf-8")
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other

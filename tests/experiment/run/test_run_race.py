@@ -1,0 +1,189 @@
+"""Races from plan to report, their variants run in this process with doubles for models."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from in_process import run_in_process
+from raced import race_plan
+from whole_plan import install_doubles
+
+from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.sweep import run_plan, to_try_again
+from rag_lab.report.shown_comparison import compare
+from rag_lab.report.text.compare_text import compare_text
+from rag_lab.runs.race_record import read_race
+from rag_lab.runs.run_folder import RunFolder
+
+
+@pytest.fixture
+def doubles(monkeypatch):
+    return install_doubles(monkeypatch)
+
+
+@pytest.fixture
+def without_reports(monkeypatch):
+    """Reports take most of the time, and one test reads them."""
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+
+
+@pytest.fixture
+def checked(tmp_path, doubles):
+    return race_plan(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
+    checked, tmp_path, monkeypatch, without_reports
+):
+    done = run_in_process(monkeypatch)
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    race = read_race(run.path)
+    assert RunFolder.open(run.path) == run
+
+    assert [(one.n_questions, len(one.standings), len(one.dropped)) for one in race.rounds] == [(12, 4, 1), (20, 3, 1)]
+    stayed = {one.variant_id for one in race.rounds[1].standings}
+    assert done == [
+        *(("1", one.variant_id) for one in checked.variants),
+        *(("2", one.variant_id) for one in checked.variants if one.variant_id in stayed),
+        *(("run", name) for name in ("baseline", race.winner)),
+    ]  # fmt: skip
+    chose = {name for n in (1, 2) for name in RunFolder.open(run.path / f"rounds/{n}").questions}
+    assert len(chose) == 20 and len(run.questions) == 41 and not chose & set(run.questions)
+    best = next(one.variant_id for one in race.rounds[-1].standings if one.variant_id != "baseline")
+    assert race.winner == best and [one.variant_id for one in run.variants] == ["baseline", race.winner]
+    assert run.pairs == ((race.winner, "baseline"),)
+    assert race.n_full == 4 * 61 and race.n_asked == 4 * 12 + 3 * 8 + 2 * 41
+
+    first = RunFolder.open(run.path / "rounds/1")
+    assert set(first.scores()["metric"]) == {"retrieval.mrr@1"}  # the others decide nothing
+    assert set(run.scores()["metric"]) == {"retrieval.mrr@1", "retrieval.ndcg@5"}
+    assert len(compare(run.path).differences) == 2
+    assert failures(run) == []
+
+
+@pytest.mark.slow
+def test_the_report_shows_the_race_with_its_rounds_and_what_was_given_up(checked, tmp_path, monkeypatch):
+    run_in_process(monkeypatch)
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    page = (run.path / "report.html").read_text()
+    for said in ("The race", 'href="rounds/1/report.html"', "154 times", "244 times", "37% were saved", "no proof"):
+        assert said in page, said
+    assert (run.path / "rounds/1/report.html").is_file()
+    assert "## The race" in (run.path / "report.md").read_text()
+    assert "dropped in round" in compare_text(run.path, only=["race"])
+    assert "4 variants raced in 2 rounds" in str(compare(run.path))
+    assert "The race" not in (run.path / "rounds/1/report.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_race_that_was_ended_goes_on_and_runs_nothing_twice(checked, tmp_path, monkeypatch, without_reports):
+    def stop(job):
+        if len(done) == 6:
+            raise KeyboardInterrupt
+        return ""
+
+    done = run_in_process(monkeypatch, stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(checked, tmp_path / "run", progress=False)
+    assert len(read_race(tmp_path / "run").rounds) == 1
+    again = run_in_process(monkeypatch)
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    assert not set(done[:5]) & set(again)
+    once = list(again)
+    run_plan(checked, tmp_path / "run", progress=False)
+    assert again == once and read_race(run.path).winner
+    assert to_try_again(checked, tmp_path / "run").keys() == {one.variant_id for one in checked.variants}
+
+
+def test_a_dry_run_shows_rounds_and_what_they_save(checked):
+    told = " ".join(describe(checked).split())
+    assert "4 variants (racing)" in told and "Rounds of the race:" in told
+    assert "1 12 12 4 3 2 20 8 3 2 proof 41 41 2" in told
+    assert "asked a question 154 times; all variants on all 61 questions would be 244 times" in told
+    assert "the winner of the race against the baseline, one comparison" in told
+    assert "41 of 61 questions are asked. Left out: 20 that choose among the variants" in told
+
+
+@pytest.mark.slow
+def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, without_reports):
+    changes = {
+        "factors": {"query.rewrite": ["llm"], "retrieval.mode": ["dense", "bm25", "tfidf"]},
+        "limits": {"calls": 70},
+    }
+    checked = race_plan(tmp_path, **changes)
+    run_in_process(monkeypatch)
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    assert failures(run) and "limits.calls = 70" in failures(run)[0]
+    first = len(doubles.chat.requests)
+    assert first <= 70
+    raised = replace(
+        checked,
+        experiment=checked.experiment.model_copy(
+            update={"limits": checked.experiment.limits.model_copy(update={"calls": 500})}
+        ),
+    )
+    run = run_plan(raised, tmp_path / "run", progress=False)
+    race = read_race(run.path)
+    assert failures(run) == [] and race.winner and not race.stopped
+    spent = race.cost.calls + sum(row["calls_spent"] for row in run.manifest()["spent"])
+    assert spent == len(doubles.chat.requests) == run.manifest()["limits"]["calls"]["used"]
+    assert race.full.calls >= spent
+
+
+@pytest.mark.slow
+def test_what_an_outage_took_drops_nobody_until_it_was_tried_again(checked, tmp_path, monkeypatch, without_reports):
+    done = run_in_process(monkeypatch, _outage_in("mode-tfidf"))
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    (told,) = [one for one in failures(run) if "race" in one]
+    assert "stops after round 1, as 3 failures in it" in told and {folder for folder, _ in done} == {"1"}
+    again = run_in_process(monkeypatch, _outage_in("mode-tfidf"))
+    run = run_plan(checked, tmp_path / "run", progress=False)  # no better: they count as failed
+    assert again[0] == ("1", "mode-tfidf") and read_race(run.path).winner
+
+
+def _outage_in(variant):
+    def spoil(job):
+        path = Path(job.parameters["OUT"]) / "record.json"
+        if job.name == variant and path.parents[2].name == "1":
+            record = json.loads(path.read_text())
+            path.write_text(json.dumps(record | {"curable": {"questions": 3, "scores": 0}}))
+        return ""
+
+    return spoil
+
+
+@pytest.mark.slow
+def test_a_variant_that_fails_is_dropped_and_told(checked, tmp_path, monkeypatch):
+    run_in_process(monkeypatch, lambda job: "The kernel died." if job.name == "mode-bm25" else "")
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    race = read_race(run.path)
+    assert race.rounds[0].standings[-1].variant_id == "mode-bm25" and race.winner != "mode-bm25"
+    assert any(one.startswith("rounds/1: Variant mode-bm25 failed: The kernel died.") for one in failures(run))
+    assert "Dropped without any score: mode = bm25" in (run.path / "report.md").read_text().replace("\\", "")
+
+
+@pytest.mark.slow
+def test_a_race_of_named_pipelines(tmp_path, doubles, monkeypatch, without_reports):
+    variants = {mode: {"retrieval.mode": mode} for mode in ("dense", "bm25", "tfidf")}
+    checked = race_plan(tmp_path, factors={}, variants=variants)
+    run_in_process(monkeypatch)
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    assert [one.variant_id for one in run.variants] == ["dense", read_race(run.path).winner]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"n": 40}, "and the proof needs 30 others"),
+        ({"design": "grid"}, "race: belongs to the design racing, got grid"),
+        ({"race": {"round": [5]}}, "race.rounds"),
+        ({"factors": {"retrieval.mode": ["dense", "bm25"]}}, "take the design one_factor"),
+    ],
+)
+def test_what_can_be_no_race_is_told_before_anything_runs(tmp_path, doubles, changes, told):
+    with pytest.raises(ExperimentError, match=told):
+        race_plan(tmp_path, **changes)
