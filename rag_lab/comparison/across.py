@@ -11,7 +11,8 @@ import pandas as pd
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
-from rag_lab.evaluation.shallow import Shallow, shallow
+from rag_lab.evaluation.shallow import shallow
+from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.runs.manifest_diff import Change, manifest_diff, suspects
 from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.corrections import Correction
@@ -47,19 +48,18 @@ class AcrossRuns:
         """What is compared, and what to look at where the numbers differ."""
         return [
             *self.shared.sentences((self.first, self.second), self.names),
-            *map(str, self._shallow.values()),
+            *self._cut_offs,
             suspects(self.changes),
         ]
 
     @property
-    def _shallow(self) -> dict[str, Shallow]:
-        """The metrics that see fewer ranks than their cut-off of some variant of the two runs."""
+    def _cut_offs(self) -> list[str]:
+        """What cut-offs cannot compare between the variants of the two runs; see `Comparison`."""
         runs = (self.first, self.second)
         metrics = dict.fromkeys(metric for run in runs for metric in run.quality_metrics)
         named = zip(self.names, runs, strict=True)
-        return shallow(
-            metrics, {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
-        )
+        configs = {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
+        return [*map(str, shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""

@@ -185,9 +185,12 @@ class RunFolder:
         """
         path = self.variant_dir(variant_id) / RECORD_FILE
         found = read_json(path).get("not_indexed") if path.is_file() else None
-        return (
-            None if found is None else {str(name): [int(place) for place in places] for name, places in found.items()}
-        )
+        if found is None:
+            return None
+        try:
+            return {str(name): [int(place) for place in places] for name, places in found.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise DamagedFile(path, "what it says is not indexed names no evidence") from None
 
     def scored(self) -> list[str]:
         """Return the variants that a sweep has found whole, in the order of the plan."""

@@ -60,6 +60,13 @@ def test_a_cut_off_deeper_than_the_ranking_is_said_before_the_run(tmp_path):
     assert f"Note: {sentence}" in describe(checked)
 
 
+def test_passages_of_different_size_are_said_before_the_run(tmp_path):
+    checked = small_plan(tmp_path, factors={"corpus.parents": ["page", "none"]}, metrics=["retrieval.recall@6"])
+    (sentence,) = too_deep(checked)
+    assert "pages in baseline; children of 800 characters in parents-none" in sentence
+    assert f"Note: {sentence}" in describe(checked)
+
+
 def test_why_questions_are_left_out_is_said_before_the_run_and_kept_with_it(tmp_path):
     checked = small_plan(tmp_path, limits={"answers": 0})
     told = asked_told(3, checked.left_out)

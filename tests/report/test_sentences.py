@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from rag_lab._kit.numbers import MINUS
 from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
@@ -232,3 +233,18 @@ def test_why_questions_were_left_out_stands_first(synthetic: ModuleType, tmp_pat
     told = "12 of 20 questions are asked. Left out: 8 beyond the limit."
     found = compare(run.path)
     assert told in to_html(found) and told in found.to_markdown() and told in compare_text(run.path)
+
+
+def test_passages_of_different_size_are_told_in_a_run_and_across_two(synthetic: ModuleType, tmp_path: Path) -> None:
+    values = {"pages": np.linspace(0, 1, 12)}
+    one = synthetic.write_run(tmp_path / "one", {"pages": {}}, {"retrieval.recall@5": values})
+    other = synthetic.write_run(tmp_path / "two", {"pages": {"corpus.parents": "none"}}, {"retrieval.recall@5": values})
+    plans = {"pages": {}, "children": {"corpus.parents": "none"}}
+    both = synthetic.write_run(
+        tmp_path / "both", plans, {"retrieval.recall@5": {"pages": values["pages"], "children": values["pages"]}}
+    )
+    told = "At the same rank the variants read different amounts of text"
+    assert not any(told in one for one in conclusions(compare(one.path)))
+    (sentence,) = (one for one in conclusions(compare(both.path)) if told in one)
+    assert "pages in A pages; children of 800 characters in B children" in sentence
+    assert any(told in one for one in compare_runs(one.path, other.path).sentences)

@@ -121,3 +121,23 @@ def test_a_pair_of_a_stranger_is_no_plan(tmp_path):
     RunFolder(tmp_path, "n", "q", "d", "a", (), 1, (VariantPlan("a", "a"),), pairs=(("z", "a"),)).write_plan()
     with pytest.raises(RagLabError, match="names 'z', which is none of its 1 variants"):
         RunFolder.open(tmp_path)
+
+
+def test_what_is_not_indexed_is_read_from_the_record_and_none_where_it_does_not_say(run):
+    variant_id = run.variants[0].variant_id
+    folder = run.variant_dir(variant_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    assert run.not_indexed(variant_id) is None
+    write_json(folder / "record.json", {"traces": 1})
+    assert run.not_indexed(variant_id) is None
+    write_json(folder / "record.json", {"not_indexed": {"q1": [0, 2]}})
+    assert run.not_indexed(variant_id) == {"q1": [0, 2]}
+
+
+@pytest.mark.parametrize("damaged", [["q1"], {"q1": 0}, {"q1": ["first"]}, "q1"])
+def test_a_record_that_names_no_evidence_is_damaged(run, damaged):
+    variant_id = run.variants[0].variant_id
+    run.variant_dir(variant_id).mkdir(parents=True, exist_ok=True)
+    write_json(run.variant_dir(variant_id) / "record.json", {"not_indexed": damaged})
+    with pytest.raises(DamagedFile, match="not indexed"):
+        run.not_indexed(variant_id)

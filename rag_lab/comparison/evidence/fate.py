@@ -43,6 +43,12 @@ def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) 
     return [found.state(place, item, place in not_indexed) for place, item in enumerate(items)]
 
 
+def in_reach(trace: Trace, final_k: int | None) -> list[bool]:
+    """Tell of each item whether it stood among the first `final_k` in the end: what the context could have held."""
+    ranks = _ranks(trace.ranked, distinct(trace.question.evidence))
+    return [rank <= (sys.maxsize if final_k is None else final_k) for rank in ranks]
+
+
 class _Found:
     """The lists of a trace, with the rank of each item in each order."""
 

@@ -47,7 +47,7 @@ def evidence_told(comparison: Comparison) -> list[str]:
     """Return what is to be known beside the tables: how much is counted, and what the run did not record."""
     if comparison.evidence.is_empty:
         return [NOTHING]
-    return [_counted(comparison), *_unrecorded(comparison)]
+    return [_counted(comparison), *_unrecorded(comparison), *_cut(comparison)]
 
 
 def baseline_told(comparison: Comparison) -> list[str]:
@@ -67,6 +67,18 @@ def _counted(comparison: Comparison) -> str:
     repeats = f", each in {comparison.run.repeats} repeats" if comparison.run.repeats > 1 else ""
     questions = counted(first["question_id"].nunique(), "question")
     return f"{counted(len(first), 'labelled piece')} of evidence of {questions}{repeats}; each ends in one place."
+
+
+def _cut(comparison: Comparison) -> list[str]:
+    """Say which budget was short: the tokens, or the number of passages."""
+    found = comparison.evidence.cut
+    if not found:
+        return []
+    told = listing([f"{comparison.codes[name]} {cut:,} of {lost:,}" for name, (cut, lost) in found.items()])
+    return [
+        f"Of what was lost in the budget, {told} stood among the first `rerank.final_k` passages and did not fit "
+        "what the context may hold (`answer.context_tokens`); the rest stood below them."
+    ]
 
 
 def _unrecorded(comparison: Comparison) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from rag_lab.comparison.evidence.fate import STATES, State, fates
+from rag_lab.comparison.evidence.fate import STATES, State, fates, in_reach
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.records import QUERY_CLASSES
 
@@ -20,8 +20,8 @@ _ITEM = ["question_id", "repeat", "item"]
 class Waterfall:
     """Each labelled piece of evidence of each question, in each repeat, ends in one state under each variant.
 
-    items: variant_id, question_id, repeat, item (its place among the question's, from 0), query_class, state; the
-        baseline's first.
+    items: variant_id, question_id, repeat, item (its place among the question's, from 0), query_class, state, and
+        whether it was `cut`: lost in the budget though it stood among the first `final_k`. The baseline's first.
     unrecorded: variants that did not record what their index holds: there `not_found` may be `not_indexed`.
     """
 
@@ -52,6 +52,12 @@ class Waterfall:
         counts = _counts(self.items if is_labelled else self.items[:0], ["query_class", "variant_id"])
         place = {name: number for number, name in enumerate((*QUERY_CLASSES, NO_CLASS))}
         return counts.sort_values("query_class", key=lambda names: names.map(place), kind="stable", ignore_index=True)
+
+    @cached_property
+    def cut(self) -> dict[str, tuple[int, int]]:
+        """By variant, of how many pieces that were lost in the budget how many were cut; those without any left out."""
+        lost = self.items[self.items["state"] == "budget"].groupby("variant_id", sort=False)["cut"]
+        return {str(name): (int(cut.sum()), len(cut)) for name, cut in lost}
 
     @cached_property
     def moved(self) -> pd.DataFrame:
@@ -96,18 +102,20 @@ def waterfall(tables: RunTables) -> Waterfall:
     rows = [row for variant_id in ran for row in _items(tables, variant_id)]
     return Waterfall(
         tables.run.baseline,
-        pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state"]),
+        pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"]),
         tuple(variant_id for variant_id in ran if tables.run.not_indexed(variant_id) is None),
     )
 
 
-def _items(tables: RunTables, variant_id: str) -> Iterator[tuple[str, str, int, int, str, State]]:
+def _items(tables: RunTables, variant_id: str) -> Iterator[tuple[str, str, int, int, str, State, bool]]:
     config, missing = tables.run.config(variant_id), tables.run.not_indexed(variant_id) or {}
     final_k = None if config is None else config.rerank.final_k
     for trace in tables.traces[variant_id]:
-        asked = trace.question
-        for place, state in enumerate(fates(trace, final_k, missing.get(asked.question_id, ()))):
-            yield variant_id, asked.question_id, trace.repeat, place, asked.query_class or NO_CLASS, state
+        name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
+        states = fates(trace, final_k, missing.get(name, ()))
+        reached = in_reach(trace, final_k) if "budget" in states else [False] * len(states)
+        for place, state in enumerate(states):
+            yield variant_id, name, trace.repeat, place, group, state, state == "budget" and reached[place]
 
 
 def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -1,28 +1,36 @@
-"""Which variant has which level of which factor, and whether they make a full grid."""
+"""Which variant has which level of which factor, and whether they make a full grid.
+
+In a *nested* grid some combinations were not run, since another variant is the same pipeline by construction: a rule
+for HyDE means nothing without HyDE.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any, Literal
 
 Levels = tuple[str, ...]
+Kind = Literal["grid", "nested", "one_factor", "other"]
+GRID = "grid"  # the design of an experiment in which all combinations are run
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
     """A design, read off its variants. The first level of each factor is the baseline's.
 
-    `cells` maps the levels of all factors, in the order of `levels`, to the variant that has them.
+    `cells` maps the levels of all factors, in the order of `levels`, to the variant that has them; `same` those of a
+    nested grid that were not run to the variant that is the same pipeline.
     """
 
     levels: dict[str, Levels]
     cells: dict[Levels, Any]
-    kind: Literal["grid", "one_factor", "other"]
+    kind: Kind
     reason: str = ""  # why it is no full grid
+    same: dict[Levels, Any] = field(default_factory=dict)
 
     @property
     def baseline(self) -> Any:
@@ -47,12 +55,21 @@ def factor_values(
     }
 
 
-def read_factors(values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> Factors:
+def read_factors(
+    values: Mapping[Any, Mapping[str, Any]],
+    baseline: Any,
+    *,
+    planned: str = "",
+    same: Iterable[tuple[Mapping[str, Any], Any]] = (),
+) -> Factors:
     """Return the design of variants given by the level of every factor.
 
     Args:
         values: variant_id to {factor: level}, the same factors for all.
         baseline: the variant whose levels come first; the others follow in order of appearance.
+        planned: the design of the experiment; only of a grid it is said that combinations are absent.
+        same: the levels of each combination that was not run, with the variant that is the same pipeline; a factor
+            that is not named has the baseline's level.
 
     Raises:
         ValueError: if `baseline` is no key of `values`, the factors differ, or two variants have the same levels.
@@ -68,21 +85,47 @@ def read_factors(values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> Fact
     cells = {tuple(_text(values[variant][name]) for name in varied): variant for variant in ordered}
     if len(cells) < len(ordered):
         raise ValueError("two variants have the same level of every factor")
-    return Factors(levels, cells, *_kind(levels, cells))
+    found = _cells_of(same, {name: one[0] for name, one in levels.items()})
+    alike = {
+        cell: variant
+        for cell, variant in found.items()
+        if cell not in cells and variant in values and all(map(_is_in, cell, levels.values()))
+    }
+    kind, reason = _kind(levels, cells, alike, planned)
+    return Factors(levels, cells, kind, reason, alike if kind == "nested" else {})
 
 
-def _kind(levels: dict[str, Levels], cells: Mapping[Levels, Any]) -> tuple[Literal["grid", "one_factor", "other"], str]:
+def _cells_of(same: Iterable[tuple[Mapping[str, Any], Any]], first: Mapping[str, str]) -> dict[Levels, Any]:
+    return {tuple(_text(levels.get(name, first[name])) for name in first): variant for levels, variant in same}
+
+
+def _is_in(level: str, levels: Levels) -> bool:
+    return level in levels
+
+
+def _kind(
+    levels: dict[str, Levels], cells: Mapping[Levels, Any], alike: Mapping[Levels, Any], planned: str
+) -> tuple[Kind, str]:
     size = prod(len(one) for one in levels.values())
     if len(levels) > 1 and len(cells) == size:
         return "grid", ""
+    if len(levels) > 1 and len(cells) + len(alike) == size:
+        are = "is the same pipeline as another" if len(alike) == 1 else "are the same pipelines as others"
+        return "nested", f"{len(alike)} of the {size} combinations {are} by construction"
+    if planned == GRID and len(levels) > 1:
+        return "other", _absent(levels, cells, alike, size)
     first = tuple(one[0] for one in levels.values())
     if all(sum(a != b for a, b in zip(cell, first, strict=True)) <= 1 for cell in cells):
         return "one_factor", "one factor is changed at a time, so interactions cannot be seen"
-    if 2 * len(cells) < size:
-        return "other", "the variants differ in several settings at once"
-    absent = next(cell for cell in product(*levels.values()) if cell not in cells)  # the grid may be huge
+    return "other", "the variants differ in several settings at once"
+
+
+def _absent(levels: dict[str, Levels], cells: Mapping[Levels, Any], alike: Mapping[Levels, Any], size: int) -> str:
+    """Return how many combinations of a grid have no scores, with an example."""
+    known = {*cells, *alike}
+    absent = next(cell for cell in product(*levels.values()) if cell not in known)  # the grid may be huge
     example = ", ".join(f"{name}={level}" for name, level in zip(levels, absent, strict=True))
-    return "other", f"the grid lacks {size - len(cells)} of {size} combinations (such as {example})"
+    return f"the grid lacks {size - len(known)} of {size} combinations (such as {example})"
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small_dataset import write_dataset
 
 from rag_lab import Pipeline
-from rag_lab.comparison.evidence.fate import STATES, fates
+from rag_lab.comparison.evidence.fate import STATES, fates, in_reach
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.data.same_evidence import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
@@ -164,6 +164,13 @@ def trace_of(candidates, ranked, **changes):
 )
 def test_a_stage_is_named_where_it_took_the_piece_out_of_reach(candidates, ranked, state):
     assert fates(trace_of(candidates, ranked), 2) == [state]
+
+
+def test_what_was_cut_off_stood_among_the_first_passages_and_the_rest_below_them():
+    deep = trace_of([2, 3, 1], [2, 3, 1])
+    assert fates(deep, 2) == fates(deep, 3) == ["budget"]
+    assert (in_reach(deep, 2), in_reach(deep, 3), in_reach(deep, None)) == ([False], [True], [True])
+    assert in_reach(trace_of([1], []), None) == [False]
 
 
 def test_without_the_number_of_passages_each_list_counts_whole():

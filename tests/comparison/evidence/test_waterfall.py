@@ -97,6 +97,12 @@ def test_what_moved_is_told_from_the_state_under_the_baseline_the_most_first(run
         assert changed[state] == before.get(state, 0) + net
 
 
+def test_what_was_cut_off_is_counted_beside_what_stood_too_deep(run):
+    found = run({"base": ["budget", "used", "budget", "used"], "other": ["used"] * 4}, recorded=BOTH)
+    assert found.cut == {"base": (2, 2)}
+    assert list(found.items.loc[found.items["cut"], "question_id"]) == ["q0", "q2"]
+
+
 def test_a_run_that_did_not_record_its_index_says_so_and_counts_what_was_not_found(run):
     found = run(BOTH, recorded=("base",))
     assert found.unrecorded == ("other",)

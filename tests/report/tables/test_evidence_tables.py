@@ -48,7 +48,9 @@ def test_a_run_that_recorded_its_index_and_one_that_did_not_say_so(fresh):
     for name in others:
         write_json(fresh.variant_dir(name) / "record.json", {"not_indexed": {"q002": [0]}})
     new = read_comparison(fresh.path)
-    assert "not found" in evidence_table(new).header and len(evidence_told(new)) == 1
+    assert "not found" in evidence_table(new).header and not any(
+        "was not recorded" in sentence for sentence in evidence_told(new)
+    )
 
 
 def test_the_screen_has_one_sentence_and_the_markdown_a_section(wide, grid):
@@ -58,6 +60,15 @@ def test_the_screen_has_one_sentence_and_the_markdown_a_section(wide, grid):
     assert evidence_told(grid) == [NOTHING] and baseline_told(grid) == []
     assert "evidence has every" not in screen(grid) and "Where evidence is lost" not in to_markdown(grid)
     assert [table.rows for table in named_tables(grid)["evidence"]] == [(), (), ()]
+
+
+def test_a_sentence_says_which_budget_was_short(wide):
+    told = next(sentence for sentence in evidence_told(wide) if "final_k" in sentence)
+    for name, (cut, lost) in wide.evidence.cut.items():
+        assert f"{wide.codes[name]} {cut} of {lost}" in told
+    assert set(wide.evidence.cut) == {
+        row["variant_id"] for row in wide.evidence.by_variant.to_dict("records") if row["budget"]
+    }
 
 
 def test_counts_above_a_thousand_are_written_in_groups(wide):

@@ -126,7 +126,8 @@ def test_a_grid_that_lost_a_variant_gives_toggles_and_says_why() -> None:
     assert found.kind == "one_factor"
     assert set(effects(scores(columns), VALUES, BASE)["kind"]) == {"toggle"}
     three = {f"{a}{b}": {"A": a, "B": b} for a, b in product("01", "xyz") if (a, b) != ("1", "z")}
-    lacking = read_factors(three, "0x")
+    assert read_factors(three, "0x").reason == "the variants differ in several settings at once"  # as in a list
+    lacking = read_factors(three, "0x", planned="grid")
     assert (lacking.kind, lacking.reason) == ("other", "the grid lacks 1 of 6 combinations (such as A=1, B=z)")
 
 
