@@ -7,6 +7,7 @@ from typing import Any
 from rag_lab._kit.numbers import number, p_text, plain, signed, signed_interval, with_interval
 from rag_lab.comparison.hyde_studies import RoutingStudy
 from rag_lab.statistics.intervals import PairedDifference
+from rag_lab.statistics.routing.ceilings import Ceiling
 from rag_lab.statistics.routing.routing_table import ALL
 from rag_lab.statistics.verdict import ALPHA
 
@@ -16,7 +17,7 @@ _BETTER_ARM = "the better of no HyDE and HyDE for all"
 
 
 def conclusion(study: RoutingStudy) -> str:
-    """Return in a few words whether routing pays."""
+    """Return in a few words whether a rule that is learned from this run pays."""
     if study.learned is None:
         return f"No question has a class, so no routing of HyDE can be learned{_where(study)}.{_most(study)}"
     gain = study.learned.gains["best_arm"]
@@ -35,25 +36,31 @@ def _pays(study: RoutingStudy, gain: PairedDifference) -> str:
         return "no question could be scored" if gain.mean is None else "they change no question"
     low, high = sorted(study.scale.sign * (number(end) or 0.0) for end in (gain.low, gain.high))
     if high < 0:
-        return "it does not pay"
+        return "no rule learned from these questions pays"
     rare = study.p_gain is not None and study.p_gain < ALPHA
     if rare and low > 0:
-        return "it pays"
+        return "a rule learned from these questions pays"
     unlike = f"p {p_text(study.p_gain)} where classes are dealt out at random"
     why = f" ({unlike})" if low > 0 else f" ({unlike}, but the interval holds zero)" if rare else ""
-    return f"the data cannot tell whether it pays{why}"
+    return f"the data cannot tell whether a rule learned from these questions pays{why}"
 
 
 def _most(study: RoutingStudy) -> str:
-    """Name the ceiling of any router."""
-    if number(study.ceiling["gain"]) is None:
+    """Say what the best rule could gain, where it can be told."""
+    known, one = study.class_ceiling, study.question_ceiling
+    if known is not None and known.gain is not None:
+        more = f"{_left(known)} against {_BETTER_ARM}, beyond what classes dealt out at random would show"
+        return f" The ceiling of a rule by these classes: {more}."
+    if one.gain is None:
         return ""
-    return f" The ceiling of any router: {_seen(study.ceiling, 'gain')} against {_BETTER_ARM}."
+    if one.is_of_repeats:
+        return f" The ceiling of a router that knows each question: {_left(one)} against {_BETTER_ARM}."
+    return f" Choosing afterwards for each question: {_left(one)} beyond what chance alone would show."
 
 
 def sentences(study: RoutingStudy) -> list[str]:
     """Return what the study says, the most important first."""
-    told = [*_arms(study), _classes(study), _ceiling(study)]
+    told = [*_arms(study), _classes(study), *_ceilings(study)]
     if study.confusion is not None:
         told.append(_classifier(study))
     return [sentence for sentence in told if sentence]
@@ -80,14 +87,47 @@ def _classes(study: RoutingStudy) -> str:
     return f"By class, reliable differences: {'; '.join(told)}." if told else "In no class is a difference reliable."
 
 
-def _ceiling(study: RoutingStudy) -> str:
-    one = study.ceiling
-    if one["oracle"] is None:
-        return "No question has a score in every arm."
+def _ceilings(study: RoutingStudy) -> list[str]:
+    one, known = study.question_ceiling, study.class_ceiling
+    if one.gain is None:
+        return ["No question has a score in every arm."]
+    told = [_of_repeats(study, one) if one.is_of_repeats else _of_single_scores(one)]
+    return [*told, _of_classes(known)] if known is not None and known.gain is not None else told
+
+
+def _of_classes(known: Ceiling) -> str:
+    arm = _ARM[known.best_arm]
+    if not known.seen:
+        return (
+            f"In every class {arm} scores best: no rule by these classes could gain on these questions, on others "
+            f"{_left(known)} beyond chance."
+        )
     return (
-        f"Choosing afterwards the better of no HyDE and HyDE for each question would reach {plain(one['oracle'])}, "
-        f"{_seen(one, 'gain')} over {_ARM[one['best_arm']]}: the ceiling of any router, and an optimistic one."
+        f"Choosing afterwards the better arm for each class shows {signed(known.seen)} over {arm}, and classes dealt "
+        f"out at random would show {signed(known.by_chance)}: a gain of {_left(known)} beyond that, the ceiling of a "
+        "rule by these classes."
     )
+
+
+def _of_repeats(study: RoutingStudy, one: Ceiling) -> str:
+    return (
+        "Taking for each question the arm that was better for it in one repeat, and not the better one for all, "
+        f"changes {study.scale.named(study.metric)} in the other repeats by {_left(one)}: the ceiling, on these "
+        f"{one.n} questions, of a router that knows each of them."
+    )
+
+
+def _of_single_scores(one: Ceiling) -> str:
+    return (
+        f"Choosing afterwards the better of no HyDE and HyDE for each question shows {signed(one.seen)} over "
+        f"{_ARM[one.best_arm]}, and two arms that differ by their mean and by chance alone would show "
+        f"{signed(one.by_chance)}: a gain of {_left(one)} beyond chance. What lasts and what was chance cannot be told "
+        "from one score a question; `repeats: 2` tells them apart."
+    )
+
+
+def _left(one: Ceiling) -> str:
+    return _seen({"gain": one.gain, "low": one.low, "high": one.high}, "gain")
 
 
 def _classifier(study: RoutingStudy) -> str:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pandas as pd
 
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.corrections import holm
 from rag_lab.statistics.effects.factors import factor_values
-from rag_lab.statistics.routing.class_rules import oracle
+from rag_lab.statistics.routing.ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
 from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
 from rag_lab.statistics.routing.routing_table import (
     ARMS,
@@ -40,7 +39,8 @@ class RoutingStudy:
     where: the levels of the other factors in which it was made, empty where nothing else varies.
     arms: arm to variant_id.
     column: the class that `by_class` and `learned` go by: `labelled` by the dataset or `predicted` by the pipeline.
-    by_class, ceiling, confusion, mistakes: see `statistics.routing`; `confusion` is None without labels or predictions,
+    by_class, question_ceiling, class_ceiling, confusion, mistakes: see `statistics.routing`; the second ceiling is
+        None where no question has a class, `confusion` is None without labels or predictions,
         `mistakes` without a classified arm as well.
     learned: a rule, with its gain on questions that it was not learned on; None where no question has a class.
     p_gain: p-value of that gain over the better of no HyDE and HyDE for all, corrected over the studies of the run.
@@ -53,7 +53,8 @@ class RoutingStudy:
     arms: Mapping[str, str]
     column: str
     by_class: pd.DataFrame = field(repr=False)
-    ceiling: Mapping[str, Any] = field(repr=False)
+    question_ceiling: Ceiling = field(repr=False)
+    class_ceiling: Ceiling | None = field(repr=False)
     confusion: pd.DataFrame | None = field(repr=False)
     mistakes: pd.DataFrame | None = field(repr=False)
     learned: LearnedRouting | None = field(repr=False)
@@ -135,6 +136,7 @@ def _study(tables: RunTables, planned: PlannedStudy) -> RoutingStudy:
     if is_labelled or is_predicted:
         learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
     both = is_labelled and is_predicted
+    repeated = repeated_differences(tables.scores, metric, arms, tables.clusters)
     return RoutingStudy(
         metric=metric,
         scale=scale,
@@ -142,7 +144,8 @@ def _study(tables: RunTables, planned: PlannedStudy) -> RoutingStudy:
         arms=arms,
         column=planned.column,
         by_class=by_class(table, planned.column, planned.pairs, tables.answers),
-        ceiling=oracle(table, scale=scale),
+        question_ceiling=question_ceiling(table, repeated, scale=scale),
+        class_ceiling=class_ceiling(table, planned.column, scale=scale) if learned else None,
         confusion=confusion(table) if both else None,
         mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)
         if both and rule

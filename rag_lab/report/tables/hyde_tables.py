@@ -11,12 +11,15 @@ from rag_lab.statistics.routing.routing_table import ALL
 _CLASS_HEADER = (
     *("class", "arms", "n", "mean", "mean against", "difference", "95% interval", "corrected p", "verdict"),
 )
+_CEILING_HEADER = (
+    *("chosen afterwards", "n", "over", "seen", "shown by chance", "gain beyond chance", "95% interval"),
+)
 _MISTAKE_HEADER = ("labelled", "taken for", "questions", "sent elsewhere", "cost a question", "95% interval")
 
 
 def routing_tables(study: RoutingStudy) -> list[Table]:
-    """Return the arms by class, the classifier's confusion matrix, and what its mistakes cost."""
-    made = [_class_table(study)]
+    """Return the arms by class, the ceilings, the classifier's confusion matrix, and what its mistakes cost."""
+    made = [_class_table(study), _ceiling_table(study)]
     if study.confusion is not None:
         rows = tuple((str(name), *(str(int(n)) for n in row)) for name, row in study.confusion.iterrows())
         header = ("labelled", *(str(name) for name in study.confusion.columns))
@@ -56,6 +59,24 @@ def _class_table(study: RoutingStudy) -> Table:
     family = "p corrected within this table, but for pairs that the table of differences has"
     title = f"{study.metric} by class, {by}{_beside(study)}; {family}"
     return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
+
+
+def _ceiling_table(study: RoutingStudy) -> Table:
+    """Return what choosing between no HyDE and HyDE afterwards gains, for each question and for each class."""
+    one, known = study.question_ceiling, study.class_ceiling
+    named = {"for each question, in another repeat" if one.is_of_repeats else "for each question": one}
+    named |= {"for each class": known} if known else {}
+    rows = tuple(
+        (
+            *(name, str(each.n), each.best_arm, signed(each.seen), signed(each.by_chance), signed(each.gain)),
+            signed_interval(each.low, each.high),
+        )
+        for name, each in named.items()
+    )
+    title = (
+        f"What the better arm, chosen afterwards, gains in {study.metric} over the better arm for all{_beside(study)}"
+    )
+    return Table(title, _CEILING_HEADER, rows, names=1)
 
 
 def _mistakes_title(study: RoutingStudy) -> str:

@@ -1,4 +1,4 @@
-"""Does routing pay: rules by class, learned on some questions and tried on others, and the best there could be.
+"""Does routing pay: rules by class, learned on some questions and tried on others, and the ceiling of any router.
 
 Imports the ground of `statistics`, and `config` for the rules that a configuration can hold.
 """

@@ -1,19 +1,11 @@
-"""Rules by class, learned on some questions and tried on others; whether classes matter; the best there could be."""
+"""Rules by class, learned on some questions and tried on others; whether classes matter."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-
-from rag_lab.statistics.intervals import mean_intervals, paired_differences
-from rag_lab.statistics.routing.routing_table import cluster_column, complete
-from rag_lab.statistics.scales import SHARE, Scale
-
-ORACLE_COLUMNS = ("n", "oracle", "oracle_low", "oracle_high", "best_arm", "best_mean", "gain", "low", "high", "always")
 
 MIN_QUESTIONS = 5  # of a class, for HyDE to be on in it
 N_PERMUTATIONS = 499
@@ -74,9 +66,20 @@ def p_value(trial: Trial, seed: int, n_permutations: int = N_PERMUTATIONS) -> fl
     """
     random = np.random.default_rng(seed)
     observed = _gain(trial, trial.classes, random)
-    dealt = (_permuted(trial.classes, trial.groups, random) for _ in range(n_permutations))
+    dealt = (dealt_out(trial.classes, trial.groups, random) for _ in range(n_permutations))
     n_as_good = sum(_gain(trial, classes, random) >= observed - _NOTHING for classes in dealt)
     return (1 + n_as_good) / (1 + n_permutations)
+
+
+def dealt_out(classes: Numbers, groups: Numbers, random: np.random.Generator) -> Numbers:
+    """Return the classes dealt out anew: each cluster gets those of another, repeated or cut to its size."""
+    members = _members(groups)
+    if len(members) == len(classes):
+        return random.permutation(classes)
+    dealt = np.empty_like(classes)
+    for own, other in zip(members, random.permutation(len(members)), strict=True):
+        dealt[own] = np.resize(classes[members[other]], len(own))
+    return dealt
 
 
 def _rules(counts: Floats, sums: Floats) -> Rules:
@@ -89,17 +92,6 @@ def _rules(counts: Floats, sums: Floats) -> Rules:
 def _gain(trial: Trial, classes: Numbers, random: np.random.Generator) -> float:
     by_class, for_all = cross_validated(trial, classes, random)
     return float(np.mean(trial.gain * (by_class - for_all)))
-
-
-def _permuted(classes: Numbers, groups: Numbers, random: np.random.Generator) -> Numbers:
-    """Return the classes dealt out anew: each cluster gets those of another, repeated or cut to its size."""
-    members = _members(groups)
-    if len(members) == len(classes):
-        return random.permutation(classes)
-    dealt = np.empty_like(classes)
-    for own, other in zip(members, random.permutation(len(members)), strict=True):
-        dealt[own] = np.resize(classes[members[other]], len(own))
-    return dealt
 
 
 def _members(groups: Numbers) -> list[Numbers]:
@@ -124,26 +116,3 @@ def _per_fold(fold: Numbers, classes: Numbers, weights: Floats | None = None) ->
     n_folds, n_classes = int(fold.max()) + 1, int(classes.max()) + 1
     cells = np.bincount(fold * n_classes + classes, weights, minlength=n_folds * n_classes)
     return cells.astype(np.float64).reshape(n_folds, n_classes)
-
-
-def oracle(table: pd.DataFrame, seed: int = 0, scale: Scale = SHARE) -> dict[str, Any]:
-    """Return the ceiling of any router: for each question the better of `none` and `always`, known afterwards.
-
-    It is optimistic: of two noisy scores the better is chosen, so that even two equal arms would show a gain. No router
-    that must decide beforehand gets there; what the classes can give is measured by `learn_class_to_hyde`.
-
-    Keys: `n`, `oracle` with `oracle_low` and `oracle_high`, `best_arm` (the better of the two for all), `best_mean`,
-    `gain` of the oracle over it with `low` and `high` (negative where less is better), `always`: share of questions for
-    which HyDE is the better arm.
-    """
-    rows = complete(table)
-    none, always = rows["none"], rows["always"]
-    best = list((pd.concat([none, always], axis=1) * scale.sign).max(axis=1) * scale.sign)
-    clusters = cluster_column([rows])
-    ceiling = mean_intervals([best], seed=seed, clusters=clusters)[0]
-    arm = "always" if scale.sign * (always.sum() - none.sum()) > 0 else "none"
-    gain = paired_differences([(best, list(rows[arm]))], seed=seed, clusters=clusters)[0]
-    share = float((scale.sign * (always - none) > 0).mean()) if len(rows) else None
-    best_mean = float(rows[arm].mean()) if len(rows) else None
-    values = (len(rows), ceiling.mean, ceiling.low, ceiling.high, arm, best_mean, gain.mean, gain.low, gain.high, share)
-    return dict(zip(ORACLE_COLUMNS, values, strict=True))

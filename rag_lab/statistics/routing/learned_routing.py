@@ -14,8 +14,8 @@ from rag_lab._kit.numbers import signed, with_interval
 from rag_lab.config import PipelineConfig
 from rag_lab.records import QUERY_CLASSES
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
-from rag_lab.statistics.routing.class_rules import MIN_QUESTIONS, Numbers, Trial, cross_validated, learned, p_value
-from rag_lab.statistics.routing.routing_table import ARMS, cluster_column, complete
+from rag_lab.statistics.routing.class_rules import MIN_QUESTIONS, Trial, cross_validated, learned, p_value
+from rag_lab.statistics.routing.routing_table import ARMS, cluster_column, complete, group_numbers
 from rag_lab.statistics.scales import SHARE, Scale
 
 FOLDS = 5
@@ -89,7 +89,7 @@ def learn_class_to_hyde(
     """
     rows = complete(table)
     classes = np.array([str(name) for name in rows[column]], dtype=np.str_)
-    gain, groups = (rows["always"] - rows["none"]).to_numpy(dtype=float), _groups(rows)
+    gain, groups = (rows["always"] - rows["none"]).to_numpy(dtype=float), group_numbers(rows)
     known = [*QUERY_CLASSES, *sorted(set(classes) - set(QUERY_CLASSES) - {""})]
     numbers = np.array([known.index(name) + 1 if name else 0 for name in classes], dtype=np.int64)
     trial = Trial(scale.sign * gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
@@ -124,11 +124,6 @@ def _gains(rows: pd.DataFrame, trial: Trial, seed: int) -> dict[str, PairedDiffe
     return dict(
         zip(arms, paired_differences(pairs, seed=seed, clusters=cluster_column([rows] * len(arms))), strict=True)
     )
-
-
-def _groups(rows: pd.DataFrame) -> Numbers:
-    """Return the number of each question's cluster; without clusters, each question is its own."""
-    return pd.factorize(rows["cluster"])[0] if "cluster" in rows else np.arange(len(rows))
 
 
 def _reason(gain: Floats, is_on: bool) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from rag_lab.errors import ConfigError
@@ -82,6 +84,11 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
 def cluster_column(parts: Sequence[pd.DataFrame]) -> list[list[Hashable]] | None:
     """Return the clusters of the questions of each part; None where questions are independent."""
     return [list(part["cluster"]) for part in parts] if all("cluster" in part for part in parts) else None
+
+
+def group_numbers(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the number of each question's cluster, (n,); without clusters, each question is its own."""
+    return pd.factorize(rows["cluster"])[0] if "cluster" in rows else np.arange(len(rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,6 @@ def test_without_an_effect_a_gain_is_found_as_often_as_the_level_says() -> None:
 def test_clusters_swap_their_classes_as_a_whole() -> None:
     groups = np.array([0, 0, 0, 1, 1, 2])
     classes = np.array([1, 1, 1, 2, 2, 3])
-    dealt = class_rules._permuted(classes, groups, np.random.default_rng(0))
+    dealt = class_rules.dealt_out(classes, groups, np.random.default_rng(0))
     assert all(len(set(dealt[groups == group].tolist())) == 1 for group in range(3))
     assert {int(dealt[groups == group][0]) for group in range(3)} == {1, 2, 3}

@@ -11,7 +11,6 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question, Trace
 from rag_lab.statistics.families import answers
-from rag_lab.statistics.routing.class_rules import oracle
 from rag_lab.statistics.routing.learned_routing import learn_class_to_hyde
 from rag_lab.statistics.routing.routing_table import arm_pairs, by_class, confusion, mistake_cost, routing_table
 
@@ -54,13 +53,6 @@ def test_arms_are_compared_by_class() -> None:
     assert (ours["difference"], ours["low"]) == pytest.approx((theirs.mean, theirs.low))
     assert (ours["n"], ours["verdict"]) == (len(part), "better")
     assert ours["mean"] - ours["mean_against"] == pytest.approx(ours["difference"])
-
-
-def test_the_oracle_takes_the_better_arm_of_each_question() -> None:
-    found = oracle(table((0.2, 0.6, None, None), (0.9, 0.1, None, None), (0.5, 0.5, None, None)))
-    assert found["oracle"] == pytest.approx((0.6 + 0.9 + 0.5) / 3)
-    assert (found["best_arm"], found["gain"]) == ("none", pytest.approx(0.4 / 3))
-    assert found["always"] == pytest.approx(1 / 3)
 
 
 def test_confusion_is_sklearns() -> None:
@@ -146,8 +138,8 @@ def test_degenerate_data_give_sentences(rows: list[tuple[float, float, str, str]
     data = table(*rows * copies)
     assert all("nan" not in text for text in learn_class_to_hyde(data).sentences())
     assert told_by_class(data)["verdict"].map(bool).all()
-    for value in [*oracle(data).values(), *mistake_cost(data, RULE)["cost"]]:
-        assert value is None or isinstance(value, str) or np.isfinite(value)
+    for value in mistake_cost(data, RULE)["cost"]:
+        assert value is None or np.isfinite(value)
     confusion(data)
 
 
