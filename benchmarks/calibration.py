@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paired_power import power
 from simulated_scores import FAMILIES, Floats, documents_of, true_mean
 
 from rag_lab.statistics.corrections import holm
 from rag_lab.statistics.intervals import PairedDifference, mean_intervals, paired_differences
-from rag_lab.statistics.power import power
 from rag_lab.statistics.verdict import verdict
 
 N_VARIANTS = 16
@@ -132,7 +132,7 @@ How often they hold the true mean, the true difference where there is none, and 
 ## Power
 
 How often a true difference is called better: alone, and as the only real one of 15 comparisons (Holm); beside
-it what the formula of `statistics/power.py` says, by which the report advises how many questions to ask.
+it what the formula of the paired t-test says.
 
 {markdown(result["power"])}
 """

@@ -1,7 +1,8 @@
-"""`rag-lab demo`, `sweep`, `report`, `export`: whole experiments."""
+"""`rag-lab demo`, `plan`, `sweep`, `report`, `export`: whole experiments."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,6 +103,66 @@ def sweep(
     start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, jobs, dry_run)
 
 
+def plan_(
+    experiment: Annotated[
+        Path,
+        typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml", autocompletion=completion.experiments),
+    ],
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="An earlier run of the same variants, which tells how much questions differ; repeatable.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    pilot: Annotated[
+        int | None,
+        typer.Option(min=40, help="First run the experiment on so many questions, into results/<its name>-pilot."),
+    ] = None,
+    jobs: Jobs = 1,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="With --pilot: show what the pilot would run and what it would cost; stop."),
+    ] = False,
+) -> None:
+    """Say how many questions an experiment needs, before it is run.
+
+    What questions can show depends on how much variants differ from question to question, not on how many questions
+    sound like many. That is read from results/ of the experiment or of its pilot, or from the runs that are given. For
+    each comparison it tells the smallest difference that would be found, the chance to show that a variant is not
+    worse by more than the margin, the questions that it takes, and what naming fewer variants would buy.
+
+    The answers of a pilot are remembered, so that the sweep after it asks only the other questions.
+
+    \b
+    Examples:
+      rag-lab plan experiments/ablation.yaml
+      rag-lab plan my_question.yaml --from results/last_month
+      rag-lab plan my_question.yaml --pilot 40 --dry-run
+      rag-lab plan my_question.yaml --pilot 40
+
+    \b
+    A margin, in the experiment file, is the largest mean loss that you would accept:
+      margin: {retrieval.ndcg@5: 0.05}
+    """
+    from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
+    from rag_lab.experiment.forecast.power_told import power_told
+    from rag_lab.experiment.plan import plan
+
+    checked = plan(experiment)
+    if pilot is not None:
+        small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
+        if dry_run:
+            start(small, None, jobs, dry_run)
+            return
+        run_told(small, None, jobs)
+    told = power_told(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
+    typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
+    next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
+
+
 def report(
     run: RunDir,
     pdf: Annotated[
@@ -166,12 +227,16 @@ def export(
 def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: bool = False) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     from rag_lab.experiment.forecast.describe import describe
+    from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+    from rag_lab.experiment.forecast.power_told import power_told
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import to_try_again, told_late
     from rag_lab.runs.curable import tried_again
 
     if dry_run:
         typer.echo(describe(checked))
+        if shown := power_told(power_forecast(checked, runs_of(checked, out=out))):
+            typer.echo(f"\n{shown}")
         for sentence in filter(None, (told_late(checked, out), tried_again(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
@@ -221,4 +286,4 @@ def _scores(run: RunFolder) -> str:
     return compare_screen(run.path)
 
 
-COMMANDS = (demo, sweep, report, export)
+COMMANDS = (demo, plan_, sweep, report, export)

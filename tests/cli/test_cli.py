@@ -52,6 +52,7 @@ def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
         ["ask"],
         ["run"],
         ["vary"],
+        ["plan"],
         ["sweep"],
         ["open"],
         ["report"],
@@ -299,3 +300,24 @@ def test_a_margin_may_be_given_when_a_run_is_over_and_is_not_recorded(rag_lab, t
     assert RunFolder.open(run.path).margins == {}
     status, _, err = rag_lab("compare", run.path, run.path, "--margin", f"{MAIN}=0.05")
     assert status == 2 and "A margin is of one run" in err
+
+
+def test_a_plan_without_a_run_says_what_to_do_and_a_pilot_can_be_looked_at_first(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_dataset(tmp_path)
+    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+    status, out, _ = rag_lab("plan", "e.yaml")
+    assert status == 0 and "`rag-lab plan e.yaml --pilot 40` asks them" in " ".join(out.split())
+    status, out, _ = rag_lab("plan", "e.yaml", "--pilot", "40", "--dry-run")
+    assert status == 0 and out.startswith("e-pilot: q") and not (tmp_path / "results").exists()
+    status, _, err = rag_lab("plan", "e.yaml", "--pilot", "39")
+    assert status == 2 and "greater than or equal to 40" in err
+    status, _, err = rag_lab("plan", "e.yaml", "--from", "nowhere")
+    assert status == 2 and err.startswith("rag-lab: nowhere is no run folder")
+
+
+def test_a_dry_run_ends_with_what_it_can_show(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_dataset(tmp_path)
+    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+    assert "What it can show is not known" in rag_lab("sweep", "e.yaml", "--dry-run")[1]

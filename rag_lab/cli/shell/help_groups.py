@@ -14,7 +14,7 @@ FIRST = (
 )
 GROUPS = {
     "Your documents": ("new", "profile", "index", "ask", "datasets"),
-    "Experiments": ("demo", "run", "vary", "sweep"),
+    "Experiments": ("demo", "run", "vary", "plan", "sweep"),
     "Results": ("open", "compare", "report", "export"),
     "The workbench": ("modules", "judge", "doctor"),
 }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rag_lab._kit.wording import counted, listing
-from rag_lab.data.clusters import clusters_of
-from rag_lab.evaluation.metric import question_gap
 from rag_lab.evaluation.registry import ParsedName
+from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.statistics.scales import Scale
 
@@ -69,18 +68,10 @@ def _limits(plan: Plan, primary: ParsedName) -> list[str]:
             f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
             "neither a difference can be called reliable nor a variant be left out."
         )
-    if (n := _units(plan, primary)) < _FEWEST:
+    if (n := n_units(plan, measured_questions(plan, primary))) < _FEWEST:
         what = counted(n, "question") if plan.experiment.clusters == "none" else f"{n} clusters and single questions"
         told.append(
             f"{primary.name} can be measured on {what} alone: with fewer than {_FEWEST} no difference can be told from "
             "chance."
         )
     return told
-
-
-def _units(plan: Plan, primary: ParsedName) -> int:
-    """Return how many of the asked questions on which the metric can be measured are independent of each other."""
-    asked = set(plan.answered if "answer" in primary.info.needs else plan.questions)
-    measured = [q for q in plan.dataset.questions if q.question_id in asked and not question_gap(q, primary.info.needs)]
-    clusters = clusters_of(measured, plan.experiment.clusters) or {}
-    return len({(q.question_id in clusters, clusters.get(q.question_id, q.question_id)) for q in measured})

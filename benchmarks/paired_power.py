@@ -1,4 +1,4 @@
-"""How likely a difference of a known size would be called one: to plan how many questions to ask."""
+"""How likely a difference of a known size would be called one, by the formula of the paired t-test."""
 
 from __future__ import annotations
 

@@ -1,0 +1,160 @@
+"""What a plan can show, as text for `rag-lab plan` and the dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from textwrap import fill
+
+from rag_lab._kit.numbers import plain
+from rag_lab._kit.text_table import text_table
+from rag_lab._kit.wording import listing
+from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast
+from rag_lab.statistics.planning.pilot import LEAST_QUESTIONS
+
+HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
+_WIDTH = 110  # of lines of prose
+_TENTH = 10
+
+
+def power_told(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> str:
+    """Return the table and what follows from it, "" where nothing is compared; `command` is what would run a pilot."""
+    if not forecast.rows:
+        return fill(_what_to_do(forecast, command), _WIDTH) if forecast.compares else ""
+    told = [_legend(forecast), *_notes(forecast)]
+    lines = [fill(f"- {sentence}", _WIDTH, subsequent_indent="  ") for sentence in told]
+    head = f"What it can show, by the spread seen in {forecast.source}:"
+    return "\n".join([head, text_table(HEADER, _cells(forecast.rows)), *lines])
+
+
+def _what_to_do(forecast: PowerForecast, command: str) -> str:
+    why = f" ({forecast.source})" if forecast.source else ""
+    return (
+        f"What it can show is not known before the variants have been seen on {LEAST_QUESTIONS} questions{why}: "
+        f"`{command} --pilot {LEAST_QUESTIONS}` asks them, and --from takes an earlier run."
+    )
+
+
+def _cells(rows: Sequence[PlannedComparison]) -> list[tuple[str, ...]]:
+    """Return a row each comparison of a metric that is primary or has a margin, and one for each other metric."""
+    cells = []
+    for _, of_metric in groupby(rows, key=lambda row: row.metric):
+        several = list(of_metric)
+        if several[0].is_primary or several[0].margin is not None:
+            cells += [_cell(row) for row in several]
+        else:
+            cells.append(_summed(several))
+    return cells
+
+
+def _cell(row: PlannedComparison) -> tuple[str, ...]:
+    what = (row.metric, row.comparison, f"{row.n:,}")
+    if row.reason:
+        return (*what, "?", _margin(row), "?", "?")
+    return (*what, _smallest([row]), _margin(row), _power(row), _takes(row))
+
+
+def _summed(rows: Sequence[PlannedComparison]) -> tuple[str, ...]:
+    return (rows[0].metric, f"all {len(rows)}", f"{rows[0].n:,}", _smallest(rows), "-", "-", "-")
+
+
+def _smallest(rows: Sequence[PlannedComparison]) -> str:
+    known = [row for row in rows if not row.reason]
+    found = sorted({plain(row.smallest) for row in known if row.smallest is not None})
+    if not found:
+        return "nothing" if known else "?"
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def _margin(row: PlannedComparison) -> str:
+    return "-" if row.margin is None else f"{row.margin:g}"
+
+
+def _power(row: PlannedComparison) -> str:
+    return "-" if row.power is None else f"{row.power:.2f}"
+
+
+def _takes(row: PlannedComparison) -> str:
+    if row.power is None:
+        return "-"
+    return "> 20,000" if row.questions is None else f"{_two_digits(row.questions):,}"
+
+
+def _legend(forecast: PowerForecast) -> str:
+    shown = "can show: the smallest true difference that is found with a power of 0.8."
+    if all(row.power is None for row in forecast.rows):
+        return shown
+    return (
+        f'{shown} power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions '
+        "that give it 0.8."
+    )
+
+
+def _notes(forecast: PowerForecast) -> list[str]:
+    rows = [row for row in forecast.rows if row.is_primary or row.margin is not None]
+    return [*_fewer(forecast), *_not_plannable(rows), *_too_few(forecast.rows), *_no_margin(forecast)]
+
+
+def _fewer(forecast: PowerForecast) -> list[str]:
+    """Say what naming fewer variants or metrics would buy."""
+    told = []
+    for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
+        known = [row for row in of_metric if row.questions and row.in_half and row.alone]
+        if len(known) > 1:
+            all_, half, alone = (_two_digits(max(n)) for n in zip(*map(_needs, known), strict=True))
+            told.append(
+                f"All {len(known)} comparisons of {metric} take {all_:,} questions for the margin, "
+                f"{-(-len(known) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
+            )
+    if forecast.fewer_variants:
+        half_off, one_off = forecast.fewer_variants
+        told.append(
+            f"With half of the comparisons the smallest difference is {half_off:.0%} smaller, with one alone "
+            f"{one_off:.0%}."
+        )
+    if forecast.fewer_metrics:
+        told.append(
+            f"In one of the other metrics, named without the rest of them, it is {forecast.fewer_metrics:.0%} smaller."
+        )
+    return told
+
+
+def _needs(row: PlannedComparison) -> tuple[int, int, int]:
+    return (row.questions or 0, row.in_half or 0, row.alone or 0)
+
+
+def _not_plannable(rows: Sequence[PlannedComparison]) -> list[str]:
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.reason:
+            by_reason.setdefault((row.metric, row.reason), []).append(row.comparison)
+    return [f"Not plannable in {metric}: {listing(names)}, as {why}." for (metric, why), names in by_reason.items()]
+
+
+def _too_few(rows: Sequence[PlannedComparison]) -> list[str]:
+    """Name the other metrics of which nothing can be planned, by what the pilot has of them."""
+    reasons: dict[str, list[str]] = {}
+    for metric, of_metric in groupby(rows, key=lambda row: row.metric):
+        several = list(of_metric)
+        if all(row.reason for row in several) and not several[0].is_primary and several[0].margin is None:
+            reasons.setdefault(several[0].reason, []).append(metric)
+    return [f"Not plannable: {listing(metrics)}, as {why}." for why, metrics in reasons.items()]
+
+
+def _no_margin(forecast: PowerForecast) -> list[str]:
+    """Propose how to choose a margin for the metric that decides."""
+    first = forecast.rows[0]
+    if any(row.margin is not None for row in forecast.rows) or not forecast.lacks:
+        return []
+    tenth = plain(forecast.lacks / _TENTH)
+    return [
+        f"A margin is the largest loss of {first.metric} that you would accept for the seconds and tokens that a "
+        f"module costs. The baseline lacks {plain(forecast.lacks)} to the best value: a tenth of that is `margin: "
+        f"{{{first.metric}: {tenth}}}`. Choose it before the run."
+    ]
+
+
+def _two_digits(number: int) -> int:
+    """Round up to two significant digits: a pilot knows no better."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step

@@ -1,0 +1,178 @@
+"""How many questions it takes to say "not worse by more than the margin", if there is no true difference.
+
+A small pilot knows the spread only roughly. So the truth is drawn as well as the rerun: the units of the pilot get
+weights from the uniform distribution on those that add up to one (Rubin 1981, "The Bayesian Bootstrap"), differences
+are moved to a mean of zero, n units are drawn, and the test is made as it will be, with the unit that it appends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from rag_lab.statistics.bounded_mean import p_mean_about
+from rag_lab.statistics.corrections import hommel
+from rag_lab.statistics.resampled_units import Units
+from rag_lab.statistics.verdict import ALPHA
+
+_LEAST_UNITS = 6
+MOST_UNITS = 20_000
+N_RERUNS = 200
+_GROWTH = 1.35  # from one number of units that is tried to the next
+_CELLS = 500_000  # values held in memory at once
+_MOST_CELLS, _LEAST_RERUNS = 2_000_000, 50  # for one number of units
+_AIM = 0.84  # on average over pilots a power of 0.8 comes of it: the spread that a pilot missed is mostly large
+_ENOUGH, _CERTAIN = 0.9, 0.99
+
+Floats = npt.NDArray[np.float64]
+Family = Callable[[Floats], Floats]  # p-values of reruns, (reruns, k), to those corrected in their family
+
+
+@dataclass(frozen=True, slots=True)
+class ForMargin:
+    """The test of "not worse by more than the margin" of one contrast, if there is no true difference.
+
+    `power` is the chance of the statement with the units that are planned, `needed` how many it takes for a power of
+    0.8: in the family, in one of half its size, and alone; None where more than 20,000.
+    """
+
+    power: float
+    needed: tuple[int | None, int | None, int | None]
+
+
+def questions_for_margin(column: Units, margin: float, reach: float, n_tests: int = 1, seed: int = 0) -> int | None:
+    """Return how many units show "not worse by more than the margin" with a power of 0.8, if nothing differs.
+
+    Args:
+        column: differences that were seen, more being better.
+        margin: the largest mean loss that would be accepted.
+        reach: the largest possible difference of a question.
+        n_tests: the size of the family, at whose strictest step it is to be shown.
+        seed: of the reruns.
+
+    Returns:
+        The number of questions, or clusters; None where more than 20,000.
+    """
+    reruns = _Reruns(column.sums[:, None], column.counts[:, None], margin, np.array([reach]), seed)
+    tried = reruns.tried([lambda p_values: p_values * n_tests])
+    return _needed(tried[0])[0]
+
+
+def for_margin(
+    sums: Floats, counts: Floats, margin: float, reach: Floats, n_units: int, seed: int = 0
+) -> list[ForMargin]:
+    """Return what a plan of `n_units` could show of each contrast of a family, and how many units it takes.
+
+    Args:
+        sums: (m, k) sums of the differences of each unit of the pilot, more being better; 0 where missing.
+        counts: (m, k) numbers of differences of each unit.
+        margin: the largest mean loss that would be accepted.
+        reach: (k,) the largest possible difference of a question.
+        n_units: how many questions, or clusters, are planned.
+        seed: of the reruns.
+    """
+    reruns = _Reruns(sums, counts, margin, reach, seed)
+    family, halves, alone = (_needed(tried) for tried in reruns.tried([_together, _in_halves, _alone]))
+    planned = _share_below_alpha(_together(reruns.p_values(n_units)))
+    needed = zip(family, halves, alone, strict=True)
+    return [ForMargin(float(power), units) for power, units in zip(planned, needed, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reruns:
+    """Reruns of a sweep in which nothing differs in the mean; the arguments are those of `for_margin`."""
+
+    sums: Floats
+    counts: Floats
+    margin: float
+    reach: Floats
+    seed: int
+
+    def p_values(self, n: int, without: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """Return the p-values of each rerun with n units, (reruns, k); 0 for contrasts that are left out."""
+        m, k = self.sums.shape
+        random = np.random.default_rng([self.seed, 6])
+        kept = np.ones(k, dtype=bool) if without is None else ~without
+        found = np.zeros((self._n_reruns, k))
+        at_once = max(1, _CELLS // (m * k))
+        for start in range(0, len(found), at_once):
+            truth = random.dirichlet(np.ones(m), len(found[start : start + at_once]))
+            found[start : start + at_once, kept] = self._tested(truth, random.multinomial(n, truth), kept)
+        return found
+
+    @property
+    def _n_reruns(self) -> int:
+        """Of a large pilot fewer reruns, so that no dry run waits: what the spread is known by are its units."""
+        return int(np.clip(_MOST_CELLS / self.sums.size, _LEAST_RERUNS, N_RERUNS))
+
+    def _tested(self, truth: Floats, drawn: npt.NDArray[np.int64], kept: npt.NDArray[np.bool_]) -> Floats:
+        """Return the p-values (b, k) of reruns in which each unit of the pilot was `drawn` (b, m) so many times."""
+        sums, counts, times = self.sums[:, kept], self.counts[:, kept], drawn.astype(np.float64)
+        means = truth @ sums / (truth @ counts)
+        n = times @ counts
+        size = np.divide(times @ counts**2, n, out=np.ones_like(n), where=n > 0)
+        values = sums[:, None, :] + (self.margin - means) * counts[:, None, :]
+        worst = (self.margin - self.reach[kept]) * size
+        flat = values.reshape(len(sums), -1)
+        each = np.repeat(times.T, sums.shape[1], axis=1)
+        return p_mean_about(flat, each, worst.ravel()).reshape(worst.shape)
+
+    def tried(self, families: Sequence[Family]) -> list[list[tuple[int, Floats]]]:
+        """Return for each family of tests the numbers of units that were tried, with the power of each contrast.
+
+        It ends where all contrasts have the power, or would take too many units.
+        """
+        found: list[list[tuple[int, Floats]]] = [[] for _ in families]
+        least = float(self.reach.min()) / self.margin  # with fewer units the one that is appended outweighs them
+        n, certain = max(_LEAST_UNITS, math.ceil(least)), np.zeros(self.sums.shape[1], dtype=bool)
+        while n <= _GROWTH * MOST_UNITS:
+            p_values = self.p_values(n, certain)
+            powers = [_share_below_alpha(family(p_values)) for family in families]
+            for tried, power in zip(found, powers, strict=True):
+                tried.append((n, power))
+            if min(power.min() for power in powers) > _ENOUGH:
+                break
+            certain = (p_values < ALPHA / p_values.shape[1]).mean(axis=0) > _CERTAIN
+            n = math.ceil(n * _GROWTH)
+        return found
+
+
+def _together(p_values: Floats) -> Floats:
+    return np.array([hommel(row.tolist()) for row in p_values], dtype=np.float64)
+
+
+def _in_halves(p_values: Floats) -> Floats:
+    halves = np.empty_like(p_values)
+    for first in range(min(2, p_values.shape[1])):
+        halves[:, first::2] = _together(p_values[:, first::2])
+    return halves
+
+
+def _alone(p_values: Floats) -> Floats:
+    return p_values
+
+
+def _share_below_alpha(p_values: Floats) -> Floats:
+    return np.asarray((p_values < ALPHA).mean(axis=0))
+
+
+def _needed(tried: Sequence[tuple[int, Floats]]) -> list[int | None]:
+    """Return for each contrast where its power passes 0.8, between the numbers of units that were tried."""
+    sizes = np.log([n for n, _ in tried])
+    powers = np.maximum.accumulate(np.array([power for _, power in tried]))
+    # Power is nearly a straight line in the logarithm of the units once it is read off the normal curve.
+    lines = ndtri(np.clip(powers, 0.5 / N_RERUNS, 1 - 0.5 / N_RERUNS))
+    wanted = float(ndtri(_AIM))
+    found: list[int | None] = []
+    for line in lines.T:
+        after = int(np.searchsorted(line, wanted))
+        if after == len(line):
+            found.append(None)
+            continue
+        found.append(math.ceil(math.exp(np.interp(wanted, line[: after + 1], sizes[: after + 1]))))
+    return [None if n is None or n > MOST_UNITS else n for n in found]
