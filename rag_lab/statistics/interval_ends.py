@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
@@ -20,7 +18,6 @@ from rag_lab.statistics.resampled_units import Units
 FEW_VALUES, FEW_CLUSTERS = 10, 8  # with fewer, most resamples would repeat one or two
 ENOUGH_APART = 30  # units that differ: with fewer, what was not seen may outweigh what was
 
-Floats = npt.NDArray[np.float64]
 Bounds = tuple[float, float, bool]
 Resampled = Callable[[Sequence[Units], float, int], list[Bounds]]
 

@@ -11,7 +11,7 @@ from one_sample import mean_interval, paired_difference
 from scipy import stats
 
 from rag_lab.statistics.interval_ends import ENOUGH_APART, FEW_VALUES
-from rag_lab.statistics.intervals import Floats, mean_intervals, paired_differences
+from rag_lab.statistics.intervals import mean_intervals, paired_differences
 
 scores = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0]))
 samples = st.lists(scores, max_size=15)
@@ -223,49 +223,6 @@ def test_means_are_not_guarded_where_enough_values_differ_from_the_commonest() -
     bare = mean_intervals([many, few])
     guarded = mean_intervals([many, few], ranges=[(0.0, 1.0)] * 2)
     assert guarded[0] == bare[0] and guarded[1].low < bare[1].low  # type: ignore[operator]
-
-
-SIZES = (1, 2, 3, 10, 24)
-
-
-def test_few_clusters_have_the_interval_of_cr2_with_satterthwaites_degrees_of_freedom() -> None:
-    random = np.random.default_rng(0)
-    clusters = [name for name, size in zip("abcde", SIZES, strict=True) for _ in range(size)]
-    values = np.repeat(random.normal(size=5), SIZES) + random.normal(size=sum(SIZES))
-    found = mean_intervals([values], clusters=[clusters])[0]
-    error, freedom = cr2_by_matrices(values, clusters)
-    reach = stats.t.ppf(0.975, freedom) * error
-    assert (found.low, found.high) == pytest.approx((values.mean() - reach, values.mean() + reach))
-
-
-def cr2_by_matrices(values: Floats, clusters: list[str]) -> tuple[float, float]:
-    """Return the CR2 error of the mean and its degrees of freedom, in matrices over all values as the papers have."""
-    n = len(values)
-    design = np.ones((n, 1))
-    bread = np.linalg.inv(design.T @ design)
-    annihilator = np.eye(n) - design @ bread @ design.T
-    variance, vectors = 0.0, []
-    for name in dict.fromkeys(clusters):
-        rows = [index for index, one in enumerate(clusters) if one == name]
-        roots, axes = np.linalg.eigh(annihilator[np.ix_(rows, rows)])
-        weights = bread @ design[rows].T @ (axes / np.sqrt(roots)) @ axes.T
-        variance += float((weights @ (annihilator @ values)[rows]).item() ** 2)
-        vectors.append(annihilator[:, rows] @ weights.ravel())
-    between = np.array([[one @ other for other in vectors] for one in vectors])
-    return math.sqrt(variance), float(np.trace(between) ** 2 / (between**2).sum())
-
-
-def test_the_guard_of_clusters_is_one_more_cluster() -> None:
-    clusters = [name for name, size in zip("abcde", SIZES, strict=True) for _ in range(size)]
-    values = np.repeat([0.0, 0.0, 0.1, 0.0, 0.0], SIZES)
-    found = paired_differences([(values, np.zeros(40))], clusters=[clusters], reach=[1.0])[0]
-    size = math.sqrt(np.mean(np.square(SIZES)))
-    sums, counts = np.array([0, 0, 0.3, 0, 0, -size]), np.array([*SIZES, size])
-    mean, shares = sums.sum() / counts.sum(), counts / counts.sum()
-    error = math.sqrt(((sums - mean * counts) ** 2 / (1 - shares)).sum()) / counts.sum()
-    spread = shares**2 / (1 - shares)
-    freedom = 1 / ((shares**2).sum() + spread.sum() ** 2 - (spread**2).sum())
-    assert found.low == pytest.approx(max(-1, mean - stats.t.ppf(0.975, freedom) * error))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05])
