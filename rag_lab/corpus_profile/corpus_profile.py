@@ -19,6 +19,7 @@ from rag_lab.corpus_profile.advice import Advice, Facts, advise
 from rag_lab.corpus_profile.lengths import Length, lengths_of_chunks
 from rag_lab.corpus_profile.similar_files import SimilarFiles, similar_files
 from rag_lab.corpus_profile.tables_in_text import holds_table
+from rag_lab.data.clusters import cluster_proposal
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Document, Problem
 from rag_lab.shows_itself import shows_itself
@@ -91,6 +92,7 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
         similar=tuple(pair for pair in similar_files(texts) if (pair.first, pair.second) not in same),
         lengths=tuple(lengths_of_chunks(index, pipeline.config)),
     )
+    clusters = cluster_proposal(dataset.questions, "none")
     return CorpusProfile(
         name=dataset.name,
         folder=str(dataset.path),
@@ -107,7 +109,7 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
         same=facts.same,
         similar=facts.similar,
         lengths=facts.lengths,
-        advice=tuple(advise(facts, pipeline.config)),
+        advice=(*advise(facts, pipeline.config), *([Advice(clusters)] if clusters else [])),
         problems=(*dataset.problems, *index.problems),
     )
 

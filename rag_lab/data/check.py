@@ -10,6 +10,7 @@ from typing import Any
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.corpus.same_text import files_of_the_same_text
 from rag_lab.corpus.sentence_units import words
+from rag_lab.data.clusters import cluster_proposal
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.grades import grades_told
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
@@ -43,6 +44,7 @@ class DatasetCheck:
     repeated_evidence: tuple[RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
+    clusters: str = ""  # why questions should be declared as clusters; "" where they need not be
     missing: tuple[str, ...] = ()  # what evaluation needs and is not there, in words
 
     @property
@@ -74,6 +76,7 @@ class DatasetCheck:
             *([f"  grades        {self.grades}"] if self.grades else []),
             f"  no evidence   {self.n_without_evidence} answerable questions",
             *(f"  named twice   {repeated}: one passage, counted once" for repeated in self.repeated_evidence[:_SHOWN]),
+            *([f"  clusters      {self.clusters}"] if self.clusters else []),
             f"  same text     {len(self.duplicates)} groups of questions",
             *(f"    {', '.join(ids)}" for ids in self.duplicates),
             f"  nearly same   {len(self.near_duplicates)} pairs of questions",
@@ -107,6 +110,7 @@ def check(dataset: Dataset) -> DatasetCheck:
         grades=grades_told(questions),
         repeated_evidence=tuple(repeated_evidence(located, same_files)),
         problems=(*dataset.problems, *corpus.problems, *unfound, *unmet_access(dataset, corpus)),
+        clusters=cluster_proposal(questions, "none"),
         missing=tuple(_missing(dataset)),
     )
 

@@ -25,9 +25,13 @@ def left_out(
     n_seen = len(drawn)
     if limit is not None and len(asked) == limit:
         n_seen = 1 + max(place for place, name in enumerate(drawn) if name in asked)
+    measured = {question.question_id for question in questions if question.answerable} | set(answered)
+    missing = [name for name in drawn[:n_seen] if name not in asked]
+    n_unmeasured = sum(name not in measured for name in missing)
     unlike = f"as only {len(answered):,} are answered (limits.answers) and" if answered else "as none is answered and"
     reasons = {
-        f"to which the documents hold no answer, {unlike} retrieval cannot be measured on them": n_seen - len(asked),
+        f"to which the documents hold no answer, {unlike} retrieval cannot be measured on them": n_unmeasured,
+        "that are not among those named": len(missing) - n_unmeasured,
         f"beyond limits.questions, which takes {limit} by class and by whether there is an answer": len(drawn) - n_seen,
     }
     return {reason: n for reason, n in reasons.items() if n}

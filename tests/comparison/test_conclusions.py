@@ -17,6 +17,7 @@ from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.tables.comparison_tables import tables
 from rag_lab.report.text.compare_text import write
+from rag_lab.runs.run_folder import SamePipeline
 from rag_lab.runs.trace_file import read_traces, write_traces
 
 NAN = float("nan")
@@ -78,3 +79,17 @@ def test_a_report_on_answers_of_a_packaged_model_says_that_a_toy_wrote_them(
     columns = {name: np.linspace(0, 1, 5) for name in synthetic.GRID}
     assert told("llamacpp:smollm2").count("A toy model wrote answers of this run") == 2
     assert "toy" not in told("gemini:gemini-2.5-flash")
+
+
+def test_what_was_not_run_and_what_came_late_are_told(synthetic: ModuleType, tmp_path: Path) -> None:
+    values = {"a": np.linspace(0, 1, 12), "b": np.linspace(0, 0.9, 12)}
+    run = synthetic.write_run(tmp_path / "run", {"a": {}, "b": {"rerank.final_k": 2}}, {"retrieval.ndcg@3": values})
+    same = [
+        SamePipeline(f"seed = {n}", {"seed": n}, "a", "nothing reads seed where nothing is sampled") for n in range(9)
+    ]
+    margins = {"retrieval.ndcg@3": 0.05}
+    replace(run, same=tuple(same), margins=margins, post_hoc_margins=tuple(margins)).write_plan()
+    told = conclusions(compare(run.path))
+    assert "The margin of retrieval.ndcg@3 is post hoc" in " ".join(told)
+    assert str(same[0]) in told and str(same[8]) not in told
+    assert "3 more are named in plan.json (`same`)." in told

@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.data.clusters import cluster_problem, clusters_of, clusters_told
+from rag_lab.data.clusters import cluster_problem, cluster_proposal, clusters_of, clusters_told
 from rag_lab.errors import ConfigError
 from rag_lab.records import Evidence, Question
 
@@ -45,3 +45,32 @@ def test_questions_in_clusters_and_in_none_are_counted():
     assert told.endswith("; 1 other stands alone.")
     assert "alone" not in clusters_told(["a", "b"], {"a": "x", "b": "y"}, "tag:x")
     assert clusters_told(["c"], {"a": "x.pdf"}, "document").startswith("No question is in a cluster (document)")
+
+
+def on_documents(*sizes):
+    return [
+        Question(f"{document}-{n}", "?", evidence=(Evidence(f"{document}.pdf"),))
+        for document, size in enumerate(sizes)
+        for n in range(size)
+    ]
+
+
+def test_many_questions_on_few_documents_are_proposed_as_clusters():
+    told = cluster_proposal(on_documents(*[40] * 19, 48), "none")
+    assert told.startswith("808 questions stand on 20 documents, and none are declared as clusters")
+    assert told.endswith("add `clusters: document` to the experiment.")
+    assert cluster_proposal(on_documents(*[40] * 20), "document") == cluster_proposal(on_documents(40), "tag:x") == ""
+
+
+def test_a_few_questions_a_document_are_not():
+    assert cluster_proposal(on_documents(*[5] * 20), "none")
+    assert cluster_proposal(on_documents(*[4] * 20), "none") == ""
+    assert cluster_proposal(on_documents(*[1] * 30, 20), "none")  # most questions stand on one document
+    assert cluster_proposal([], "none") == cluster_proposal([Question("a", "?")] * 9, "none") == ""
+
+
+def test_clusters_that_could_show_nothing_are_not_proposed_and_what_that_means_is_said():
+    assert cluster_proposal(on_documents(*[20] * 5), "none").endswith(
+        "holds for other questions on these documents, and not for other documents."
+    )
+    assert "on this document, and not" in cluster_proposal(on_documents(20), "none")

@@ -103,7 +103,13 @@ def test_a_server_of_ones_own_needs_no_key(experiment):
 
 def test_a_dry_run_says_what_would_run(experiment):
     text = describe(plan(experiment(limits={"answers": 1}, judge="llamacpp:smollm2")))
-    for said in ("hyde-always", "rerank.final_k = 3", "3 of 4 questions", "1 of them are answered", "llamacpp:smollm2"):
+    for said in (
+        "hyde-always",
+        "rerank.final_k = 3",
+        "3 of 4 questions",
+        "1 of them are answered (limits.answers: 1)",
+        "llamacpp:smollm2",
+    ):
         assert said in text
 
 
@@ -206,3 +212,15 @@ def test_a_list_declares_the_pairs_that_it_names(experiment):
         plan(experiment(**listed, pairs=[["c", "d"]]))
     with pytest.raises(ExperimentError, match="names variants of the design list"):
         plan(experiment(pairs="all"))
+
+
+def test_a_dry_run_says_why_nothing_is_answered_and_proposes_clusters(experiment, tmp_path):
+    silent = {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}}
+    text = describe(plan(experiment(base=silent)))
+    assert "0 of them are answered (no variant answers: answer.name is none)" in text
+    assert "declared as clusters" not in text
+    more = [
+        {"id": f"m{n}", "question": f"At how many bar, {n}?", "evidence": [{"source": "press.md"}]} for n in range(8)
+    ]
+    text = describe(plan(experiment(base=silent, dataset=str(write_dataset(tmp_path, "many", more)))))
+    assert "11 questions stand on 3 documents, and none are declared as clusters" in text

@@ -52,3 +52,10 @@ def test_a_sample_is_told_as_one() -> None:
 
 def test_without_limits_all_are_asked() -> None:
     assert reasons(dataset(3, 0), {}) == {} and asked_told(3, {}) == "3 questions are asked."
+
+
+def test_questions_that_nobody_named_are_told_so_and_not_called_unanswerable() -> None:
+    questions = dataset(10, 2)
+    found = left_out(questions, {"q3", "q5", "q0"}, {"q0"}, None, 0)
+    assert found["that are not among those named"] == 6
+    assert sum(n for reason, n in found.items() if "hold no answer" in reason) == 1

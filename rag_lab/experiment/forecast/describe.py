@@ -7,7 +7,7 @@ from textwrap import fill
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
-from rag_lab.data.clusters import clusters_of, clusters_told
+from rag_lab.data.clusters import cluster_proposal, clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
 from rag_lab.evaluation.shallow import shallow
 from rag_lab.evaluation.unequal_text import unequal_text
@@ -72,11 +72,24 @@ def questions_told(plan: Plan) -> str:
     times = "once" if repeats == 1 else f"{repeats} times"
     asked = (
         f"Dataset {plan.dataset.name}: {asked_told(len(plan.questions), plan.left_out)} Each is asked {times}, "
-        f"{len(plan.answered)} of them are answered."
+        f"{len(plan.answered)} of them are answered{_why_so_few(plan)}."
     )
     rule = plan.experiment.clusters
     clusters = clusters_of(plan.dataset.questions, rule)
-    return asked if clusters is None else f"{asked} {clusters_told(plan.questions, clusters, rule)}"
+    if clusters is not None:
+        return f"{asked} {clusters_told(plan.questions, clusters, rule)}"
+    chosen = set(plan.questions)
+    proposal = cluster_proposal([one for one in plan.dataset.questions if one.question_id in chosen], rule)
+    return f"{asked} {proposal}".rstrip()
+
+
+def _why_so_few(plan: Plan) -> str:
+    """Return in parentheses why not all questions are answered, or ''."""
+    if len(plan.answered) == len(plan.questions):
+        return ""
+    if not any(variant.config.answer.is_on for variant in plan.variants):
+        return " (no variant answers: answer.name is none)"
+    return "" if plan.experiment.limits.answers is None else f" (limits.answers: {plan.experiment.limits.answers})"
 
 
 def variant_rows(plan: Plan) -> list[tuple[str, str]]:
