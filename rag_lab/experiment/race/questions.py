@@ -21,7 +21,7 @@ from rag_lab.records import Question
 
 MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
 MIN_CLUSTERS = 8  # of the proof, where questions are in clusters
-SHARES = (0.1, 0.25)  # of the questions, for rounds that nobody gave
+SHARES = (0.15, 0.35)  # of the questions, for rounds that nobody gave; see benchmarks/racing.py
 CHOSE = "that choose among the variants in the rounds of the race"
 BESIDE = "in clusters of which others choose in the rounds of the race"
 

@@ -11,6 +11,8 @@ from rag_lab.experiment.race.config import RaceConfig
 from rag_lab.experiment.race.questions import deciding
 
 ELSEWHERE = "that the race asks in another round, in its proof, or not at all"
+_ROUND = "Round {} of a race, which drops variants and proves nothing:"
+_LATER = "Round {} of a race, which proves nothing, as its variants were chosen on some of its questions:"
 _LONGEST = 64  # of an experiment's name
 
 
@@ -37,7 +39,7 @@ def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
     experiment = given.model_copy(
         update={
             "name": f"{given.name[: _LONGEST - len(tail)]}{tail}",
-            "question": f"Round {number} of a race, which drops variants and proves nothing: {given.question}",
+            "question": f"{(_ROUND if number == 1 else _LATER).format(number)} {given.question}",
             "metrics": [given.metrics[place]],
             "margin": {},
         }

@@ -11,6 +11,7 @@ from whole_plan import install_doubles
 
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.race.rounds import ELSEWHERE, round_plan
 from rag_lab.experiment.run.finish import failures
 from rag_lab.experiment.run.sweep import run_plan, to_try_again
 from rag_lab.report.shown_comparison import compare
@@ -187,3 +188,30 @@ def test_a_race_of_named_pipelines(tmp_path, doubles, monkeypatch, without_repor
 def test_what_can_be_no_race_is_told_before_anything_runs(tmp_path, doubles, changes, told):
     with pytest.raises(ExperimentError, match=told):
         race_plan(tmp_path, **changes)
+
+
+@pytest.mark.slow
+def test_a_damaged_record_is_made_anew_and_what_ran_is_kept(checked, tmp_path, monkeypatch, caplog, without_reports):
+    done = run_in_process(monkeypatch)
+    run = run_plan(checked, tmp_path / "run", progress=False)
+    before, n_done = read_race(run.path), len(done)
+    (run.path / "race.json").write_text("{")
+    run_plan(checked, run.path, progress=False)
+    assert "race.json is damaged" in caplog.text
+    assert len(done) == n_done and read_race(run.path).rounds == before.rounds
+
+
+def test_a_round_says_that_it_proves_nothing_and_why(checked):
+    left = [one.variant_id for one in checked.variants[1:]]
+    first, second = (round_plan(checked, number, left[:3]) for number in (1, 2))
+    assert first.experiment.question == "Round 1 of a race, which drops variants and proves nothing: Does it help?"
+    assert "as its variants were chosen on some of its questions" in second.experiment.question
+    assert set(first.questions) < set(second.questions) and not set(second.questions) & set(checked.questions)
+    assert first.answered == () and first.left_out == {ELSEWHERE: 49}
+
+
+def test_a_metric_of_answers_lets_the_rounds_answer_and_the_limit_counts_them(tmp_path, doubles):
+    checked = race_plan(tmp_path, metrics=["answer.token_f1", "retrieval.mrr@1"], limits={"answers": 55})
+    part = round_plan(checked, 1, ["mode-bm25"])
+    assert part.answered == part.questions and len(part.questions) == 12
+    assert len(checked.answered) == 35 and [one.variant_id for one in part.variants] == ["baseline", "mode-bm25"]
