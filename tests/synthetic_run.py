@@ -32,6 +32,7 @@ def write_run(
     predicted: Sequence[QueryClass | None] = (),
     judge: str = "",
     base: PipelineConfig | None = None,
+    design: str = "",
 ) -> RunFolder:
     """Write a run of the variants `plans` (the first is the baseline) with the scores `metrics`."""
     columns = {metric: {v: np.atleast_2d(rows) for v, rows in values.items()} for metric, values in metrics.items()}
@@ -48,6 +49,7 @@ def write_run(
         repeats=repeats,
         variants=tuple(VariantPlan(name, name, _changes(base, changes)) for name, changes in plans.items()),
         questions=tuple(f"q{index}" for index in range(n)),
+        design=design,
     )
     run.write_plan()
     asked = [_question(index, labelled[index] if labelled else None) for index in range(n)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
 from rag_lab.evaluation.shallow import shallow
@@ -107,9 +108,18 @@ def _compared(
     is_quality = scores["metric"].isin({*runs[0].quality_metrics, *runs[1].quality_metrics})
     quality = prefixed[is_quality]
     scales = {**runs[0].scales, **runs[1].scales}
-    pairs, same = _pairs(runs, names, quality), _same_variant(runs, names, quality)
+    configs = {
+        f"{name}/{variant}": config
+        for name, run in zip(names, runs, strict=True)
+        for variant, config in run.pipelines.items()
+    }
+    pairs, same = (
+        [replace(one, withheld=not_compared(one.metric, configs, (one.variant_id, one.against))) for one in some]
+        for some in (_pairs(runs, names, quality), _same_variant(runs, names, quality))
+    )
     options = Options(runs[0].correction, runs[0].run.strict, both.clusters, _noise(runs), scales)
-    found = answers(quality, [one.hypothesis for one in (*pairs, *same)], options) if not quality.empty else {}
+    hypotheses = [one.hypothesis for one in (*pairs, *same) if not one.withheld]
+    found = answers(quality, hypotheses, options) if hypotheses else {}
     return AcrossRuns(
         first=runs[0],
         second=runs[1],

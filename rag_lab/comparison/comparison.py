@@ -110,8 +110,7 @@ class Comparison(RunTables):
     @cached_property
     def configs(self) -> dict[str, PipelineConfig]:
         """The pipelines by `name`, without those of which nothing was written."""
-        configs = {self.name(variant): self.run.config(variant) for variant in self.codes}
-        return {name: config for name, config in configs.items() if config is not None}
+        return {self.name(variant): config for variant, config in self.pipelines.items()}
 
     def trace(self, variant_id: str, question_id: str) -> Trace:
         """Return what a variant did with a question, the first time that it was asked.

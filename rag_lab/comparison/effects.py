@@ -9,11 +9,14 @@ import pandas as pd
 
 from rag_lab._kit.numbers import with_interval
 from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.factors import Factors, factor_values
 from rag_lab.statistics.effects.module_effects import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
 from rag_lab.statistics.verdict import NO_DIFFERENCE
+
+GRIDS = ("grid", "nested")  # kinds of designs that have main effects
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,18 @@ class EffectsFound:
     """Effects of a run.
 
     table: as `statistics.effects.effects` returns it, for the quality metrics.
-    kind: `grid`, `one_factor`, `other`, or `none` where no effect can be told.
+    kind: `grid`, `nested`, `one_factor`, `other`, or `none` where no effect can be told.
     note: what the design can and cannot show, in a sentence.
     """
 
     table: pd.DataFrame = field(repr=False)
     kind: str
     note: str
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether there are main effects."""
+        return self.kind in GRIDS
 
     def sentences(self, metric: str) -> list[str]:
         """Return what the effects on `metric` say, in plain words."""
@@ -64,10 +72,11 @@ def planned_effects(tables: RunTables) -> PlannedEffects:
         return PlannedEffects((), "none", "Only one variant has scores, so there is no effect to tell.")
     values = factor_values({plan.variant_id: plan.changes for plan in run.variants}, tables.baseline_values)
     try:
-        factors = design(quality, values, run.baseline)
+        same = [(one.changes, one.run_as) for one in run.same]
+        factors = design(quality, values, run.baseline, planned=run.design, same=same)
     except ConfigError as error:
         return PlannedEffects((), "none", str(error))
-    effects = tuple(design_effects(quality, factors, tables.main_metric))
+    effects = tuple(one for one in design_effects(quality, factors, tables.main_metric) if not _is_uneven(tables, one))
     absent = [plan.variant_id for plan in tables.variants if plan.variant_id not in scored]
     left_out = f" Without scores and left out: {', '.join(map(tables.name, absent))}." if absent else ""
     return PlannedEffects(effects, factors.kind, _note(factors, not effects) + left_out)
@@ -81,10 +90,16 @@ def effects_found(tables: RunTables) -> EffectsFound:
     return EffectsFound(effects_table(planned.effects, tables.answers), planned.kind, planned.note)
 
 
+def _is_uneven(tables: RunTables, effect: Effect) -> bool:
+    weighed = [variant for variant, weight in effect.contrast.weights.items() if weight]
+    return bool(not_compared(effect.metric, tables.pipelines, weighed))
+
+
 def _note(factors: Factors, without_effects: bool) -> str:
-    if factors.kind == "grid":
+    if factors.kind in GRIDS:
+        full = "a full grid" if factors.kind == "grid" else f"a grid in which {factors.reason}"
         return (
-            "The variants make a full grid, so each effect is averaged over the other modules, and how it changes "
+            f"The variants make {full}, so each effect is averaged over the other modules, and how it changes "
             "beside another module is measured too. All effects are on the questions that every variant has scored. "
             "Main effects and interactions in the metric that decides are the primary family of tests."
         )

@@ -10,7 +10,8 @@ from typing import get_args
 import pandas as pd
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.effects import planned_effects
+from rag_lab.comparison.cut_offs import not_compared
+from rag_lab.comparison.effects import GRIDS, planned_effects
 from rag_lab.comparison.hyde_studies import planned_studies
 from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.data.clusters import clusters_of
@@ -84,7 +85,7 @@ def with_answers(tables: Comparison) -> Comparison:
     effects = planned_effects(tables)
     studies = [pair for study in planned_studies(tables) for pair in study.pairs]
     hypotheses = [
-        *(pair.hypothesis for pair in pairs),
+        *(pair.hypothesis for pair in pairs if not pair.withheld),
         *(effect.hypothesis for effect in effects.effects),
         *(pair.hypothesis for pair in studies),
     ]
@@ -107,9 +108,15 @@ def _pairs(tables: Comparison) -> list[Pair]:
     else:
         wanted = [*run.pairs, *((variant, run.baseline) for variant in variants if variant != run.baseline)]
     usable = [pair for pair in dict.fromkeys(wanted) if scored.issuperset(pair)]
-    declared = set() if planned_effects(tables).kind == "grid" else set(run.pairs)
-    found = score_pairs(scores, usable, tables.main_metric)
-    return [replace(one, is_primary=one.is_primary and (one.variant_id, one.against) in declared) for one in found]
+    declared = set() if planned_effects(tables).kind in GRIDS else set(run.pairs)
+    return [
+        replace(
+            one,
+            is_primary=one.is_primary and (one.variant_id, one.against) in declared,
+            withheld=not_compared(one.metric, tables.pipelines, (one.variant_id, one.against)),
+        )
+        for one in score_pairs(scores, usable, tables.main_metric)
+    ]
 
 
 def _traces(run: RunFolder) -> dict[str, list[Trace]]:

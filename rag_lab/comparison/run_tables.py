@@ -20,6 +20,7 @@ from rag_lab.statistics.families import Options
 from rag_lab.statistics.scales import SHARE, Scale
 
 if TYPE_CHECKING:
+    from rag_lab.config import PipelineConfig
     from rag_lab.statistics.corrections import Correction
     from rag_lab.statistics.hypotheses import Hypothesis
     from rag_lab.statistics.noise_components import NoiseComponents
@@ -85,6 +86,12 @@ class RunTables:
     def asked(self) -> dict[str, Question]:
         """Every question that any variant was asked, in order."""
         return {trace.question.question_id: trace.question for one in self.traces.values() for trace in one}
+
+    @cached_property
+    def pipelines(self) -> dict[str, PipelineConfig]:
+        """The pipeline of each variant whose configuration was written."""
+        found = {plan.variant_id: self.run.config(plan.variant_id) for plan in self.variants}
+        return {variant: config for variant, config in found.items() if config is not None}
 
     @cached_property
     def failed(self) -> dict[str, str]:

@@ -28,12 +28,13 @@ Pairs = Literal["baseline", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A variant and what it is compared with, in a metric."""
+    """A variant and what it is compared with, in a metric; `withheld` says why it is not, where it is not."""
 
     variant_id: Any
     metric: Any
     against: Any
     is_primary: bool = False
+    withheld: str = ""
 
     @property
     def hypothesis(self) -> Hypothesis:
@@ -92,14 +93,22 @@ def differences_table(pairs: Sequence[Pair], found: Mapping[Hypothesis, Answer])
         p_value: two-sided sign-flip test of this pair alone
         p_corrected: within its family; None where so few questions differ that it cannot be significant
         wins, ties, losses: questions on which the variant is better, equal, worse
-        verdict: `better`, `worse`, or a sentence that says why neither can be said (see `verdict.Answer`)
+        verdict: `better`, `worse`, or a sentence that says why neither can be said (see `verdict.Answer`), or why the
+            pair was not compared
         against: what it is compared with
         effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
         doubt: why what looks like a finding is none, else ""
         family: `primary` or `secondary`
         smallest_difference: that this comparison could have shown with power 0.8; None where that is unknown
     """
-    return frame([_row(one, found[one.hypothesis]) for one in pairs], COMPARISON_COLUMNS)
+    rows = [_withheld(one) if one.withheld else _row(one, found[one.hypothesis]) for one in pairs]
+    return frame(rows, COMPARISON_COLUMNS)
+
+
+def _withheld(pair: Pair) -> tuple[Any, ...]:
+    family = "primary" if pair.is_primary else "secondary"
+    told = (pair.withheld, pair.against, None, "", family, None)
+    return (pair.variant_id, pair.metric, 0, None, None, None, None, None, 0, 0, 0, *told)
 
 
 def _row(pair: Pair, answer: Answer) -> tuple[Any, ...]:

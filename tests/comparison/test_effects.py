@@ -56,7 +56,8 @@ def test_one_factor_designs_tell_each_toggle_with_the_numbers_of_the_comparison(
 def test_a_grid_with_a_hole_falls_back_to_single_changes_and_says_so(synthetic: ModuleType, tmp_path: Path) -> None:
     values = synthetic.factorial()
     del values["none-query_likelihood"]
-    found = compare(synthetic.write_run(tmp_path / "run", synthetic.GRID, {synthetic.MAIN: values}).path).effects
+    run = synthetic.write_run(tmp_path / "run", synthetic.GRID, {synthetic.MAIN: values}, design="grid")
+    found = compare(run.path).effects
     assert found.kind == "other" and "lacks 1 of 4 combinations" in found.note
     assert "Without scores and left out: B none-query_likelihood" in found.note
     assert set(found.table["kind"]) == {"toggle"}

@@ -53,7 +53,7 @@ def module_rows(comparison: Comparison) -> list[ModuleRow]:
     metric = comparison.main_metric
     if metric is None:
         return []
-    if comparison.effects.kind == "grid":
+    if comparison.effects.is_grid:
         rows = _main_effects(comparison, metric)
     else:
         rows = [_variant(comparison, plan.variant_id, metric) for plan in comparison.variants[1:]]

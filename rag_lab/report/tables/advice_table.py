@@ -14,7 +14,7 @@ _HEADER = ("verdict", "n", "effect", "95% interval", "a question costs", "becaus
 
 def module_table(comparison: Comparison, rows: Sequence[ModuleRow]) -> Table:
     """Return a row a module: verdict, effect on the main metric, price, and what qualifies the verdict."""
-    is_grid = comparison.effects.kind == "grid"
+    is_grid = comparison.effects.is_grid
     title = "averaged over the other modules" if is_grid else f"against {comparison.name(comparison.run.baseline)}"
     metric = comparison.directed(comparison.main_metric or "")
     header = ("module" if is_grid else "variant", *_HEADER)

@@ -6,15 +6,16 @@ block; its interval and its test are those of a paired difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.effects.contrasts import Contrast, contrasts
+from rag_lab.statistics.effects.contrasts import Contrast
 from rag_lab.statistics.effects.factors import Factors, read_factors
+from rag_lab.statistics.effects.nested_contrasts import contrasts_of
 from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.hypotheses import Hypothesis
 from rag_lab.statistics.per_question import frame
@@ -67,7 +68,7 @@ def design_effects(scores: pd.DataFrame, factors: Factors, primary: Any = None) 
     return [
         Effect(metric, contrast, metric == first and contrast.kind in PRIMARY_KINDS)
         for metric in metrics
-        for contrast in contrasts(factors)
+        for contrast in contrasts_of(factors)
     ]
 
 
@@ -94,14 +95,22 @@ def _row(effect: Effect, answer: Answer) -> tuple[Any, ...]:
     return (*what, d.n, d.mean, d.low, d.high, *tested, answer.family.name, answer.smallest_difference)
 
 
-def design(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> Factors:
-    """Return the design made by the variants that have any score.
+def design(
+    scores: pd.DataFrame,
+    values: Mapping[Any, Mapping[str, Any]],
+    baseline: Any,
+    *,
+    planned: str = "",
+    same: Iterable[tuple[Mapping[str, Any], Any]] = (),
+) -> Factors:
+    """Return the design made by the variants that have any score; see `read_factors`.
 
     Raises:
         ConfigError: if it cannot be read; the reason is said.
     """
     present = set(scores.loc[scores["status"] == "scored", "variant_id"]) | {baseline}
     try:
-        return read_factors({variant: one for variant, one in values.items() if variant in present}, baseline)
+        known = {variant: one for variant, one in values.items() if variant in present}
+        return read_factors(known, baseline, planned=planned, same=same)
     except ValueError as error:
         raise ConfigError(f"No effects can be computed: {error}.") from None
