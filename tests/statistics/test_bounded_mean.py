@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
-from rag_lab.statistics.bounded_mean import p_mean_not_positive
+from rag_lab.statistics.bounded_mean import p_mean_about, p_mean_not_positive
 
 
 @pytest.mark.parametrize(("n", "rate"), [(1, 0.3), (5, 0.4), (30, 0.05), (117, 0.05), (500, 0.01), (2000, 0.01)])
@@ -41,3 +41,25 @@ def test_a_column_depends_neither_on_the_others_nor_on_the_order_of_its_values()
 
 def test_nothing_above_zero_shows_nothing() -> None:
     assert p_mean_not_positive(np.array([[-0.1, 0.0], [-0.2, 0.0]]), np.array([-1.0, -1.0])).tolist() == [1.0, 1.0]
+
+
+def test_nothing_below_zero_is_positive_for_sure() -> None:
+    values = np.array([[0.3, 0.0], [0.2, 1.0]])
+    assert p_mean_not_positive(values, np.zeros(2)) == pytest.approx([0, 0], abs=1e-6)
+    assert p_mean_about(values, np.ones_like(values), np.zeros(2)) == pytest.approx([0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.15, 0.4])
+def test_the_fast_one_is_right_to_a_seventh(spread: float) -> None:
+    values = np.random.default_rng(2).normal(0.05, spread, (117, 50))
+    values[:, :25] = np.where(np.abs(values[:, :25]) < spread, 0.05, values[:, :25])
+    worst = np.full(50, -0.95)
+    exact, fast = p_mean_not_positive(values, worst), p_mean_about(values, np.ones_like(values), worst)
+    is_near = (exact > 1e-4) & (exact < 0.08)
+    assert fast[is_near] == pytest.approx(exact[is_near], rel=1 / 7)
+
+
+def test_a_value_seen_twice_is_two_values() -> None:
+    values = np.array([[0.3], [0.1], [-0.2]])
+    twice = p_mean_about(np.vstack([values, values]), np.ones((6, 1)), np.array([-1.0]))
+    assert p_mean_about(values, np.full((3, 1), 2.0), np.array([-1.0])) == pytest.approx(twice)

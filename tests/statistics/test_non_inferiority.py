@@ -142,6 +142,11 @@ def test_a_margin_outside_the_range_is_refused(margin: float) -> None:
         one(table({"a": [0.5], "b": [0.5]}), margin)
 
 
+def test_a_margin_as_wide_as_the_range_is_never_failed() -> None:
+    row = one(table({"a": [0.5] * 5, "b": [0.4] * 5}), 1.0)
+    assert row["p_value"] == pytest.approx(0, abs=1e-6) and row["is_not_worse"] is True
+
+
 def test_a_metric_without_scores_is_left_out() -> None:
     assert not_worse(table({"a": [0.5]}), {}, {"other": 0.05}).empty
 
