@@ -19,8 +19,10 @@ from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.effects.contrasts import Contrast, contrasts
+from rag_lab.statistics.effects.contrasts import Contrast
 from rag_lab.statistics.effects.factors import factor_values, read_factors
+from rag_lab.statistics.effects.module_effects import PRIMARY_KINDS
+from rag_lab.statistics.effects.nested_contrasts import contrasts_of
 from rag_lab.statistics.families import STRICT
 from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.planning.pilot import Pilot, pilot_of
@@ -166,19 +168,21 @@ class _Forecast:
 
 
 def _contrasts(plan: Plan) -> dict[str, dict[Any, float]]:
-    """Return the comparisons that the design declares, by a name for people."""
-    values = factor_values(
-        {variant.variant_id: variant.changes for variant in plan.variants}, plan.expansion.baseline.config.flat()
-    )
-    if plan.experiment.design == "grid" and len(plan.experiment.factors) > 1:
-        factors = read_factors(values, plan.expansion.baseline.variant_id)
-        if factors.kind == "grid":
-            return {_name(one): one.weights for one in contrasts(factors) if one.kind in ("main", "interaction")}
-    baseline = plan.expansion.baseline.variant_id
-    return {
-        variant if against == baseline else f"{variant} against {against}": {variant: 1.0, against: -1.0}
+    """Return the comparisons that the design declares, by a name for people: effects of a grid, or pairs."""
+    baseline, run = plan.expansion.baseline, plan.run_folder(Path())
+    values = factor_values({v.variant_id: v.changes for v in run.variants}, baseline.config.flat())
+    same = [(one.changes, one.run_as) for one in run.same]
+    pairs = {
+        variant if against == baseline.variant_id else f"{variant} against {against}": {variant: 1.0, against: -1.0}
         for variant, against in plan.pairs
     }
+    try:
+        factors = read_factors(values, baseline.variant_id, planned=plan.experiment.design, same=same)
+    except ValueError:  # pipelines that no factors tell apart
+        return pairs
+    if factors.kind not in ("grid", "nested"):
+        return pairs
+    return {_name(one): one.weights for one in contrasts_of(factors) if one.kind in PRIMARY_KINDS}
 
 
 def _name(one: Contrast) -> str:

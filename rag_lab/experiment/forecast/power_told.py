@@ -12,19 +12,37 @@ from rag_lab._kit.wording import listing
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast
 from rag_lab.statistics.planning.pilot import LEAST_QUESTIONS
 
-HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
+POWER_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
 _WIDTH = 110  # of lines of prose
 _TENTH = 10
 
 
 def power_told(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> str:
     """Return the table and what follows from it, "" where nothing is compared; `command` is what would run a pilot."""
+    notes = power_notes(forecast, command)
     if not forecast.rows:
-        return fill(_what_to_do(forecast, command), _WIDTH) if forecast.compares else ""
-    told = [_legend(forecast), *_notes(forecast)]
-    lines = [fill(f"- {sentence}", _WIDTH, subsequent_indent="  ") for sentence in told]
-    head = f"What it can show, by the spread seen in {forecast.source}:"
-    return "\n".join([head, text_table(HEADER, _cells(forecast.rows)), *lines])
+        return fill(" ".join(notes), _WIDTH)
+    lines = [fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in notes]
+    return "\n".join([f"{power_title(forecast)}:", text_table(POWER_HEADER, power_cells(forecast)), *lines])
+
+
+def power_title(forecast: PowerForecast) -> str:
+    """Return what stands above the table."""
+    return f"What it can show, by the spread seen in {forecast.source}"
+
+
+def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> list[str]:
+    """Return what the columns mean and what follows, or what to do where nothing is known of the spread."""
+    if not forecast.rows:
+        return [_what_to_do(forecast, command)] if forecast.compares else []
+    named = [row for row in forecast.rows if row.is_primary or row.margin is not None]
+    return [
+        _legend(forecast),
+        *_fewer(forecast),
+        *_not_plannable(named),
+        *_too_few(forecast.rows),
+        *_no_margin(forecast),
+    ]
 
 
 def _what_to_do(forecast: PowerForecast, command: str) -> str:
@@ -35,10 +53,10 @@ def _what_to_do(forecast: PowerForecast, command: str) -> str:
     )
 
 
-def _cells(rows: Sequence[PlannedComparison]) -> list[tuple[str, ...]]:
+def power_cells(forecast: PowerForecast) -> list[tuple[str, ...]]:
     """Return a row each comparison of a metric that is primary or has a margin, and one for each other metric."""
     cells = []
-    for _, of_metric in groupby(rows, key=lambda row: row.metric):
+    for _, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
         several = list(of_metric)
         if several[0].is_primary or several[0].margin is not None:
             cells += [_cell(row) for row in several]
@@ -88,11 +106,6 @@ def _legend(forecast: PowerForecast) -> str:
         f'{shown} power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions '
         "that give it 0.8."
     )
-
-
-def _notes(forecast: PowerForecast) -> list[str]:
-    rows = [row for row in forecast.rows if row.is_primary or row.margin is not None]
-    return [*_fewer(forecast), *_not_plannable(rows), *_too_few(forecast.rows), *_no_margin(forecast)]
 
 
 def _fewer(forecast: PowerForecast) -> list[str]:

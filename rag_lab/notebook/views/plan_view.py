@@ -15,6 +15,8 @@ from rag_lab.experiment.forecast.describe import (
     variant_rows,
 )
 from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+from rag_lab.experiment.forecast.power_told import POWER_HEADER, power_cells, power_notes, power_title
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.plan import Plan
 from rag_lab.notebook.views.view import View
@@ -33,6 +35,7 @@ def to_text(plan: Plan) -> str:
 
 def _view(plan: Plan) -> View:
     experiment, bill = plan.experiment, estimate(plan)
+    power = power_forecast(plan, runs_of(plan))
     return View(
         title=f"{experiment.name}: {experiment.question}",
         facts=(
@@ -45,6 +48,7 @@ def _view(plan: Plan) -> View:
             *([Table("Rounds of the race", ROUND_HEADER, tuple(round_rows(plan)))] if plan.rounds else []),
             Table("What is left to do, counted once where variants share it", BILL_HEADER, tuple(bill_cells(bill)), 2),
             Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
+            *([Table(power_title(power), POWER_HEADER, tuple(power_cells(power)), 2)] if power.rows else []),
         ),
-        notes=(*race_notes(plan), *bill_notes(bill, experiment.limits), *notes_of(plan)),
+        notes=(*race_notes(plan), *bill_notes(bill, experiment.limits), *notes_of(plan), *power_notes(power)),
     )
