@@ -8,12 +8,12 @@ from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.data.clusters import cluster_proposal, clusters_told
+from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
 from rag_lab.runs.margins import late_margins_told
-from rag_lab.runs.run_folder import PLAN_FILE
+from rag_lab.runs.run_once import run_once_told
 from rag_lab.statistics.noise_components import noise_sentence
 
-MOST_SAME = 6  # combinations that were not run, each told in a sentence
 NOT_MEASURED = (
     "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
     "is not known; `repeats: 2` or more in the experiment file measures it."
@@ -31,10 +31,10 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Modules": comparison.effects.reliable_sentences(metric),
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
-        "Cut-offs": [*map(str, comparison.shallow.values()), *comparison.unequal_text],
+        "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Margin": [told] if (told := late_margins_told(comparison.run)) else [],
-        "Run once": _same_pipelines(comparison),
+        "Run once": run_once_told(comparison.run.same),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Answers": _toys(comparison),
         "Judge": [note.sentence for note in comparison.judges],
@@ -68,13 +68,6 @@ def _clusters(comparison: Comparison) -> list[str]:
         proposal = cluster_proposal(list(comparison.asked.values()), comparison.run.clusters)
         return [proposal] if proposal else []
     return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
-
-
-def _same_pipelines(tables: RunTables) -> list[str]:
-    """Return which combinations were not run, since a variant is the same pipeline; the first where they are many."""
-    told = list(map(str, tables.run.same))
-    rest = [f"{len(told) - MOST_SAME:,} more are named in {PLAN_FILE} (`same`)."] if len(told) > MOST_SAME else []
-    return [*told[:MOST_SAME], *rest]
 
 
 def _toys(tables: RunTables) -> list[str]:

@@ -6,7 +6,7 @@ the metric sees more of the other, and the two are not compared in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_lab._kit.wording import listing
@@ -35,6 +35,10 @@ class Shallow:
         return f"{'rankings' if self.alike else 'some rankings'} hold {held}"
 
     def __str__(self) -> str:
+        return self.told([self.metric])
+
+    def told(self, metrics: Sequence[str]) -> str:
+        """Return the sentence, of all metrics of which it is true."""
         settings = list(self.variants.items())
         told = [
             f"{depth} ({setting})" + ("" if self.alike and len(settings) == 1 else f" in {listing(names)}")
@@ -45,9 +49,10 @@ class Shallow:
             if self.alike
             else ". Variants of which it sees different numbers of ranks are not compared in it."
         )
+        look = "Metric {} looks" if len(metrics) == 1 else "Metrics {} look"
         return (
-            f"Metric {self.metric} looks at {self.cutoff} ranks, but a ranking holds at most {'; '.join(told)}: what "
-            f"would stand below counts as not found{then}"
+            f"{look.format(listing(metrics))} at {self.cutoff} ranks, but a ranking holds at most {'; '.join(told)}: "
+            f"what would stand below counts as not found{then}"
         )
 
 
@@ -67,6 +72,14 @@ def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> di
             variants = {one: tuple(name for name, depth in depths.items() if depth == one) for one in short}
             found[metric] = Shallow(metric, k, variants, len({min(k, depth) for depth, _ in depths.values()}) == 1)
     return found
+
+
+def shallow_told(found: Iterable[Shallow]) -> list[str]:
+    """Return a sentence for each metric, metrics of which the same is to be said in one."""
+    alike: dict[str, list[Shallow]] = {}
+    for one in found:
+        alike.setdefault(one.told([""]), []).append(one)
+    return [some[0].told([one.metric for one in some]) for some in alike.values()]
 
 
 def ranks_seen(metric: str, config: PipelineConfig) -> int | None:

@@ -11,7 +11,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.combinations import Changes, Factors, check_size, combinations, is_built_in
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
-from rag_lab.runs.run_folder import SamePipeline
+from rag_lab.runs.run_once import SamePipeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.split.splitters import SPLITTERS
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.model_checks import asks_understanding
-from rag_lab.runs.run_folder import SamePipeline
+from rag_lab.runs.run_once import SamePipeline, run_once_told
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
 from rag_lab.stages.rerank.rerankers import RERANKERS
@@ -61,7 +61,7 @@ def run_once(expansion: Expansion, readers: Readers) -> Expansion:
             why = _why(variant.config, first.config, readers)
             same.append(SamePipeline(variant.label, dict(variant.changes), first.variant_id, why))
     before = [replace(one, run_as=run_as.get(one.run_as, one.run_as)) for one in expansion.same]
-    return Expansion(tuple(seen.values()), (*expansion.notices, *map(str, same)), (*before, *same))
+    return Expansion(tuple(seen.values()), (*expansion.notices, *run_once_told(same)), (*before, *same))
 
 
 def effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:

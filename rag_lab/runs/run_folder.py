@@ -17,6 +17,7 @@ from rag_lab.evaluation.metric import MetricInfo, info_from_json, info_to_json
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
+from rag_lab.runs.run_once import SamePipeline
 from rag_lab.runs.trace_file import read_traces
 from rag_lab.visible import visible_json
 
@@ -48,24 +49,6 @@ class VariantPlan:
     variant_id: str
     label: str
     changes: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class SamePipeline:
-    """A combination that is not run: it is the same pipeline as the variant `run_as`, by construction where `why` says.
-
-    `changes` are the dotted keys in which its settings differ from the baseline's.
-    """
-
-    label: str
-    changes: dict[str, Any]
-    run_as: str
-    why: str = ""
-
-    def __str__(self) -> str:
-        if not self.why:
-            return f"{self.label} is the same pipeline as {self.run_as} and is run once."
-        return f"{self.label} is the same pipeline as {self.run_as} by construction and is run once: {self.why}."
 
 
 @dataclass(frozen=True, slots=True)

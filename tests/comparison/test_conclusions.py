@@ -17,7 +17,7 @@ from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.tables.comparison_tables import tables
 from rag_lab.report.text.compare_text import write
-from rag_lab.runs.run_folder import SamePipeline
+from rag_lab.runs.run_once import SamePipeline
 from rag_lab.runs.trace_file import read_traces, write_traces
 
 NAN = float("nan")
@@ -91,5 +91,4 @@ def test_what_was_not_run_and_what_came_late_are_told(synthetic: ModuleType, tmp
     replace(run, same=tuple(same), margins=margins, post_hoc_margins=tuple(margins)).write_plan()
     told = conclusions(compare(run.path))
     assert "The margin of retrieval.ndcg@3 is post hoc" in " ".join(told)
-    assert str(same[0]) in told and str(same[8]) not in told
-    assert "3 more are named in plan.json (`same`)." in told
+    assert any(one.startswith("9 combinations are the same pipelines as others by construction") for one in told)

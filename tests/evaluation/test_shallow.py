@@ -2,7 +2,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.registry import cutoff
-from rag_lab.evaluation.shallow import comparable, not_comparable, ranks_seen, shallow
+from rag_lab.evaluation.shallow import comparable, not_comparable, ranks_seen, shallow, shallow_told
 
 TEN, FOUR = PipelineConfig(), PipelineConfig().override({"rerank.final_k": 2})
 
@@ -57,3 +57,12 @@ def test_variants_are_compared_where_the_metric_sees_as_many_ranks_of_both() -> 
     assert not_comparable(metrics, configs, "a") == dict.fromkeys(metrics[1:3], ("b", "d"))
     assert not_comparable(metrics, configs, "b") == dict.fromkeys(metrics[1:3], ("a", "c"))
     assert not_comparable(metrics, {"b": FOUR, "d": FOUR}, "b") == not_comparable(metrics, {"b": FOUR}, "a") == {}
+
+
+def test_metrics_of_which_the_same_is_true_are_told_in_one_sentence() -> None:
+    found = shallow(["retrieval.ndcg@5", "retrieval.mrr@5", "retrieval.recall@100"], {"a": TEN, "b": FOUR})
+    one, other = shallow_told(found.values())
+    assert one.startswith(
+        "Metrics retrieval.ndcg@5 and retrieval.mrr@5 look at 5 ranks, but a ranking holds at most 4 "
+    )
+    assert other == str(found["retrieval.recall@100"])

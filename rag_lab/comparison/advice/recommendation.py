@@ -80,6 +80,8 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
         return f"{which}, so there is nothing to compare; its mean in {metric} is {plain(cell['mean'])} over {over}."
     if not choices.rows:
         found = [row for variant in cells if (row := comparison.difference(variant, metric))]
+        if not found:
+            return f"{metric} sees another number of ranks of every variant than of the baseline, so none is compared."
         why = short_verdict(str(max(found, key=lambda row: int(row["n"]))["verdict"]))
         return f"no difference in {metric} can be told: {why}."
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_lab._kit.wording import counted, listing
 from rag_lab.evaluation.registry import ParsedName
+from rag_lab.evaluation.shallow import comparable
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.statistics.scales import Scale
@@ -23,11 +24,18 @@ def declared_told(plan: Plan) -> list[str]:
 
 
 def _primary(plan: Plan, metric: str) -> str:
-    return f"Primary: {metric}, {_family(plan)}; all else is secondary."
+    return f"Primary: {metric}, {_family(plan, metric)}; all else is secondary."
 
 
-def _family(plan: Plan) -> str:
-    given, n = plan.experiment, counted(len(plan.pairs), "comparison")
+def _comparable(plan: Plan, metric: str) -> list[tuple[str, str]]:
+    """Return the pairs that the design declares and of which the metric sees as many ranks."""
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    return [(one, other) for one, other in plan.pairs if comparable(metric, configs[one], configs[other])]
+
+
+def _family(plan: Plan, metric: str) -> str:
+    pairs = _comparable(plan, metric)
+    given, n = plan.experiment, counted(len(pairs), "comparison")
     if plan.rounds:
         return "the winner of the race against the baseline, one comparison"
     if given.design == "grid" and len(given.factors) > 1:
@@ -35,7 +43,7 @@ def _family(plan: Plan) -> str:
     if given.design != "list" or given.pairs == "baseline":
         return f"{n} with the baseline"
     if isinstance(given.pairs, tuple):
-        named = [f"{variant} against {against}" for variant, against in plan.pairs]
+        named = [f"{variant} against {against}" for variant, against in pairs]
         more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
         return f"{n}: {listing([*named[:_NAMED], *more])}"
     return f"{n}, every pair of variants"

@@ -9,7 +9,7 @@ from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab.data.clusters import cluster_proposal, clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
-from rag_lab.evaluation.shallow import shallow
+from rag_lab.evaluation.shallow import shallow, shallow_told
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
@@ -129,7 +129,7 @@ def too_deep(plan: Plan) -> list[str]:
     """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     metrics = plan.experiment.metrics
-    return [*map(str, shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
+    return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
 
 
 def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:

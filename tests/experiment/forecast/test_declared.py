@@ -39,7 +39,7 @@ def test_each_variant_against_the_baseline_is_primary_in_the_first_metric(told):
 
 def test_a_grid_and_a_list_declare_other_families(told):
     assert "the main effects and interactions of the grid" in told(design="grid")[0]
-    listed = {"factors": {}, "design": "list", "variants": {n: {"rerank.final_k": k} for k, n in enumerate("abc", 1)}}
+    listed = {"factors": {}, "design": "list", "variants": {n: {"rerank.final_k": k} for k, n in enumerate("abc", 3)}}
     assert "3 comparisons, every pair of variants;" in told(**listed)[0]
     assert "1 comparison: c against b;" in told(**listed, pairs=[["c", "b"]])[0]
     assert "2 comparisons with the baseline;" in told(**listed, pairs="baseline")[0]
@@ -78,3 +78,9 @@ def test_the_dry_run_says_it(tmp_path):
     data = {"name": "e", "question": "q", "dataset": str(write_dataset(tmp_path)), "base": BASE}
     text = describe(plan(data | {"factors": {"rerank.final_k": [5, 3]}, "metrics": ["retrieval.ndcg@5"]}))
     assert "Primary: retrieval.ndcg@5, 1 comparison with the baseline" in text
+
+
+def test_a_variant_of_which_the_metric_sees_fewer_ranks_is_not_counted(told):
+    first, *_ = told(factors={"rerank.final_k": [5, 2], "retrieval.mode": ["bm25", "dense"]})
+    assert "1 comparison with the baseline;" in first
+    assert "2 comparisons" in told(factors={"rerank.final_k": [5, 3], "retrieval.mode": ["bm25", "dense"]})[0]
