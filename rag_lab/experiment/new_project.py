@@ -52,6 +52,7 @@ dataset: .                      # this folder: corpus/ and questions.jsonl
 # The first value of each is the baseline; each variant changes one of them.
 {factors}
 design: one_factor
+# margin: {{retrieval.ndcg@10: 0.05}}   # with labels: the largest loss that you would bear to leave something out
 # Without `metrics`, what the labels of questions.jsonl allow is measured; without labels, what the variants change.
 limits:
   answers: {answers}                    # retrieval is measured on all questions, answers on so many
