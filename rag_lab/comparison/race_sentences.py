@@ -15,12 +15,6 @@ def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:
     return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_given_up(race)) if sentence]
 
 
-def label_of(race: RaceRecord, variant_id: str) -> str:
-    """Return the label of a variant of a race."""
-    found = (one.label for done in race.rounds for one in done.standings if one.variant_id == variant_id)
-    return next(found, variant_id)
-
-
 def dropped(race: RaceRecord) -> list[tuple[int, int, Standing]]:
     """Return every variant that was dropped, as (round, its questions, how it stood), the last dropped first."""
     rounds = enumerate(race.rounds, start=1)
@@ -35,7 +29,7 @@ def _how(race: RaceRecord) -> str:
         return f"{race.n_variants} variants race in {rounds}; none has won yet."
     return (
         f"{race.n_variants} variants raced in {rounds}, each of which dropped those with the worst means in "
-        f"{race.metric}; the winner, {label_of(race, race.winner)}, is proven against the baseline on {race.n_proof:,} "
+        f"{race.metric}; the winner, {race.winner}, is proven against the baseline on {race.n_proof:,} "
         "other questions, which chose nothing: one comparison, whose p-value needs no correction for the variants that "
         "were dropped."
     )
@@ -85,18 +79,18 @@ def _closest(race: RaceRecord) -> str:
         return ""
     number, one = min(near, key=lambda row: row[1].difference / row[1].error)
     return (
-        f"The closest decision was in round {number}: {label_of(race, one.kept)} stayed before "
-        f"{label_of(race, one.dropped)} by {signed(one.difference)} with a standard error of {plain(one.error)}."
+        f"The closest decision was in round {number}: {one.kept} stayed before {one.dropped} by "
+        f"{signed(one.difference)} with a standard error of {plain(one.error)}."
     )
 
 
 def _tied(rows: Sequence[Standing]) -> str:
-    names = [one.label for one in rows if one.is_tied]
+    names = [one.variant_id for one in rows if one.is_tied]
     if not names:
         return ""
     return f"Dropped with the very mean of one that stayed, since it comes later in the plan: {some_of(names)}."
 
 
 def _failed(rows: Sequence[Standing]) -> str:
-    names = [one.label for one in rows if one.rank is None]
+    names = [one.variant_id for one in rows if one.rank is None]
     return f"Dropped without any score: {some_of(names)}." if names else ""
