@@ -89,9 +89,7 @@ def with_answers(tables: Comparison) -> Comparison:
         *(effect.hypothesis for effect in effects.effects),
         *(pair.hypothesis for pair in studies),
     ]
-    if not hypotheses:
-        return tables
-    found = answers(tables.quality_scores, hypotheses, tables.options)
+    found = answers(tables.quality_scores, hypotheses, tables.options) if hypotheses else {}
     return replace(tables, answers=found, differences=differences_table(pairs, found))
 
 
