@@ -64,7 +64,7 @@ class ExperimentConfig(Section):
     metrics: list[str] = Field(
         default_factory=list, description="names of metrics, the first decides; what the labels allow where empty"
     )
-    margin: dict[str, Annotated[float, Strict()]] = Field(
+    margin: dict[str, Annotated[float, Strict(), Field(ge=-1e9, le=1e9)]] = Field(
         default_factory=dict, description="by metric, the loss up to which a variant may still be left out"
     )
     strict: bool = Field(False, description="one 5% for all that is concluded: 4% for what is primary, 1% for the rest")
@@ -231,7 +231,8 @@ def _design_problems(config: ExperimentConfig) -> list[str]:
 
 def _base(value: Any, folder: Path) -> PipelineConfig:
     if isinstance(value, Mapping):
-        return PipelineConfig.parse(value)
+        sections = {key: one for key, one in value.items() if "." not in str(key)}
+        return PipelineConfig.parse(sections).override({key: one for key, one in value.items() if key not in sections})
     if not isinstance(value, str):
         raise ConfigError(f"must be a YAML file, the name of a preset, or a mapping of keys, got {value!r}")
     if value.endswith((".yaml", ".yml")):

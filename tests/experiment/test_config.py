@@ -45,6 +45,8 @@ def test_the_base_is_a_file_beside_the_experiment_a_preset_or_the_keys(tmp_path)
 
     assert ExperimentConfig.load(write(tmp_path / "b.yaml", base="assistant")).base == PipelineConfig()
     assert ExperimentConfig.load(write(tmp_path / "c.yaml", base={"seed": 4})).base.seed == 4
+    dotted = ExperimentConfig.load(write(tmp_path / "d.yaml", base={"rerank": {"final_k": 2}, "rerank.name": "none"}))
+    assert (dotted.base.rerank.final_k, dotted.base.rerank.name) == (2, "none")
 
 
 def test_everything_that_is_wrong_is_named_at_once(tmp_path):

@@ -36,7 +36,7 @@ DIFFERENCE_HEADER = (
     *("variant", "metric", "n", "difference", "95% interval", "p", "corrected p", "effect size", "won/tied/lost"),
     "verdict",
 )
-CORRECTIONS = {"max_t": "step-down maximum", "bh": "Benjamini-Hochberg", "none": "none"}
+CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 
 
 def tables(comparison: Comparison) -> list[Table]:
