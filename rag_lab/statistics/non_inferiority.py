@@ -5,8 +5,8 @@ A test of non-inferiority asks the other way round: its null hypothesis is that 
 it must not miss: a loss of 1.0 on one question of a hundred may not be among those that were asked, and Student's test
 would see no spread. So one unit more is taken to have been asked, with the worst difference that the metric allows, and
 what weight it has is left open (see `bounded_mean`). With that unit but Student's distribution, 117 questions without
-a loss would have p = 0.000002 at a margin of 0.05, where a loss on 5% of questions stays unseen with 0.0025; in a
-family of 15 such variants one was called not worse in a quarter of sweeps.
+a loss would have p = 0.000002 at a margin of 0.05, where a loss on 5% of questions stays unseen with 0.0025: too small
+for a family.
 
 A variant's failures count at the metric's worst value, those of what it is compared with at the best. Differences are
 turned so that more is better.
@@ -14,7 +14,7 @@ turned so that more is better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,8 +113,8 @@ def not_worse(
         ConfigError: if a margin is not positive or wider than the range of its metric, or a column is missing.
     """
     rows: list[tuple[Any, ...]] = []
-    for metric, sample in _samples(scores, margins, scales).items():
-        found = {key: sample.answer(weights, clusters) for key, weights in contrasts.items()}
+    for metric, sample in _samples(scores, margins, scales, clusters).items():
+        found = {key: sample.answer(weights) for key, weights in contrasts.items()}
         rows += [(key, metric, *rest) for key, rest in zip(found, _corrected(list(found.values())), strict=True)]
     return frame(rows, NOT_WORSE_COLUMNS)
 
@@ -142,12 +142,12 @@ def not_worse_than_best(
         ConfigError: as `not_worse`.
     """
     rows: list[tuple[Any, ...]] = []
-    for metric, sample in _samples(scores, margins, scales).items():
+    for metric, sample in _samples(scores, margins, scales, clusters).items():
         against: list[Any] = []
         answers: list[NotWorse] = []
         for variant in variants:
             rivals = [other for other in variants if other != variant and sample.has_score(other)]
-            others = {rival: sample.answer({variant: 1.0, rival: -1.0}, clusters) for rival in rivals}
+            others = {rival: sample.answer({variant: 1.0, rival: -1.0}) for rival in rivals}
             worst = max(others, key=lambda other: _hardness(others[other]), default=None)
             against.append(worst)
             alone = NotWorse(0, 0, None, sample.margin, None, "there is no other variant to compare it with")
@@ -164,31 +164,36 @@ def pairs(keys: Iterable[tuple[Any, Any]]) -> dict[Any, Weights]:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """The scores of one metric, (questions, variants): the mean with 0 for failed repeats, and their share."""
+    """The scores of one metric as (questions, variants): with failures at the worst and at the best value.
 
-    kept: pd.DataFrame
-    lost: pd.DataFrame
+    Both are NaN where a question was not judged.
+    """
+
+    columns: dict[Any, int]
+    worst: Floats
+    best: Floats
+    failed: npt.NDArray[np.bool_]  # in any repeat
+    scored: npt.NDArray[np.bool_]
+    clusters: list[Hashable] | None
     scale: Scale
     margin: float
 
-    def answer(self, weights: Weights, clusters: Clusters | None) -> NotWorse:
+    def answer(self, weights: Weights) -> NotWorse:
         used = {variant: weight for variant, weight in weights.items() if weight}
         if reason := self._problem(used):
             return NotWorse(0, 0, None, self.margin, None, reason)
-        kept, lost = self.kept[list(used)].dropna(), self.lost[list(used)]
-        lost = lost.loc[kept.index]
-        weight = np.array(list(used.values()))
-        worst, best = self.scale.worst or 0.0, self.scale.best or 0.0  # both are known, see `_problem`
-        at = np.where(weight > 0, worst, best)
-        differences = (kept.to_numpy() + lost.to_numpy() * at) @ weight
-        groups = None if clusters is None else cluster_labels(kept.index, clusters)
-        column = units(differences * self.scale.sign, groups)
-        n_failed = int((lost.to_numpy() > 0).any(axis=1).sum())
-        return self._tested(column, n_failed, float(weight[weight > 0].sum()) * (self.scale.width or 0.0))
+        ours = {self.columns[variant]: weight for variant, weight in used.items()}
+        values = sum(weight * (self.worst if weight > 0 else self.best)[:, at] for at, weight in ours.items())
+        differences = np.asarray(values, dtype=np.float64) * self.scale.sign
+        judged = np.isfinite(differences)
+        groups = None if self.clusters is None else [self.clusters[row] for row in np.flatnonzero(judged)]
+        n_failed = int(self.failed[:, list(ours)][judged].any(axis=1).sum())
+        reach = sum(weight for weight in used.values() if weight > 0) * (self.scale.width or 0.0)
+        return self._tested(units(differences[judged], groups), n_failed, reach)
 
     def has_score(self, variant: Any) -> bool:
         """Tell whether any question of the variant was scored; one without is no rival, and not the best."""
-        return variant in self.lost and bool((self.lost[variant] < 1).any())
+        return variant in self.columns and bool(self.scored[:, self.columns[variant]].any())
 
     def _tested(self, column: Units, n_failed: int, reach: float) -> NotWorse:
         m, n = len(column.sums), column.n
@@ -201,7 +206,7 @@ class _Sample:
 
     def _problem(self, used: Weights) -> str:
         """Return why nothing can be tested, or ''."""
-        if absent := [str(variant) for variant in used if variant not in self.kept.columns]:
+        if absent := [str(variant) for variant in used if variant not in self.columns]:
             return f"{', '.join(absent)} has no score"
         if self.scale.width is None:
             return "the metric has no worst or no best value, so nobody can say how large a loss was missed"
@@ -209,20 +214,31 @@ class _Sample:
 
 
 def _samples(
-    scores: pd.DataFrame, margins: Mapping[Any, float], scales: Mapping[Any, Scale] | None
+    scores: pd.DataFrame,
+    margins: Mapping[Any, float],
+    scales: Mapping[Any, Scale] | None,
+    clusters: Clusters | None,
 ) -> dict[Any, _Sample]:
     """Return the scores of each metric that has a margin, in the order of the margins."""
     questions = per_question(scores)
     ranges = scales_of(scores, scales)
-    found = {}
     for metric, margin in margins.items():
-        if metric not in ranges:
-            continue
-        _check(metric, margin, ranges[metric])
-        ours = questions[questions["metric"] == metric]
-        kept, lost = (ours.pivot(index="question_id", columns="variant_id", values=name) for name in ("kept", "lost"))
-        found[metric] = _Sample(kept, lost, ranges[metric], margin)
-    return found
+        if metric in ranges:
+            _check(metric, margin, ranges[metric])
+    return {
+        metric: _sample(questions[questions["metric"] == metric], ranges[metric], margin, clusters)
+        for metric, margin in margins.items()
+        if metric in ranges
+    }
+
+
+def _sample(rows: pd.DataFrame, scale: Scale, margin: float, clusters: Clusters | None) -> _Sample:
+    wide = {name: rows.pivot(index="question_id", columns="variant_id", values=name) for name in ("kept", "lost")}
+    kept, lost = (wide[name].to_numpy(dtype=np.float64) for name in ("kept", "lost"))
+    worst, best = (np.nan if end is None else end for end in (scale.worst, scale.best))
+    labels = None if clusters is None else cluster_labels(wide["kept"].index, clusters)
+    places = {variant: place for place, variant in enumerate(wide["kept"].columns)}
+    return _Sample(places, kept + lost * worst, kept + lost * best, lost > 0, lost < 1, labels, scale, margin)
 
 
 def _check(metric: Any, margin: float, scale: Scale) -> None:
