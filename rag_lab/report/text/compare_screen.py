@@ -211,7 +211,8 @@ def _told(made: _Shown, names: dict[str, str]) -> str:
     ]
     more = f"\nand {len(rows) - MOST_DIFFERENCES} more: --table differences" if len(rows) > MOST_DIFFERENCES else ""
     header = ("", "", "difference", "95% interval", "n", "corrected p")
-    return f"Differences from the baseline that can be told from chance ({family})\n{text_table(header, cells)}{more}"
+    title = fill(f"Differences from the baseline that can be told from chance ({family})", WIDTH)
+    return f"{title}\n{text_table(header, cells)}{more}"
 
 
 def _rows(table: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
