@@ -16,12 +16,15 @@ def source_digest(target: Any) -> str:
     """Return the digest of the class or function `target`.
 
     Of a file, it covers the file and the files of the same folder that it imports; of a notebook's cell, the code and
-    whatever of the notebook that code names.
+    whatever of the notebook that code names. What is made inside a function, such as a lambda, has no name of its own
+    in its file, so its code and what it closes over count as well.
     """
     module = sys.modules.get(getattr(target, "__module__", ""))
     path = _file(module)
     if module is not None and path is not None and module.__name__ != "__main__":
-        return digest({other.name: sha256(other.read_bytes()).hexdigest() for other in sorted(_files(module, path))})
+        files = {other.name: sha256(other.read_bytes()).hexdigest() for other in sorted(_files(module, path))}
+        is_named = "<" not in getattr(target, "__qualname__", "")
+        return digest(files if is_named else [files, *_cells(target, set())])
     return digest(list(_cells(target, set())))
 
 

@@ -56,3 +56,13 @@ class mine:
 def test_every_method_and_default_of_a_class_counts():
     changed = (CLASS.replace("[len", "[-len"), CLASS.replace("= 4", "= 5"), CLASS.replace("version = 1", "version = 2"))
     assert len({source_digest(cell(source)) for source in (CLASS, CLASS + "\n", *changed)}) == 4
+
+
+def test_functions_made_in_a_function_of_a_file_are_told_apart_by_code_and_closure():
+    def times(factor):
+        return lambda value: value * factor
+
+    one, other = (lambda value: value), (lambda value: -value)
+    assert source_digest(one) != source_digest(other)
+    assert source_digest(times(2)) != source_digest(times(3))
+    assert source_digest(times(2)) == source_digest(times(2))
