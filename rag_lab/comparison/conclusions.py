@@ -10,7 +10,7 @@ from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.data.clusters import cluster_proposal, clusters_told
 from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
-from rag_lab.runs.margins import late_margins_told
+from rag_lab.runs.margins import post_hoc_told
 from rag_lab.runs.run_once import run_once_told
 from rag_lab.statistics.noise_components import noise_sentence
 
@@ -33,7 +33,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Preferred": [one.sentence for one in comparison.preferences],
         "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
-        "Margin": [told] if (told := late_margins_told(comparison.run)) else [],
+        "Margin": [told] if (told := post_hoc_told(comparison.run)) else [],
         "Run once": run_once_told(comparison.run.same),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Answers": _toys(comparison),

@@ -78,32 +78,43 @@ def with_margins(run: RunFolder, margins: Mapping[str, float]) -> RunFolder:
 
 
 def dated(run: RunFolder) -> RunFolder:
-    """Return the plan of a sweep that is to start in a folder, its post hoc margins marked.
+    """Return the plan of a sweep that is to start in a folder, with what is post hoc in it marked.
 
-    They are those that the folder has no record of, or another value, though a variant in it is whole; and those that
-    were post hoc before.
+    That are margins that the folder has no record of, or another value, though a variant in it is whole; what else
+    decides what is concluded and was changed then (the primary metric, the pairs of variants that were there, whether
+    it is strict); and what was post hoc before.
     """
     if not any(run.path.glob(f"variants/*/{DONE_FILE}")) and not any(run.path.glob(f"*/variants/*/{DONE_FILE}")):
         return run
-    recorded, before = _recorded(run)
-    late = (metric for metric, margin in run.margins.items() if metric in before or recorded.get(metric) != margin)
-    return replace(run, post_hoc_margins=tuple(late))
+    before = _recorded(run)
+    margins, post_hoc = ({}, ()) if before is None else (before.margins, before.post_hoc_margins)
+    late = (metric for metric, margin in run.margins.items() if metric in post_hoc or margins.get(metric) != margin)
+    changed = () if before is None else tuple(dict.fromkeys([*before.changed_late, *_changed(before, run)]))
+    return replace(run, post_hoc_margins=tuple(late), changed_late=changed)
 
 
-def _recorded(run: RunFolder) -> tuple[Mapping[str, float], tuple[str, ...]]:
+def _recorded(run: RunFolder) -> RunFolder | None:
     try:
-        earlier = RunFolder.open(run.path)
+        return RunFolder.open(run.path)
     except RagLabError:  # what was declared cannot be known any more
-        return {}, ()
-    return earlier.margins, earlier.post_hoc_margins
+        return None
 
 
-def late_margins_told(run: RunFolder) -> str:
-    """Say which margins are post hoc, or ''."""
-    if not run.post_hoc_margins:
+def _changed(before: RunFolder, now: RunFolder) -> Iterable[str]:
+    if before.metrics[:1] != now.metrics[:1]:
+        yield "the primary metric"
+    known = {one.variant_id for one in before.variants} & {one.variant_id for one in now.variants}
+    declared = ({pair for pair in one.pairs if known.issuperset(pair)} for one in (before, now))
+    if len(set(map(frozenset, declared))) > 1:
+        yield "the pairs"
+    if before.strict != now.strict:
+        yield "strict"
+
+
+def post_hoc_told(run: RunFolder) -> str:
+    """Say which margins, and what else, are post hoc, or ''."""
+    told = [f"the margin of {metric}" for metric in run.post_hoc_margins] + list(run.changed_late)
+    if not told:
         return ""
-    told = "The margin of {} is" if len(run.post_hoc_margins) == 1 else "The margins of {} are"
-    return (
-        f"{told.format(listing(run.post_hoc_margins))} post hoc: declared or changed when variants of this run had "
-        "been scored."
-    )
+    are = f"{listing(told)} {'is' if len(told) == 1 else 'are'}"
+    return f"{are[:1].upper()}{are[1:]} post hoc: declared or changed when variants of this run had been scored."

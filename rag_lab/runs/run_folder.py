@@ -76,6 +76,7 @@ class RunFolder:
     pairs: tuple[tuple[str, str], ...] = ()  # (variant, against): what the design declares; else each and the baseline
     margins: dict[str, float] = field(default_factory=dict)  # by metric: the loss that may be borne; see `runs.margins`
     post_hoc_margins: tuple[str, ...] = ()  # metrics whose margin came when variants had been scored
+    changed_late: tuple[str, ...] = ()  # what else of the plan was changed then: see `runs.margins`
     same: tuple[SamePipeline, ...] = ()  # combinations that are not run, since a variant is the same pipeline
     strict: bool = False  # one 5% for all that is concluded, instead of 5% for each family
 
@@ -260,6 +261,7 @@ def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
         "pairs": tuple((str(variant), str(against)) for variant, against in plan.get("pairs", ())),
         "margins": {str(metric): float(margin) for metric, margin in dict(plan.get("margins", {})).items()},
         "post_hoc_margins": tuple(map(str, plan.get("post_hoc_margins", ()))),
+        "changed_late": tuple(map(str, plan.get("changed_late", ()))),
         "same": tuple(SamePipeline(**one) for one in plan.get("same", ())),
         "strict": bool(plan.get("strict", False)),
     }

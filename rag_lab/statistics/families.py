@@ -85,9 +85,9 @@ def answers(
 
 
 def lone_answer(values: Sequence[float], seed: int = 0) -> Answer:
-    """Return the answer to whether differences are zero on average: one comparison, a family of its own."""
+    """Return whether differences from -1 to 1 are zero on average: one comparison, a family of its own."""
     column = np.asarray(values, dtype=np.float64)
-    difference = paired_differences([(column, np.zeros(len(column)))], seed=seed)[0]
+    difference = paired_differences([(column, np.zeros(len(column)))], seed=seed, reach=[1.0])[0]
     if not len(column):
         return Answer(difference, None, None)
     test = step_down(column[:, None], seed)

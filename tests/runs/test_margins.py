@@ -7,7 +7,7 @@ import pytest
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import find_info
-from rag_lab.runs.margins import dated, late_margins_told, margin_problems, parse_margins, with_margins
+from rag_lab.runs.margins import dated, margin_problems, parse_margins, post_hoc_told, with_margins
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 
 NDCG, MRR, SECONDS = "retrieval.ndcg@5", "retrieval.mrr@5", "cost.seconds"
@@ -99,6 +99,29 @@ def test_margins_are_read_from_the_last_sign_on():
 
 
 def test_post_hoc_margins_are_told(tmp_path):
-    assert late_margins_told(folder(tmp_path)) == ""
-    told = late_margins_told(with_margins(folder(tmp_path), {NDCG: 0.05, MRR: 0.1}))
-    assert told.startswith(f"The margins of {NDCG} and {MRR} are post hoc")
+    assert post_hoc_told(folder(tmp_path)) == ""
+    told = post_hoc_told(with_margins(folder(tmp_path), {NDCG: 0.05, MRR: 0.1}))
+    assert told.startswith(f"The margin of {NDCG} and the margin of {MRR} are post hoc")
+
+
+def test_a_primary_metric_that_was_changed_after_a_score_is_post_hoc_and_stays_so(tmp_path):
+    run = folder(tmp_path)
+    start(run)
+    turned = replace(run, metrics=run.metrics[::-1], strict=True)
+    assert start(turned).changed_late == ()
+    score(run, "b")
+    found = start(run)
+    assert found.changed_late == ("the primary metric", "strict")
+    assert post_hoc_told(found).startswith("The primary metric and strict are post hoc: declared or changed when")
+    assert start(run).changed_late == ("the primary metric", "strict")
+
+
+def test_a_further_variant_changes_no_pair_that_was_declared(tmp_path):
+    run = folder(tmp_path)
+    start(run)
+    score(run, "b")
+    more = replace(run, variants=(*run.variants, VariantPlan("z", "z")), pairs=())
+    assert start(more).changed_late == ()
+    first, second = run.variants[:2]
+    turned = replace(run, pairs=((first.variant_id, second.variant_id),))
+    assert "the pairs" in start(turned).changed_late

@@ -10,7 +10,7 @@ from rag_lab.experiment.race.rounds import round_plan
 from rag_lab.experiment.run.run_race import round_folder, run_race
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
 from rag_lab.runs.curable import Curable
-from rag_lab.runs.margins import dated, late_margins_told
+from rag_lab.runs.margins import dated, post_hoc_told
 from rag_lab.runs.run_folder import RunFolder
 
 
@@ -57,7 +57,7 @@ def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Cura
 
 def told_late(checked: Plan, out: Path | str | None = None) -> str:
     """Say which margins a start of the sweep would record as post hoc, or ''."""
-    return late_margins_told(dated(_run_folder(checked, out)))
+    return post_hoc_told(dated(_run_folder(checked, out)))
 
 
 def _run_folder(checked: Plan, out: Path | str | None) -> RunFolder:

@@ -97,7 +97,7 @@ def learn_class_to_hyde(
     return LearnedRouting(
         class_to_hyde=class_to_hyde,
         reasons={name: _reason(gain[classes == name], on) for name, on in class_to_hyde.items()},
-        gains=_gains(rows, trial, seed),
+        gains=_gains(rows, trial, seed, scale),
         p_value=p_value(trial, seed) if trial.folds >= 2 else None,
         n=len(rows),
     )
@@ -109,7 +109,7 @@ def _rule(trial: Trial, known: Sequence[str]) -> dict[str, bool]:
     return {name: number < len(on) and bool(on[number]) for number, name in enumerate(known, start=1)}
 
 
-def _gains(rows: pd.DataFrame, trial: Trial, seed: int) -> dict[str, PairedDifference]:
+def _gains(rows: pd.DataFrame, trial: Trial, seed: int, scale: Scale) -> dict[str, PairedDifference]:
     """Return the gain over each arm; the score of a question is its mean over the rules it was not part of."""
     none = rows["none"].to_numpy(dtype=float)
     gain = rows["always"].to_numpy(dtype=float) - none
@@ -121,9 +121,8 @@ def _gains(rows: pd.DataFrame, trial: Trial, seed: int) -> dict[str, PairedDiffe
     if ARMS[2] in rows:
         arms[ARMS[2]] = rows[ARMS[2]].to_numpy(dtype=float)
     pairs = [(none + gain * by_class, scores) for scores in arms.values()]
-    return dict(
-        zip(arms, paired_differences(pairs, seed=seed, clusters=cluster_column([rows] * len(arms))), strict=True)
-    )
+    clusters, reach = cluster_column([rows] * len(arms)), [scale.width] * len(arms)
+    return dict(zip(arms, paired_differences(pairs, seed=seed, clusters=clusters, reach=reach), strict=True))
 
 
 def _reason(gain: Floats, is_on: bool) -> str:

@@ -182,7 +182,8 @@ def mistake_cost(
     wrong = rows[rows["labelled"] != rows["predicted"]]
     parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
     pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
-    found = paired_differences(pairs, seed=seed, clusters=cluster_column([part for _, part in parts]))
+    clusters, reach = cluster_column([part for _, part in parts]), [scale.width] * len(pairs)
+    found = paired_differences(pairs, seed=seed, clusters=clusters, reach=reach)
     lines = [_mistake(key, part, d, class_to_hyde) for (key, part), d in zip(parts, found, strict=True)]
     return frame(lines, MISTAKE_COLUMNS)
 
