@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.data.clusters import clusters_of
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.registry import ParsedName
@@ -136,11 +137,13 @@ class _Forecast:
         n, units = len(measured), n_units(self.plan, measured)
         size = n / units if units else 1.0
         margin = self.plan.margins.get(metric.name)
-        tested = self._for_margin(pilot, margin, units)
+        tested = self._for_margin(metric.name, pilot, margin, units)
         rows = []
         for place, key in enumerate(pilot.keys):
             what = (metric.name, key, metric is self.metrics[0], n)
-            if reason := pilot.problem(place, "question" if units == n else "cluster"):
+            if reason := self._withheld(metric.name, key) or pilot.problem(
+                place, "question" if units == n else "cluster"
+            ):
                 rows.append(PlannedComparison(*what, margin=margin, reason=reason))
                 continue
             smallest = smallest_difference(pilot.column(place), units, critical)
@@ -150,10 +153,15 @@ class _Forecast:
             rows.append(PlannedComparison(*what, smallest, margin, power, *asked))
         return rows
 
-    def _for_margin(self, pilot: Pilot, margin: float | None, units: int) -> dict[str, ForMargin]:
+    def _withheld(self, metric: str, key: str) -> str:
+        configs = {variant.variant_id: variant.config for variant in self.plan.variants}
+        why = not_compared(metric, configs, [name for name, weight in self.compared[key].items() if weight])
+        return f"it is {why}" if why else ""
+
+    def _for_margin(self, metric: str, pilot: Pilot, margin: float | None, units: int) -> dict[str, ForMargin]:
         """Return what can be said of the margin, of effects alone: an interaction is nothing to leave out."""
         effects = [place for place, key in enumerate(pilot.keys) if not _is_interaction(self.compared[key])]
-        able = [place for place in effects if not pilot.problem(place)]
+        able = [k for k in effects if not pilot.problem(k) and not self._withheld(metric, pilot.keys[k])]
         if margin is None or pilot.reach is None or not able or units < 2:
             return {}
         rows = pilot.measured

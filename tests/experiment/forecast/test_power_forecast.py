@@ -108,6 +108,13 @@ def test_each_comparison_is_told_with_the_margin(planned, tmp_path):
     assert "retrieval.mrr@5   all 3" in told
 
 
+def test_what_will_not_be_compared_is_not_planned(planned, tmp_path):
+    checked = planned(factors={"rerank.final_k": [5, 3, 2]}, margin=MARGIN)
+    first, second = [row for row in power_forecast(checked, [run_of(checked, tmp_path / "run")]).rows if row.is_primary]
+    assert first.reason == "" and first.power is not None
+    assert second.reason == "it is not compared: retrieval.ndcg@5 sees 4 ranks of one and 5 of the other"
+
+
 def test_without_a_margin_one_is_proposed_by_what_the_baseline_lacks(planned, tmp_path):
     found = power_forecast(planned(), [run_of(planned(), tmp_path / "run")])
     assert found.lacks == pytest.approx(0.5, abs=0.1)
