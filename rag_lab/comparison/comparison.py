@@ -9,6 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from rag_lab._kit.wording import counted
+from rag_lab.comparison.advice.not_worse import Key, NotWorse, best_found, not_worse_found
 from rag_lab.comparison.advice.price import Price, prices
 from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
@@ -55,6 +56,16 @@ class Comparison(RunTables):
     def effects(self) -> EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
         return effects_found(self)
+
+    @cached_property
+    def not_worse(self) -> Mapping[Key, NotWorse]:
+        """What may be left out, by the margins of the run; see `advice.not_worse`."""
+        return not_worse_found(self, self.prices)
+
+    @cached_property
+    def not_worse_than_best(self) -> pd.DataFrame:
+        """Which variants are not worse than the best by more than the margin of the main metric."""
+        return best_found(self)
 
     @cached_property
     def routing(self) -> tuple[RoutingStudy, ...]:

@@ -142,15 +142,19 @@ class RunTables:
 
     def difference(self, variant_id: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `differences` for one variant and metric against the baseline, or None without one."""
-        return self._from_baseline.get((variant_id, metric))
+        return self.pair(variant_id, self.run.baseline, metric)
+
+    def pair(self, variant_id: str, against: str, metric: str) -> dict[str, Any] | None:
+        """Return the row of `differences` for one pair and metric, or None without one."""
+        return self._pairs.get((variant_id, against, metric))
 
     @cached_property
     def _cells(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return _rows(self.summary)
+        return {(row["variant_id"], row["metric"]): row for row in _rows(self.summary)}
 
     @cached_property
-    def _from_baseline(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return _rows(self.differences[self.differences["against"] == self.run.baseline])
+    def _pairs(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+        return {(row["variant_id"], row["against"], row["metric"]): row for row in _rows(self.differences)}
 
     def directed(self, metric: str) -> str:
         """Return the name of a metric, and that lower is better where it is."""
@@ -162,7 +166,6 @@ class RunTables:
         return {"better": 1, "worse": -1}.get(str(row["verdict"]), 0) if row else 0
 
 
-def _rows(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the rows of a table by variant and metric, the first of each."""
-    rows: list[dict[str, Any]] = [{str(key): row[key] for key in row} for row in table.to_dict("records")]
-    return {(row["variant_id"], row["metric"]): row for row in reversed(rows)}
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table, the first last: of two that stand for the same it counts."""
+    return [{str(key): row[key] for key in row} for row in reversed(table.to_dict("records"))]

@@ -1,4 +1,4 @@
-"""What the data say, in plain words: the first thing a reviewer reads."""
+"""What the data say, in plain words: the first thing a reviewer reads. The pairs that the run is about come first."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 from rag_lab._kit.numbers import number, p_text, plain, seconds, signed, signed_interval, with_interval
 from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.advice.blind import is_blind
+from rag_lab.comparison.advice.statements import holds_zero, margin_sentence, removed, statement
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.verdict_caveats import caveats
 
-FULLY_TOLD = 3  # reliable variants with a sentence of their own
-FEW = 20  # questions: fewer show only very large differences
-_ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
+FULLY_TOLD = 3  # findings with a sentence of their own
+Pair = tuple[str, str]  # a variant, and what it is compared with
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -22,23 +24,33 @@ def verdict(comparison: Comparison) -> list[str]:
         return ["No quality metric was asked for, so nothing can be said about quality."]
     if comparison.scores.empty:
         return ["No variant has scores: the reasons stand beside the variants."]
-    compared = [plan.variant_id for plan in comparison.variants if comparison.difference(plan.variant_id, metric)]
-    reliable = [variant for variant in compared if comparison.reliable(variant, metric)]
-    equal = [variant for variant in compared if _all_ties(comparison.difference(variant, metric) or {})]
-    unsettled = [variant for variant in compared if variant not in reliable and variant not in equal]
-    in_order = [variant for variant in comparison.ranking["variant_id"] if variant in reliable]
-    sentences = [_reliable(comparison, variant, metric) for variant in in_order[:FULLY_TOLD]]
-    if len(reliable) > FULLY_TOLD:
-        sentences.append(_also_reliable(comparison, in_order[FULLY_TOLD:], metric))
-    doubted = [variant for variant in unsettled if (comparison.difference(variant, metric) or {})["doubt"]]
-    if doubted:
-        sentences.append(_no_finding(comparison, doubted, metric))
-    if len(unsettled) > len(doubted):
-        open_ones = [variant for variant in unsettled if variant not in doubted]
-        sentences.append(_cannot_tell(comparison, open_ones, metric))
-    if equal:
-        sentences.append(_equal(comparison, equal, metric))
-    return sentences + _elsewhere(comparison) + _caveats(comparison, metric, compared)
+    compared = [pair for pair in asked_pairs(comparison) if comparison.pair(*pair, metric)]
+    found = [pair for pair in compared if _sign(comparison, pair, metric)]
+    equal = [pair for pair in compared if _all_ties(comparison.pair(*pair, metric) or {})]
+    bounded = [pair for pair in compared if pair not in found and _is_bounded(comparison, pair, metric)]
+    unsettled = [pair for pair in compared if pair not in found and pair not in equal]
+    doubted = [pair for pair in unsettled if (comparison.pair(*pair, metric) or {})["doubt"]]
+    withheld = [pair for pair in unsettled if not (comparison.pair(*pair, metric) or {})["n"]]
+    left = [pair for pair in unsettled if pair not in doubted and pair not in bounded and pair not in withheld]
+    return [
+        *_by_margin(comparison, bounded, metric),
+        *_findings(comparison, _in_order(comparison, found), metric),
+        *([_no_finding(comparison, doubted, metric)] if doubted else []),
+        *([_cannot_tell(comparison, left, metric)] if left else []),
+        *([_equal(comparison, equal, metric)] if equal else []),
+        *([_withheld(comparison, withheld, metric)] if withheld else []),
+        *_untested(comparison, compared, metric),
+        *_elsewhere(comparison),
+        *caveats(comparison, metric, is_compared=bool(compared)),
+    ]
+
+
+def asked_pairs(comparison: Comparison) -> list[Pair]:
+    """Return the pairs that the run is about: of a grid, of which effects are, every variant and the baseline."""
+    run = comparison.run
+    if comparison.effects.is_grid:
+        return [(plan.variant_id, run.baseline) for plan in comparison.variants[1:]]
+    return list(run.pairs)
 
 
 def named(comparison: Comparison, variant_id: str) -> str:
@@ -46,61 +58,138 @@ def named(comparison: Comparison, variant_id: str) -> str:
     return f"{comparison.codes[variant_id]} ({comparison.label(variant_id)})"
 
 
-def _reliable(comparison: Comparison, variant: str, metric: str) -> str:
-    row = comparison.difference(variant, metric) or {}
-    more, is_better = float(row["difference"]) > 0, comparison.reliable(variant, metric) > 0
+def against_named(comparison: Comparison, against: str) -> str:
+    """Return what a pair is compared with, for a sentence."""
+    return "the baseline" if against == comparison.run.baseline else named(comparison, against)
+
+
+def _called(comparison: Comparison, pair: Pair) -> str:
+    """Name a pair where several stand in a list."""
+    other = "" if pair[1] == comparison.run.baseline else f" against {comparison.codes[pair[1]]}"
+    return named(comparison, pair[0]) + other
+
+
+def _sign(comparison: Comparison, pair: Pair, metric: str) -> int:
+    row = comparison.pair(*pair, metric)
+    return {"better": 1, "worse": -1}.get(str(row["verdict"]), 0) if row else 0
+
+
+def _is_bounded(comparison: Comparison, pair: Pair, metric: str) -> bool:
+    found = comparison.not_worse.get((metric, *pair))
+    return found is not None and found.is_found
+
+
+def _in_order(comparison: Comparison, pairs: Sequence[Pair]) -> list[Pair]:
+    """Return pairs in the order of their variants' means, failures counted as the worst."""
+    place = {variant: index for index, variant in enumerate(comparison.ranking["variant_id"])}
+    return sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
+
+
+def _by_margin(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> list[str]:
+    """Say what may be left out."""
+    return [
+        margin_sentence(
+            named(comparison, pair[0]),
+            against_named(comparison, pair[1]),
+            metric,
+            comparison.not_worse[(metric, *pair)],
+            removed(comparison, *pair),
+        )
+        for pair in pairs
+    ]
+
+
+def _findings(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> list[str]:
+    sentences = [_finding(comparison, pair, metric) for pair in pairs[:FULLY_TOLD]]
+    if len(pairs) <= FULLY_TOLD:
+        return sentences
+    rows = {pair: comparison.pair(*pair, metric) or {} for pair in pairs[FULLY_TOLD:]}
+    told = [f"{_called(comparison, pair)} {_seen(row)}{_but(comparison, pair, metric)}" for pair, row in rows.items()]
+    from_baseline = all(pair[1] == comparison.run.baseline for pair in rows)
+    what = "Reliably different from the baseline" if from_baseline else "Reliably different"
+    return [*sentences, f"{what} in {comparison.directed(metric)} as well: {'; '.join(told)}."]
+
+
+def _finding(comparison: Comparison, pair: Pair, metric: str) -> str:
+    row = comparison.pair(*pair, metric) or {}
+    more, is_better = float(row["difference"]) > 0, _sign(comparison, pair, metric) > 0
     verb, size = "raises" if more else "lowers", plain(abs(float(row["difference"])))
     judged = "" if more == is_better else f", which is {row['verdict']},"
     between, n, p = signed_interval(row["low"], row["high"]), int(row["n"]), p_text(row["p_corrected"])
     wins, ties, losses = int(row["wins"]), int(row["ties"]), int(row["losses"])
+    why = holds_zero(row)
     return (
-        f"{named(comparison, variant)} {verb} {metric} by {size}{judged} against the baseline (95% interval of the "
-        f"difference {between}; {n} questions; corrected p {p}): {wins} questions better, {ties} equal, "
-        f"{losses} worse.{_price(comparison, variant)}"
+        f"{named(comparison, pair[0])} {verb} {metric} by {size}{judged}{_but(comparison, pair, metric)} against "
+        f"{against_named(comparison, pair[1])} (95% interval of the difference {between}; {n} questions; corrected p "
+        f"{p}): {wins} questions better, {ties} equal, {losses} worse.{f' {why[:1].upper()}{why[1:]}.' if why else ''}"
+        f"{_price(comparison, pair)}"
     )
 
 
-def _also_reliable(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
-    told = [f"{named(comparison, one)} {_seen(comparison.difference(one, metric) or {})}" for one in variants]
-    return f"Reliably different from the baseline in {comparison.directed(metric)} as well: {'; '.join(told)}."
+def _but(comparison: Comparison, pair: Pair, metric: str) -> str:
+    """Say that a difference, though a finding, is smaller than the margin; "" where that is not known."""
+    row = comparison.pair(*pair, metric) or {}
+    found = comparison.not_worse.get((metric, *pair))
+    said = statement(str(row["verdict"]), found)[1]
+    return f", {said}," if said else ""
 
 
-def _equal(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
+def _equal(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str:
     asked = len(comparison.questions)
-    counts = [int((comparison.difference(variant, metric) or {})["n"]) for variant in variants]
+    rows = {pair: comparison.pair(*pair, metric) or {} for pair in pairs}
     names = [
-        f"{named(comparison, one)} ({n} of {counted(asked, 'question')})"
-        for one, n in zip(variants, counts, strict=True)
+        f"{_called(comparison, pair)} ({row['n']} of {counted(asked, 'question')}"
+        f"{', the metric is blind to it' if is_blind(comparison, *pair, metric) else ''})"
+        for pair, row in rows.items()
     ]
-    return f"Every question compared scores the same with {listing(names)} as with the baseline in {metric}."
+    missed = [float(row["high"]) for row in rows.values() if number(row["high"])]
+    could = f"; they could have missed one of up to {plain(max(missed))} on average" if missed else ""
+    of_what = " from the baseline" if all(pair[1] == comparison.run.baseline for pair in pairs) else ""
+    return f"No difference{of_what} on any question compared, in {metric}: {listing(names)}{could}."
 
 
 def _all_ties(row: dict[str, Any]) -> bool:
     return 0 < int(row["n"]) == int(row["ties"])
 
 
-def _price(comparison: Comparison, variant: str) -> str:
+def _price(comparison: Comparison, pair: Pair) -> str:
     table = comparison.latency.set_index("variant_id")["median_s"]
-    if variant not in table.index or comparison.run.baseline not in table.index:
+    if not set(pair) <= set(table.index):
         return ""
-    mine, base = seconds(table[variant]), seconds(table[comparison.run.baseline])
-    return f" A question takes {mine} s, with the baseline {base} s (medians)." if mine != base else ""
+    mine, other = seconds(table[pair[0]]), seconds(table[pair[1]])
+    name = "the baseline" if pair[1] == comparison.run.baseline else comparison.codes[pair[1]]
+    return f" A question takes {mine} s, with {name} {other} s (medians)." if mine != other else ""
 
 
-def _cannot_tell(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
-    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
-    names = [f"{named(comparison, variant)} {_seen(row)}" for variant, row in rows.items()]
-    halves = [(float(row["high"]) - float(row["low"])) / 2 for row in rows.values() if number(row["low"]) is not None]
+def _cannot_tell(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str:
+    rows = {pair: comparison.pair(*pair, metric) or {} for pair in pairs}
+    names = [f"{_called(comparison, pair)} {_seen(row)}" for pair, row in rows.items()]
+    shown = [float(value) for row in rows.values() if (value := number(row["smallest_difference"])) is not None]
     n = max(int(row["n"]) for row in rows.values())
-    width = f" With {n} questions an interval reaches about {plain(median(halves))} to each side." if halves else ""
-    return f"The data cannot tell from chance, in {metric}: {'; '.join(names)}.{width}"
+    could = f" {n} questions could have shown a difference of about {plain(median(shown))}." if shown else ""
+    margin = comparison.run.margins.get(metric)
+    more = "" if margin is None else f", nor whether it stays below the margin of {margin:g}"
+    return f"The data cannot tell from chance, in {metric}{more}: {'; '.join(names)}.{could}"
 
 
-def _no_finding(comparison: Comparison, variants: Sequence[str], metric: str) -> str:
+def _no_finding(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str:
     """Name the differences that are not called one although their interval or their test alone looks so, and why."""
-    rows = {variant: comparison.difference(variant, metric) or {} for variant in variants}
-    names = [f"{named(comparison, variant)} {_seen(row)} ({row['doubt']})" for variant, row in rows.items()]
+    rows = {pair: comparison.pair(*pair, metric) or {} for pair in pairs}
+    names = [f"{_called(comparison, pair)} {_seen(row)} ({row['doubt']})" for pair, row in rows.items()]
     return f"Looks like a difference in {metric}, but is no finding: {'; '.join(names)}."
+
+
+def _withheld(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str:
+    rows = {pair: comparison.pair(*pair, metric) or {} for pair in pairs}
+    told = [f"{_called(comparison, pair)} ({row['verdict']})" for pair, row in rows.items()]
+    return f"Nothing can be told in {metric} of {'; '.join(told)}."
+
+
+def _untested(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> list[str]:
+    """Say why a margin could not be tested."""
+    found = [comparison.not_worse.get((metric, *pair)) for pair in pairs]
+    reasons = dict.fromkeys(one.reason for one in found if one is not None and one.reason)
+    return [f"What may be left out in {metric} cannot be tested: {reason}." for reason in reasons]
 
 
 def _seen(row: dict[str, Any]) -> str:
@@ -110,50 +199,25 @@ def _seen(row: dict[str, Any]) -> str:
 
 
 def _elsewhere(comparison: Comparison) -> list[str]:
-    """Name the reliable differences in the other quality metrics."""
-    found = []
+    """Name the reliable differences in the other quality metrics, and what is not worse there by their margins."""
+    found, bounded = [], []
     for metric in comparison.quality_metrics[1:]:
-        rows = {
-            comparison.codes[plan.variant_id]: comparison.difference(plan.variant_id, metric) or {}
-            for plan in comparison.variants
-            if comparison.reliable(plan.variant_id, metric)
-        }
-        if rows:
-            seen = ", ".join(f"{code} {signed(row['difference'])}" for code, row in rows.items())
+        pairs = asked_pairs(comparison)
+        told = [pair for pair in pairs if _sign(comparison, pair, metric)]
+        if told:
+            rows = [(_code(comparison, pair), comparison.pair(*pair, metric) or {}) for pair in told]
+            seen = ", ".join(f"{code} {signed(row['difference'])}" for code, row in rows)
             found.append(f"{seen} in {comparison.directed(metric)}")
-    return [f"Reliable differences in other metrics: {'; '.join(found)}."] if found else []
-
-
-def _caveats(comparison: Comparison, metric: str, compared: Sequence[str]) -> list[str]:
-    caveats = [
-        f"{named(comparison, variant)} {_ENDED[comparison.state(variant)]} and is not compared."
-        for variant in comparison.failed
+        kept = [pair for pair in pairs if pair not in told and _is_bounded(comparison, pair, metric)]
+        if kept:
+            names = listing([_code(comparison, pair) for pair in kept])
+            bounded.append(f"{names} in {comparison.directed(metric)} ({comparison.run.margins[metric]:g})")
+    return [
+        *([f"Reliable differences in other metrics (secondary): {'; '.join(found)}."] if found else []),
+        *([f"Within the margins of other metrics: {'; '.join(bounded)}."] if bounded else []),
     ]
-    baseline = comparison.run.baseline
-    if baseline not in comparison.failed and not compared:
-        caveats.append("No other variant has scores, so there is nothing to compare the baseline with.")
-    if baseline in comparison.failed:
-        caveats.append("Without scores of the baseline no variant can be compared.")
-    missing = [_coverage(comparison, variant, metric) for variant in [baseline, *compared]]
-    missing = [text for text in missing if text]
-    if missing:
-        caveats.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
-    return caveats + _thin(comparison)
 
 
-def _thin(comparison: Comparison) -> list[str]:
-    """Name the metrics that stand on so few questions that hardly a difference could be told."""
-    scored = {metric: comparison.cell(comparison.run.baseline, metric) for metric in comparison.quality_metrics}
-    few = [f"{metric} ({cell['scored']})" for metric, cell in scored.items() if cell and cell["scored"] < FEW]
-    return (
-        [f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}."]
-        if few
-        else []
-    )
-
-
-def _coverage(comparison: Comparison, variant: str, metric: str) -> str:
-    row = comparison.cell(variant, metric)
-    if row is None or not int(row["failed"]):
-        return ""
-    return f"{comparison.codes[variant]} {int(row['scored'])} of {int(row['scored']) + int(row['failed'])}"
+def _code(comparison: Comparison, pair: Pair) -> str:
+    other = "" if pair[1] == comparison.run.baseline else f" against {comparison.codes[pair[1]]}"
+    return comparison.codes[pair[0]] + other

@@ -24,16 +24,12 @@ def test_of_many_names_some_are_written(n: int, written: str) -> None:
     ("said", "written"),
     [
         (
-            "the data cannot tell: about 220 questions would settle a difference of -0.07",
-            "about 220 questions would settle it",
+            "the data cannot tell: 30 questions could have shown a difference of 0.070",
+            "30 questions could have shown a difference of 0.070",
         ),
         (
-            "the data cannot tell: a difference of +0.003 is below the noise floor of 0.019",
-            "below the noise floor of 0.019",
-        ),
-        (
-            "the data cannot tell: wins and losses cancel out over 9 questions",
-            "wins and losses cancel out over 9 questions",
+            "the data cannot tell: +0.003 is below the noise floor of 0.019",
+            "+0.003 is below the noise floor of 0.019",
         ),
         ("better", "better"),
         ("no difference on any of the 5 questions", "no difference on any of the 5 questions"),

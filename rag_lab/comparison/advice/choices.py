@@ -10,7 +10,6 @@ from typing import Any
 from rag_lab._kit.numbers import number
 from rag_lab.comparison.advice import price
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.statistics.pairwise import comparisons
 
 Row = Mapping[str, Any]  # of a table of differences
 
@@ -22,44 +21,52 @@ class Choices:
     comparison: Comparison
     metric: str
 
+    @property
+    def reference(self) -> str | None:
+        """What variants are set against: the baseline, or what all named pairs share; None where they share nothing."""
+        run = self.comparison.run
+        baseline = run.baseline
+        if self.comparison.effects.is_grid or any(baseline in pair for pair in run.pairs) or not run.pairs:
+            return baseline
+        shared = {against for _, against in run.pairs}
+        return shared.pop() if len(shared) == 1 else None
+
     @cached_property
     def rows(self) -> dict[str, Row]:
-        """The difference of each variant from the baseline that could be told with an interval."""
+        """The difference of each variant from the reference that could be told with an interval."""
         ids = [plan.variant_id for plan in self.comparison.variants]
-        found = {variant: self.comparison.difference(variant, self.metric) for variant in ids}
+        found = {variant: self.comparison.pair(variant, self.reference or "", self.metric) for variant in ids}
         return {variant: row for variant, row in found.items() if row and number(row["low"]) is not None}
 
     @property
     def better(self) -> list[str]:
-        """The variants that are reliably better than the baseline, the best first, failures counted as the worst."""
+        """The variants that are reliably better than the reference, the best first, failures counted as the worst."""
         order = self.comparison.ranking["variant_id"]
-        return [variant for variant in order if self.comparison.reliable(variant, self.metric) > 0]
+        return [variant for variant in order if variant in self.rows and self.rows[variant]["verdict"] == "better"]
 
     @property
     def savings(self) -> list[str]:
-        """The variants that are cheaper than the baseline and that no interval puts behind it, the cheapest first."""
-        base = self.comparison.run.baseline
-        return self._cheapest_first(
-            [one for one, row in self.rows.items() if self._saves(one, base) and not self.lags(row)]
+        """The variants that are cheaper than the reference and that no interval puts behind it, the cheapest first."""
+        return self.cheapest_first(
+            [one for one, row in self.rows.items() if self.surplus(one).is_saving and not self.lags(row)]
         )
 
-    def instead(self, best: str, others: Sequence[str]) -> Row | None:
-        """Return how the cheapest of `others` that is as good as `best`, and cheaper or simpler, differs from it.
+    @property
+    def not_worse(self) -> list[str]:
+        """The variants that save something and are not worse than the reference by the margin, the cheapest first."""
+        answers = self.comparison.not_worse
+        found = {one: answers.get((self.metric, one, self.reference or "")) for one in self.rows}
+        kept = [one for one, by in found.items() if by and by.is_found and not by.is_addition and by.price.is_saving]
+        return self.cheapest_first(kept)
 
-        As good is what its interval does not put behind `best`; only that is used, so no test is made that would count
-        among the others. Simpler is what changes fewer settings of the baseline and costs no more.
-        """
-        scores = self.comparison.scores
-        ours = scores[(scores["metric"] == self.metric) & scores["variant_id"].isin([best, *others])]
-        table = comparisons(ours, best, options=self.comparison.options)
-        rows = {str(row["variant_id"]): {str(key): row[key] for key in row} for row in table.to_dict("records")}
-        known = {one: row for one, row in rows.items() if number(row["low"]) is not None}
-        found = [one for one, row in known.items() if self._saves(one, best, simpler=True) and not self.lags(row)]
-        return known[self._cheapest_first(found)[0]] if found else None
+    @property
+    def best(self) -> str:
+        """The variant with the best mean, failures counted as the worst."""
+        return str(self.comparison.ranking["variant_id"].iloc[0])
 
     def surplus(self, variant: str) -> price.Price:
-        """Return how much more than the baseline a variant takes."""
-        return price.surplus(self.comparison.prices, variant, self.comparison.run.baseline)
+        """Return how much more than the reference a variant takes."""
+        return price.surplus(self.comparison.prices, variant, self.reference or "")
 
     def ends(self, row: Row) -> tuple[float, float]:
         """Return the worse and the better end of an interval."""
@@ -76,19 +83,13 @@ class Choices:
         scale = self.comparison.scales.get(self.metric)
         return 1 if scale is None else scale.sign
 
-    def _saves(self, variant: str, other: str, simpler: bool = False) -> bool:
-        more = price.surplus(self.comparison.prices, variant, other)
-        fewer = simpler and self._n_changes(variant) < self._n_changes(other)
-        return more.is_saving or (fewer and more.is_same)
-
-    def _n_changes(self, variant: str) -> int:
-        return next(len(plan.changes) for plan in self.comparison.variants if plan.variant_id == variant)
-
-    def _cheapest_first(self, variants: Sequence[str]) -> list[str]:
+    def cheapest_first(self, variants: Sequence[str]) -> list[str]:
+        """Return variants by dollars, then by seconds that are noticed, tokens, and how many settings they change."""
         costs = self.comparison.prices
+        changes = {plan.variant_id: len(plan.changes) for plan in self.comparison.variants}
 
-        def key(one: str) -> tuple[float, float, float]:
-            took = (costs[one].seconds or 0.0) // price.NOTICED_S
-            return costs[one].usd or 0.0, took, costs[one].tokens or 0.0
+        def key(one: str) -> tuple[float, float, float, int]:
+            took = costs.get(one, price.Price())
+            return took.usd or 0.0, (took.seconds or 0.0) // price.NOTICED_S, took.tokens or 0.0, changes[one]
 
         return sorted(variants, key=key)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rag_lab._kit.numbers import number, signed, with_interval
 from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.choices import Choices, Row
-from rag_lab.comparison.advice.module_rows import unmoved
 from rag_lab.comparison.advice.price import Price
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.verdict_sentences import named
+from rag_lab.comparison.verdict_sentences import against_named, named
+from rag_lab.runs.margins import post_hoc_told
 
 MOST_SAVINGS = 2  # cheaper variants that are told one by one
 
@@ -18,9 +19,36 @@ def seen(row: Row) -> str:
     return with_interval(row["difference"], row["low"], row["high"])
 
 
-def takes(comparison: Comparison) -> str:
-    """Say what a question takes under the baseline."""
-    price, run = comparison.prices.get(comparison.run.baseline, Price()), comparison.run
+def reference_named(choices: Choices) -> str:
+    """Name what variants are set against."""
+    return against_named(choices.comparison, choices.reference or choices.comparison.run.baseline)
+
+
+def margin_wanted(choices: Choices) -> list[str]:
+    """Say how the report could tell what may be left out, where no margin was given and one could be."""
+    comparison, metric = choices.comparison, choices.metric
+    scale = comparison.scales.get(metric)
+    if metric in comparison.run.margins or scale is None or scale.width is None:
+        return []
+    return [
+        f"What may be left out can be said with a margin, the largest loss that you would accept: `margin: {{{metric}: "
+        f"…}}` in the experiment file before it runs, or afterwards `rag-lab report RUN --margin {metric}=…`."
+    ]
+
+
+def margin_not_met(choices: Choices) -> list[str]:
+    """Say that a margin was given and nothing was shown by it, and that it was given late."""
+    margin = choices.comparison.run.margins.get(choices.metric)
+    if margin is None:
+        return []
+    late = post_hoc_told(choices.comparison.run)
+    told = f"No variant is shown to be not worse than the best by more than {margin:g}."
+    return [told, *([late] if late else [])]
+
+
+def takes(comparison: Comparison, variant: str) -> str:
+    """Say what a question takes under a variant."""
+    price, run = comparison.prices.get(variant, Price()), comparison.run
     if 0 < len(run.answered) < len(run.questions) and price.seconds and price.tokens:
         before, after = Price(price.seconds), Price(None, price.tokens, price.usd)
         return f"It takes {before.told} a question before the answer, and {after.told} with the answer."
@@ -60,7 +88,7 @@ def _saving(choices: Choices, variant: str, row: Row) -> str:
     comparison, metric = choices.comparison, choices.metric
     may = f"by its 95% interval it changes {metric} by {signed(choices.ends(row)[0])} at worst"
     if int(row["ties"]) == int(row["n"]):
-        fields = unmoved(comparison, variant, metric)
+        fields = unmoved(comparison, variant, choices.reference or "", metric)
         blind = f"; but {metric} reads only the {fields}, which it does not change" if fields else ""
         may = f"it scores the same on every question{blind}"
     return f"{named(comparison, variant)} {choices.surplus(variant).sentence}: {may}."

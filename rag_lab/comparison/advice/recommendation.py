@@ -1,9 +1,10 @@
-"""Which variant to use, in a sentence, and what the data rule out: the first thing that anybody reads of a run.
+"""Which variant to use, in a sentence, and what it rests on: the first thing that anybody reads of a run.
 
-A variant is recommended over the baseline where it is reliably better in the main metric. Of several, it is the
-cheapest that the 95% interval of its difference from the best of them does not put behind it, or at one price the one
-that changes less. Where none is, the baseline stays, since what adds nothing that can be seen need not be kept; what
-would be cheaper is named with what it may cost.
+With a margin it is the cheapest variant that is shown to be not worse than the best by more than the margin. Where none
+is shown to be, and without a margin, a variant is recommended over the baseline where it is reliably better in the main
+metric, of several the one with the best mean; where none is better, with a margin, the cheapest that is not worse than
+the baseline. Else the baseline stays, since what adds nothing that can be seen need not be kept; what would be cheaper
+is named with what it may cost. Where an experiment names its pairs, what they share stands for the baseline.
 """
 
 from __future__ import annotations
@@ -11,15 +12,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_lab._kit.numbers import plain, with_interval
+from rag_lab._kit.numbers import plain, signed, with_interval
 from rag_lab._kit.wording import counted, listing, short_verdict
+from rag_lab.comparison.advice.by_margin import by_margin
 from rag_lab.comparison.advice.choices import Choices, Row
 from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows
 from rag_lab.comparison.advice.price import surplus
-from rag_lab.comparison.advice.reasons import caveats, left_open, lost, promising, savings, seen, takes
+from rag_lab.comparison.advice.reasons import (
+    caveats,
+    left_open,
+    lost,
+    margin_not_met,
+    margin_wanted,
+    promising,
+    reference_named,
+    savings,
+    takes,
+)
+from rag_lab.comparison.advice.statements import WITHIN, margin_sentence, removed
 from rag_lab.comparison.changes.change_sentences import nothing_by_labels
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.verdict_sentences import FEW, named
+from rag_lab.comparison.verdict_caveats import FEW
+from rag_lab.comparison.verdict_sentences import named
 from rag_lab.statistics.effects.factors import factor_values
 
 
@@ -49,9 +63,11 @@ def recommendation(comparison: Comparison) -> Recommendation:
     choices = Choices(comparison, metric)
     if reason := _nothing_compared(comparison, metric, choices):
         return _undecided(comparison, reason)
+    if (found := by_margin(choices)) is not None:
+        return _use(choices, found.variant_id, found.headline, found.rests_on)
     if choices.better:
         return _use_better(choices)
-    return _of_better_levels(choices) or _keep_baseline(choices)
+    return _of_better_levels(choices) or _keep_reference(choices)
 
 
 def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = ()) -> Recommendation:
@@ -78,10 +94,13 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
         which = "there is one variant" if len(cells) == 1 else "only the baseline has scores"
         over = counted(int(cell["scored"]), "question")
         return f"{which}, so there is nothing to compare; its mean in {metric} is {plain(cell['mean'])} over {over}."
+    if choices.reference is None:
+        return "the pairs that were asked about are each a question of their own, and are told below."
     if not choices.rows:
-        found = [row for variant in cells if (row := comparison.difference(variant, metric))]
+        against = choices.reference
+        found = [row for variant in cells if (row := comparison.pair(variant, against, metric))]
         if not found:
-            return f"{metric} sees another number of ranks of every variant than of the baseline, so none is compared."
+            return f"no variant is compared with {reference_named(choices)} in {metric}."
         why = short_verdict(str(max(found, key=lambda row: int(row["n"]))["verdict"]))
         return f"no difference in {metric} can be told: {why}."
     return ""
@@ -89,35 +108,34 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
 
 def _use_better(choices: Choices) -> Recommendation:
     comparison, (best, *others) = choices.comparison, choices.better
-    cheaper = choices.instead(best, others) if others else None
-    chosen = str(cheaper["variant_id"]) if cheaper else best
-    row = choices.rows[chosen]
+    row = choices.rows[best]
     verb = "raises" if float(row["difference"]) > 0 else "lowers"
     by = f"{plain(abs(row['difference']))} [{_interval(row)}]"
-    does = f"it {verb} {comparison.directed(choices.metric)} by {by} and {choices.surplus(chosen).sentence}"
-    told = [_against_best(choices, best, cheaper)] if cheaper else []
-    rest = [comparison.codes[variant] for variant in others if variant != chosen]
-    if rest:
-        told.append(f"Reliably better than the baseline as well: {listing(rest)}.")
-    return _use(choices, chosen, f"Use {named(comparison, chosen)}: {does}.", told)
+    does = f"it {verb} {comparison.directed(choices.metric)} by {by} and {choices.surplus(best).sentence}"
+    told = (
+        [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}."] if others else []
+    )
+    told += [*margin_not_met(choices), *margin_wanted(choices)]
+    return _use(choices, best, f"Use {named(comparison, best)}: {does}.", told)
 
 
 def _interval(row: Row) -> str:
     """Write the interval of the size of a difference."""
     ends = sorted(abs(float(row[end])) for end in ("low", "high"))
+    if float(row["low"]) < 0 < float(row["high"]):
+        return f"{signed(row['low'])} to {signed(row['high'])}"
     return f"{plain(ends[0])} to {plain(ends[1])}"
 
 
-def _against_best(choices: Choices, best: str, row: Row) -> str:
-    comparison, chosen = choices.comparison, str(row["variant_id"])
-    worst = choices.ends(row)[0]
-    gives = f"gives up at most {plain(abs(worst))}" if worst * choices.sign < 0 else "gives up nothing"
-    price = surplus(comparison.prices, best, chosen)
-    costs = "at about the same price" if price.is_same else f"and {price.sentence} more"
-    return (
-        f"{named(comparison, best)} has the best mean {costs}; against it {comparison.codes[chosen]} "
-        f"{'changes less and ' if price.is_same else ''}{gives} (95% interval of the difference: {seen(row)})."
-    )
+def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
+    """Name what is better too, with what it saves against the best."""
+    prices = choices.comparison.prices
+    told = []
+    for variant in others:
+        less = surplus(prices, variant, best)
+        saves = f", which saves {less.told} against it" if less.is_saving else ""
+        told.append(f"{named(choices.comparison, variant)}{saves}")
+    return "; ".join(told)
 
 
 def _of_better_levels(choices: Choices) -> Recommendation | None:
@@ -125,7 +143,7 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
     comparison = choices.comparison
     levels: dict[str, ModuleRow] = {}
     for row in module_rows(comparison):
-        if row.factor and row.word == "better":
+        if row.factor and row.word == "better" and not row.why.startswith(WITHIN):
             levels.setdefault(row.factor, row)
     values = factor_values({plan.variant_id: plan.changes for plan in comparison.variants}, comparison.baseline_values)
     wanted = values[comparison.run.baseline] | {factor: row.level for factor, row in levels.items()}
@@ -138,18 +156,32 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
     return None
 
 
-def _keep_baseline(choices: Choices) -> Recommendation:
-    comparison, rows = choices.comparison, choices.rows
+def _keep_reference(choices: Choices) -> Recommendation:
+    comparison, rows, reference = choices.comparison, choices.rows, choices.reference or choices.comparison.run.baseline
     metric = comparison.directed(choices.metric)
+    if choices.not_worse:
+        return _use_instead(choices, choices.not_worse[0])
     if all(int(row["ties"]) == int(row["n"]) for row in rows.values()):
-        same = f"every question scores the same in {metric} under all variants, so the price decides."
-        return _undecided(comparison, same, savings(choices))
+        missed = max(float(row["high"]) for row in rows.values())
+        could = f"; they could have missed a difference of up to {plain(missed)}" if missed else ""
+        same = f"every question scores the same in {metric} under all variants, so the price decides{could}."
+        return _undecided(comparison, same, [*savings(choices), *margin_wanted(choices)])
     n = max(int(row["n"]) for row in rows.values())
-    told = [left_open(choices), *promising(choices), *savings(choices)]
-    if n < FEW and not any(comparison.reliable(variant, choices.metric) for variant in rows):
+    told = [left_open(choices), *promising(choices), *savings(choices), *margin_not_met(choices)]
+    if n < FEW and not any(row["verdict"] in ("better", "worse") for row in rows.values()):
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
         return _undecided(comparison, few, told)
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
-    base = comparison.run.baseline
-    headline = f"Use the baseline: {none} reliably better in {metric}."
-    return _use(choices, base, headline, [takes(comparison), *told])
+    headline = f"Use {reference_named(choices)}: {none} reliably better in {metric}."
+    return _use(choices, reference, headline, [takes(comparison, reference), *told, *margin_wanted(choices)])
+
+
+def _use_instead(choices: Choices, variant: str) -> Recommendation:
+    """Recommend what is not worse than the reference by the margin, though not shown so against every other variant."""
+    comparison, against = choices.comparison, choices.reference or ""
+    found = comparison.not_worse[(choices.metric, variant, against)]
+    gone = removed(comparison, variant, against)
+    headline = (
+        f"Use {margin_sentence(named(comparison, variant), reference_named(choices), choices.metric, found, gone)}"
+    )
+    return _use(choices, variant, headline, margin_not_met(choices))

@@ -22,6 +22,7 @@ def module_table(comparison: Comparison, rows: Sequence[ModuleRow]) -> Table:
 
 
 def _row(comparison: Comparison, row: ModuleRow) -> tuple[str, ...]:
-    name = comparison.name(row.variant_id) if row.variant_id else f"{row.name}, against {row.against}"
+    name = comparison.name(row.variant_id) if row.variant_id else row.name
+    name += f", against {row.against}" if row.against else ""
     effect = DASH if row.effect is None else signed(row.effect)
     return (name, row.word, str(row.n), effect, signed_interval(row.low, row.high), row.price.signed, row.why)

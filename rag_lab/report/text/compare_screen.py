@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.numbers import DASH, interval, p_value, plain, signed, signed_interval
 from rag_lab._kit.text_table import text_table
-from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab._kit.wording import listing, some_of
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.evidence.state_names import baseline_told
 from rag_lab.comparison.race_sentences import race_sentences
-from rag_lab.comparison.verdict_sentences import FEW
+from rag_lab.comparison.verdict_caveats import FEW
 from rag_lab.redaction import shown
 from rag_lab.report.tables.comparison_tables import CORRECTIONS
 from rag_lab.runs.asked import asked_told
@@ -195,7 +195,7 @@ def _told(made: _Shown, names: dict[str, str]) -> str:
         return ""
     against = table[table["against"] == made.baseline]
     rows = [row for metric in made.metrics for row in _rows(against, metric) if row["verdict"] in _MARKS]
-    family = f"{counted(len(table), 'comparison')}, correction: {CORRECTIONS[made.correction]}"
+    family = f"primary: {made.metrics[0]}; all others secondary; correction: {CORRECTIONS[made.correction]}"
     if not rows:
         return fill(f"No difference from the baseline can be told from chance ({family}).", WIDTH)
     cells = [

@@ -25,7 +25,7 @@ def test_a_grid_has_a_row_a_main_effect_with_what_it_costs(grid: Comparison) -> 
 
 def test_other_designs_have_a_row_a_variant_the_best_first_and_the_unscored_last(wide: Comparison) -> None:
     rows = module_rows(wide)
-    assert [row.word for row in rows] == ["better", "better", "undecided", "undecided", "failed"]
+    assert [row.word for row in rows] == ["better", "better", "cannot tell", "cannot tell", "failed"]
     assert [row.effect for row in rows[:2]] == sorted((row.effect or 0 for row in rows[:2]), reverse=True)
     assert rows[-1].effect is None and "is not on this machine" in rows[-1].why
     assert {row.variant_id for row in rows} == {plan.variant_id for plan in wide.variants[1:]}
@@ -34,7 +34,7 @@ def test_other_designs_have_a_row_a_variant_the_best_first_and_the_unscored_last
 
 def test_what_only_the_correction_takes_back_is_undecided_and_says_so(promising: Comparison) -> None:
     row = next(row for row in module_rows(promising) if row.name == "v0")
-    assert row.word == "undecided"
+    assert row.word == "cannot tell"
     assert row.why.startswith("alone it would count as better; corrected p = ")
 
 

@@ -1,0 +1,65 @@
+"""The cheapest variant that is shown to be not worse than the best by more than the margin, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_lab._kit.numbers import p_text
+from rag_lab._kit.wording import counted
+from rag_lab.comparison.advice.choices import Choices
+from rag_lab.comparison.advice.price import surplus
+from rag_lab.comparison.verdict_sentences import named
+from rag_lab.runs.margins import post_hoc_told
+
+
+@dataclass(frozen=True, slots=True)
+class ByMargin:
+    """The variant, what to do in a sentence, and what that rests on, a sentence each."""
+
+    variant_id: str
+    headline: str
+    rests_on: tuple[str, ...]
+
+
+def by_margin(choices: Choices) -> ByMargin | None:
+    """Return what the margin of the main metric recommends; None without one, or where no variant is shown to be so."""
+    comparison = choices.comparison
+    rows = {str(row["variant_id"]): row for row in comparison.not_worse_than_best.to_dict("records")}
+    shown = choices.cheapest_first([variant for variant, row in rows.items() if row["is_not_worse"]])
+    if not shown:
+        return None
+    chosen = shown[0]
+    which = "the cheapest of which that is shown" if len(shown) > 1 else "the only one of which that is shown"
+    name = "the baseline" if chosen == comparison.run.baseline else named(comparison, chosen)
+    margin = f"{rows[chosen]['margin']:g}"
+    headline = (
+        f"Use {name}: it is not worse than the best variant by more than {margin} in "
+        f"{comparison.directed(choices.metric)}, and {which}."
+    )
+    late = post_hoc_told(comparison.run)
+    told = (_proof(choices, rows[chosen], len(rows)), *_saved(choices, chosen), *([late] if late else []))
+    return ByMargin(chosen, headline, told)
+
+
+def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
+    failed = int(row["n_failed"])
+    lost = f", {failed} of them failed and counted against it" if failed else ""
+    return (
+        f"That holds against each of {counted(n_candidates - 1, 'other variant')}, least clearly against "
+        f"{named(choices.comparison, str(row['against']))} (margin {row['margin']:g}; one-sided corrected p "
+        f"{p_text(row['p_corrected'])}; {counted(int(row['n']), 'question')}{lost})."
+    )
+
+
+def _saved(choices: Choices, chosen: str) -> list[str]:
+    """Say what the variant takes beside the one with the best mean, and beside the baseline."""
+    comparison, best = choices.comparison, choices.best
+    others = {best: f"{named(comparison, best)}, which has the best mean,", comparison.run.baseline: "the baseline"}
+    told = [
+        f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}."
+        for other, name in others.items()
+        if other != chosen
+    ]
+    return told if best != chosen else [*told, "No other variant has a better mean."]

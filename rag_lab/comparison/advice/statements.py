@@ -1,0 +1,91 @@
+"""What can be said of a comparison where a margin was given: one of five statements, in a word and in a sentence.
+
+*better*; *worse*; *worse, but by less than the margin*; *not worse by more than the margin*, with which something may
+be left out where that saves something; *cannot tell*. Of an addition, which costs more and saves nothing, the last but
+one is turned round: it is *not better* by more than the margin, and may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from rag_lab._kit.numbers import p_text
+from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.advice.not_worse import NotWorse
+from rag_lab.comparison.run_tables import RunTables
+
+Said = Literal["better", "worse", "not worse", "not better", "cannot tell"]
+WITHIN = "but by less than"  # so begins what is said of a finding that is smaller than the margin
+_OFF = ("none", None, False, 0, "")
+
+
+def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Said, str]:
+    """Return what is said of a comparison in a word, and how that reads on; "" where nothing is to be added.
+
+    Args:
+        verdict: of the two-sided test, `better`, `worse` or anything else.
+        found: by the margin; None where there is none.
+        removed: what the variant does without; see `removed`.
+    """
+    is_bounded = found is not None and found.is_found
+    if verdict == "better" or verdict == "worse":
+        lesser = "worse" if found is None or not found.is_addition else "better"
+        by = f"{WITHIN} {found.margin:g}" if found and is_bounded and verdict == lesser else ""
+        if by and found and found.is_addition:
+            by += f": {_may_go(found, removed)}"
+        return ("better" if verdict == "better" else "worse"), by
+    if found is None or not is_bounded:
+        return "cannot tell", ""
+    told = f"by more than {found.margin:g}"
+    if found.is_addition or found.price.is_saving:
+        told += f": {_may_go(found, removed)}"
+    return ("not better" if found.is_addition else "not worse"), told
+
+
+def _may_go(found: NotWorse, removed: str) -> str:
+    return "it may be left out" if found.is_addition else instead(removed)
+
+
+def instead(removed: str) -> str:
+    """Say what follows from a variant that is not worse and saves something: `removed` is what it does without."""
+    return f"{removed} may be left out" if removed else "it may be used instead"
+
+
+def removed(tables: RunTables, variant: str, against: str) -> str:
+    """Name what a variant does without, as `rerank.name=query_likelihood`; "" where it changes anything else."""
+    changes = {plan.variant_id: plan.changes for plan in tables.variants}
+    ours, theirs = changes.get(variant, {}), changes.get(against, {})
+    base = tables.baseline_values
+    pairs = {key: (theirs.get(key, base.get(key)), ours.get(key, base.get(key))) for key in {**theirs, **ours}}
+    gone = {key: was for key, (was, now) in pairs.items() if was != now}
+    if not gone or any(pairs[key][1] not in _OFF for key in gone):
+        return ""
+    return listing([f"{key}={was}" for key, was in gone.items()])
+
+
+def holds_zero(row: Mapping[Any, Any]) -> str:
+    """Say why the interval of a finding holds zero; "" of any other row of a table of differences or effects."""
+    if row["verdict"] not in ("better", "worse") or not row["low"] <= 0 <= row["high"]:
+        return ""
+    differ = int(row["wins"]) + int(row["losses"]) if "wins" in row else 0
+    few = f"only {counted(differ, 'question')} differ, so " if differ else ""
+    return f"{few}the interval allows for large differences that {counted(int(row['n']), 'question')} may have missed"
+
+
+def margin_sentence(name: str, against: str, metric: str, found: NotWorse, removed: str) -> str:
+    """Say in full that what is called `name` is not worse, or adds less, by the margin; only where that was found."""
+    p = f"one-sided corrected p {p_text(found.p_corrected)}, {counted(found.n, 'question')}{_failures(found)}"
+    if found.is_addition:
+        return (
+            f"{name} is not better than {against} by more than {found.margin:g} in {metric} ({p}): it may be left "
+            f"out, which saves {found.price.told} a question."
+        )
+    start = f"{name} is not worse than {against} by more than {found.margin:g} in {metric} ({p})"
+    if found.price.is_saving:
+        return f"{start}: {instead(removed)}, which saves {found.price.told} a question."
+    return f"{start}; it {found.price.sentence}."
+
+
+def _failures(found: NotWorse) -> str:
+    return f", of which {found.n_failed} failed and count against it" if found.n_failed else ""

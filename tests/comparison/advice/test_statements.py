@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_lab.comparison.advice.module_rows import module_rows
+from rag_lab.comparison.advice.price import Price
+from rag_lab.comparison.advice.recommendation import recommendation
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.verdict_sentences import verdict
+from rag_lab.config import PipelineConfig
+from rag_lab.runs.run_folder import RunFolder
+
+N = 300
+BASE = np.linspace(0.3, 0.7, N)
+WOBBLE = 0.02 * (np.arange(N) % 5 - 2)
+NOISE = np.random.default_rng(5).normal(0, 0.4, N).clip(-0.25, 0.25)
+MARGIN = {"retrieval.ndcg@5": 0.05}
+SHIFTS = {
+    "better": 0.1 + WOBBLE,
+    "worse": -0.2 + WOBBLE,
+    "slightly": -0.015 + WOBBLE,
+    "same": WOBBLE,
+    "open": NOISE - NOISE.mean() - 0.025,
+}
+
+
+class Made:
+    """Runs of which scores, seconds, margin and pairs are given."""
+
+    def __init__(self, synthetic: ModuleType, folder: Path) -> None:
+        self.synthetic, self.folder = synthetic, folder
+
+    def run(
+        self,
+        shifts: Mapping[str, Any],
+        seconds: Mapping[str, float],
+        margins: Mapping[str, float] | None = None,
+        pairs: tuple[tuple[str, str], ...] = (),
+        plans: Mapping[str, Any] | None = None,
+        base: PipelineConfig | None = None,
+    ) -> Comparison:
+        plans = plans or {"base": {}} | {name: {"rerank.final_k": 6 + i} for i, name in enumerate(shifts)}
+        values = {"base": BASE} | {name: BASE + shift for name, shift in shifts.items()}
+        run: RunFolder = self.synthetic.write_run(self.folder / "run", plans, {self.synthetic.MAIN: values}, base=base)
+        declared = replace(run, margins=dict(MARGIN if margins is None else margins), pairs=pairs)
+        declared.write_plan()
+        found = read_comparison(run.path)
+        took = found.latency.assign(median_s=[seconds.get(name, 1.0) for name in found.latency["variant_id"]])
+        return replace(found, latency=took)
+
+
+@pytest.fixture
+def made(synthetic: ModuleType, tmp_path: Path) -> Made:
+    return Made(synthetic, tmp_path)
+
+
+def test_each_of_the_five_statements_of_cheaper_variants(made: Made) -> None:
+    found = made.run(SHIFTS, {"base": 3.0})
+    rows = {row.name: (row.word, row.why) for row in module_rows(found)}
+    assert rows["better"] == ("better", "")
+    assert rows["worse"] == ("worse", "")
+    assert rows["slightly"] == ("worse", "but by less than 0.05")
+    assert rows["same"] == ("not worse", "by more than 0.05: it may be used instead")
+    assert rows["open"][0] == "cannot tell"
+    told = verdict(found)
+    assert told[0].startswith("E (same) is not worse than the baseline by more than 0.05 in retrieval.ndcg@5 (one-")
+    assert told[0].endswith(": it may be used instead, which saves 2.00 s a question.")
+    assert any(
+        "D (slightly) lowers retrieval.ndcg@5 by 0.020, but by less than 0.05, against the" in one for one in told
+    )
+    assert any("nor whether it stays below the margin of 0.05: F (open)" in one for one in told)
+
+
+def test_what_a_removal_does_without_may_be_left_out(made: Made) -> None:
+    base = PipelineConfig().override({"rerank.name": "query_likelihood"})
+    plans = {"base": {}, "same": {"rerank.name": "none"}}
+    found = made.run({"same": WOBBLE}, {"base": 2.9}, plans=plans, base=base)
+    (row,) = module_rows(found)
+    assert (row.word, row.why) == ("not worse", "by more than 0.05: rerank.name=query_likelihood may be left out")
+    assert verdict(found)[0].endswith(": rerank.name=query_likelihood may be left out, which saves 1.90 s a question.")
+
+
+@pytest.mark.parametrize(
+    ("shift", "word", "why"),
+    [
+        (WOBBLE, "not better", "by more than 0.05: it may be left out"),
+        (0.02 + WOBBLE, "better", "but by less than 0.05: it may be left out"),
+        (0.1 + WOBBLE, "better", ""),
+        (-0.02 + WOBBLE, "worse", ""),
+    ],
+)
+def test_of_an_addition_it_is_asked_whether_it_gains_more_than_the_margin(
+    made: Made, shift: Any, word: str, why: str
+) -> None:
+    found = made.run({"dearer": shift}, {"dearer": 4.0})
+    (row,) = module_rows(found)
+    assert (row.word, row.why) == (word, why)
+
+
+def test_what_saves_nothing_is_not_worse_and_nothing_is_left_out(made: Made) -> None:
+    found = made.run({"same": WOBBLE}, {})
+    (row,) = module_rows(found)
+    assert (row.word, row.why) == ("not worse", "by more than 0.05")
+    assert "; it takes about as long and as many tokens." in verdict(found)[0] and "left out" not in verdict(found)[0]
+
+
+def test_which_side_is_to_be_kept_depends_on_the_price_and_never_on_scores(made: Made) -> None:
+    first = made.run({"b": WOBBLE, "c": -0.3 + WOBBLE}, {"b": 4.0, "c": 0.2})
+    sides = {key: one.is_addition for key, one in first.not_worse.items()}
+    made.folder = made.folder / "again"
+    turned = made.run({"b": -0.3 + WOBBLE, "c": WOBBLE}, {"b": 4.0, "c": 0.2})
+    assert {key: one.is_addition for key, one in turned.not_worse.items()} == sides
+    assert set(sides.values()) == {True, False}
+    assert first.not_worse[("retrieval.ndcg@5", "b", "base")].price == Price(-3.0, 0.0, 0.0)
+
+
+def test_the_cheapest_that_is_not_worse_than_the_best_is_recommended_with_what_that_rests_on(made: Made) -> None:
+    shifts = {"best": 0.03 + WOBBLE, "cheap": 0.01 + WOBBLE, "cheaper": -0.2 + WOBBLE}
+    found = recommendation(made.run(shifts, {"base": 2.0, "best": 3.0, "cheap": 1.0, "cheaper": 0.1}))
+    assert found.variant_id == "cheap" and "final_k: 7" in found.yaml
+    assert found.headline == (
+        "Use C (cheap): it is not worse than the best variant by more than 0.05 in retrieval.ndcg@5, and the cheapest "
+        "of which that is shown."
+    )
+    told = " ".join(found.reasons)
+    assert "That holds against each of 3 other variants, least clearly against B (best) (margin 0.05; one-sided" in told
+    assert "Against B (best), which has the best mean, it saves 2.00 s a question." in told
+    assert "Against the baseline it saves 1.00 s a question." in told
+
+
+def test_a_margin_that_came_after_the_scores_is_called_post_hoc(made: Made) -> None:
+    run = made.run({"same": WOBBLE}, {}, margins={}).run
+    late = read_comparison(run.path, margins=MARGIN)
+    assert late.not_worse[("retrieval.ndcg@5", "same", "base")].is_post_hoc
+    assert any("post hoc" in reason for reason in recommendation(late).reasons)
+    assert not read_comparison(run.path).not_worse
+
+
+def test_without_a_margin_one_is_named_and_nothing_is_left_out(made: Made) -> None:
+    found = made.run({"same": WOBBLE}, {"base": 2.9}, margins={})
+    (row,) = module_rows(found)
+    assert row.word == "cannot tell" and "300 questions could have shown a difference of" in row.why
+    assert "rag-lab report RUN --margin retrieval.ndcg@5=…" in recommendation(found).reasons[-1]
+    assert not any("left out, which" in sentence for sentence in verdict(found))
+
+
+def test_a_metric_that_is_blind_to_a_change_lets_nobody_leave_anything_out(made: Made) -> None:
+    found = made.run({"twin": np.zeros(N)}, {"twin": 0.1})
+    (row,) = module_rows(found)
+    assert (row.word, row.why) == ("no difference", "the metric is blind to it: it reads the ranking")
+    assert not found.not_worse and recommendation(found).variant_id is None
+
+
+def test_failures_of_the_variant_count_against_it(made: Made) -> None:
+    lost = np.where(np.arange(N) % 10 == 0, np.nan, WOBBLE)
+    found = made.run({"lossy": lost}, {"base": 3.0})
+    (one,) = found.not_worse.values()
+    assert (one.n, one.n_failed, one.is_found) == (N, N // 10, False)
+
+
+def test_named_pairs_are_what_the_report_is_about(made: Made) -> None:
+    shifts = {"dense": -0.2 + WOBBLE, "english": -0.1 + WOBBLE}
+    found = made.run(shifts, {}, pairs=(("english", "dense"),))
+    (row,) = module_rows(found)
+    assert (row.name, row.against, row.word) == ("english", "B dense", "better")
+    told = verdict(found)
+    assert told[0].startswith("C (english) raises retrieval.ndcg@5 by 0.100 against B (dense) (95% interval")
+    assert not any("against the baseline" in sentence for sentence in told)
+    assert recommendation(found).variant_id == "english"
+    assert found.difference("dense", "retrieval.ndcg@5") is not None  # it stands in the tables as well
+
+
+def test_main_effects_have_the_same_statements(synthetic: ModuleType, tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    gains = {name: 0.1 if "query_likelihood" in name else 0.0 for name in synthetic.GRID}
+    values = {name: BASE + gain + random.normal(0, 0.02, N) for name, gain in gains.items()}
+    run = synthetic.write_run(tmp_path / "grid", synthetic.GRID, {synthetic.MAIN: values})
+    found = read_comparison(run.path, margins=MARGIN)
+    rows = {row.name: (row.word, row.why) for row in module_rows(found)}
+    assert rows == {
+        "rerank.name = query_likelihood": ("better", ""),
+        "query.hyde = always": ("not worse", "by more than 0.05"),
+    }
+    assert set(found.not_worse) == {
+        ("retrieval.ndcg@5", "rerank.name", "query_likelihood"),
+        ("retrieval.ndcg@5", "query.hyde", "always"),
+    }
+
+
+def test_of_a_metric_without_a_worst_value_it_is_said_that_no_margin_can_be_tested(made: Made) -> None:
+    found = made.run({"same": WOBBLE - 0.5}, {"base": 2.0})  # scores below the range that the metric says it has
+    assert not any(one.is_found for one in found.not_worse.values())
+    (told,) = [one for one in verdict(found) if one.startswith("What may be left out in retrieval.ndcg@5 cannot be")]
+    assert "the metric has no worst or no best value" in told
