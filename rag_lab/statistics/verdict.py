@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
-
-from scipy.special import ndtri
 
 from rag_lab._kit.numbers import p_text, plain, signed
 from rag_lab._kit.wording import counted
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.randomization import smallest_n
+from rag_lab.statistics.smallest_difference import smallest_difference
 
 ALPHA = 0.05
-POWER = 0.8
 CANNOT_TELL = "the data cannot tell"
 NO_DIFFERENCE = "no difference"
 DEPENDS_ON_FAILURES = "depends on failures"
@@ -72,14 +69,9 @@ class Answer:
 
     @property
     def smallest_difference(self) -> float | None:
-        """The smallest true difference that a run like this one shows with power 0.8; None where that is unknown.
-
-        T exceeds its critical value c where Student's t exceeds c * sqrt((n - 1) / (n - c**2)), n the units.
-        """
-        error, n, critical = self.difference.standard_error, self.difference.n_units, self.family.critical
-        if not error or critical is None or n <= critical**2:
-            return None
-        return float(critical * math.sqrt((n - 1) / (n - critical**2)) + ndtri(POWER)) * error
+        """The smallest true difference that a run like this one shows with power 0.8; None where that is unknown."""
+        d = self.difference
+        return smallest_difference(d.standard_error, d.n_units, self.family.critical)
 
     @property
     def verdict(self) -> str:

@@ -28,8 +28,10 @@ from rag_lab.statistics.families import STRICT
 from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.planning.pilot import Pilot, pilot_of
 from rag_lab.statistics.planning.reruns import ForMargin, for_margin
-from rag_lab.statistics.planning.smallest_difference import critical_value, sidak, smallest_difference
+from rag_lab.statistics.randomization import step_down
+from rag_lab.statistics.resampled_units import Units
 from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.smallest_difference import sidak, smallest_difference
 from rag_lab.statistics.verdict import ALPHA, FamilyName
 
 RESULTS = Path("results")
@@ -146,7 +148,7 @@ class _Forecast:
             ):
                 rows.append(PlannedComparison(*what, margin=margin, reason=reason))
                 continue
-            smallest = smallest_difference(pilot.column(place), units, critical)
+            smallest = smallest_difference(_error(pilot.column(place), units), units, critical)
             planned = tested.get(key)
             power = planned.power if planned else None
             asked = [_questions(number, size) for number in planned.needed] if planned else [None] * 3
@@ -267,11 +269,17 @@ def pilot_name(name: str) -> str:
     return f"{name[:58]}-pilot"
 
 
+def _error(column: Units, n_units: int) -> float | None:
+    """Return the standard error that the mean of so many units will have."""
+    error = column.standard_error if len(column.sums) else None
+    return None if error is None else error * math.sqrt(len(column.sums) / n_units)
+
+
 def _critical(pilots: Sequence[Pilot], alpha: float) -> float:
     """Return what |T| must reach in the family of these metrics; without all variants nobody knows how they depend."""
     sums = np.hstack([pilot.sums for pilot in pilots])
     has_all = all((pilot.counts > 0).any(axis=0).all() for pilot in pilots)
-    return critical_value(sums, alpha) if has_all else sidak(sums.shape[1], alpha)
+    return step_down(sums).critical(alpha) if has_all and sums.any() else sidak(sums.shape[1], alpha)
 
 
 def _fewer_variants(pilot: Pilot, critical: float, alpha: float) -> tuple[float, float] | None:
