@@ -1,9 +1,9 @@
 """How often the 95% intervals hold the truth where few questions differ, and with few clusters of unequal size.
 
-Usage: python benchmarks/coverage.py [--repetitions 1000] [--run RUN_FOLDER] [--seed 0]. Prints one JSON object: the
-cells, each with its coverage and the median width of its intervals, and those of them that cover less than 0.93. With
-a run folder the differences of its variants from the baseline, question by question, are resampled whole: what was seen
-is then the population, and its mean the truth.
+Usage: python benchmarks/coverage.py [--repetitions 1000] [--seed 0]. Prints one JSON object: the
+cells, each with its coverage and the median width of its intervals, and those of them that cover less than 0.93. Of
+the demo the differences from the baseline, question by question, are resampled whole: what was seen is then the
+population, and its mean the truth.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from simulated_scores import FAMILIES, Floats, true_mean
+from simulation.demo_scores import scored, variants
 
-from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.intervals import mean_intervals, paired_differences
-from rag_lab.statistics.per_question import per_question
 
 AIM = 0.93
 SIZES = (30, 117, 500)
@@ -101,31 +99,21 @@ def _lifted(name: str, n: int, random: np.random.Generator) -> Floats:
     return np.asarray(scores[:, 1] - scores[:, 0])
 
 
-def real(folder: Path, repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the cells of the differences of a run's variants from its baseline."""
-    for name, column in vectors(folder).items():
-        for n in SIZES:
-            found = of_differences(partial(_resampled, column, n), float(column.mean()), repetitions, seed)
-            share = f"{np.count_nonzero(column)} of {len(column)}"
-            yield {"what": name, "apart": share, "questions": n, **found}
+def real(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the cells of the differences of the demo's variants from its baseline."""
+    for metric in REAL:
+        scores = scored(metric)
+        for name, column in zip(variants()[1:], (scores[:, 1:] - scores[:, :1]).T, strict=True):
+            if np.abs(column).max() < 1e-9:
+                continue
+            share = f"{np.count_nonzero(np.abs(column) > 1e-9)} of {len(column)}"
+            for n in SIZES:
+                found = of_differences(partial(_resampled, column, n), float(column.mean()), repetitions, seed)
+                yield {"what": f"{metric} {name}", "apart": share, "questions": n, **found}
 
 
 def _resampled(column: Floats, n: int, random: np.random.Generator) -> Floats:
     return random.choice(column, n)
-
-
-def vectors(folder: Path) -> dict[str, Floats]:
-    """Return the differences from the baseline, one a question, of each variant and metric of `REAL` that has any."""
-    run = RunFolder.open(folder)
-    questions = per_question(run.scores())
-    found = {}
-    for metric in sorted(set(REAL) & set(run.metrics)):
-        wide = questions[questions["metric"] == metric].pivot(index="question_id", columns="variant_id", values="mean")
-        for variant in wide.columns.drop(run.baseline):
-            column = (wide[variant] - wide[run.baseline]).dropna().to_numpy(dtype=float)
-            if np.abs(column).max(initial=0) > 1e-12:
-                found[f"{metric} {variant}"] = column
-    return found
 
 
 def sizes(kind: str, n_clusters: int) -> Numbers:
@@ -180,19 +168,20 @@ _CLUSTERED: dict[str, tuple[Any, Any, float]] = {
 }
 
 
-def cells(repetitions: int, seed: int, folder: Path | None = None) -> list[dict[str, Any]]:
+def cells(repetitions: int, seed: int) -> list[dict[str, Any]]:
     """Return all cells."""
-    found = [*sparse(repetitions, seed), *dense(repetitions, seed), *clustered(repetitions, seed)]
-    return found + (list(real(folder, repetitions, seed)) if folder else [])
+    return [cell for study in STUDIES for cell in study(repetitions, seed)]
+
+
+STUDIES = (sparse, dense, clustered, real)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1000, help="samples a cell, a multiple of 50")
-    parser.add_argument("--run", type=Path, help="a run folder, whose differences are resampled")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    found = cells(given.repetitions, given.seed, given.run)
+    found = cells(given.repetitions, given.seed)
     below = [cell for cell in found if cell["coverage"] < AIM]
     print(json.dumps({"repetitions": given.repetitions, "cells": found, "below": below}))
 

@@ -1,6 +1,6 @@
-"""Check "not worse by more than the margin" and its planning on difference vectors of a real run, resampled whole.
+"""Check "not worse by more than the margin" and its planning on difference vectors of the demo, resampled whole.
 
-Usage: python benchmarks/leaving_out.py [--run results/ablation] [--sweeps 1000] [--seed 0]. Prints one JSON object.
+Usage: python benchmarks/leaving_out.py [--sweeps 1000] [--seed 0]. Prints one JSON object.
 
 False statements: every variant loses exactly the margin, so whatever is said to be not worse by more is false; that may
 happen in 5% of sweeps of a family. Planning: at the questions that a pilot names, 75% to 90% of reruns should say it.
@@ -12,21 +12,17 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from simulation.demo_scores import vectors
 
-from rag_lab.evaluation.metric import MetricInfo
-from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.bounded_mean import p_mean_about
 from rag_lab.statistics.corrections import hommel
-from rag_lab.statistics.non_inferiority import p_not_worse, pairs
-from rag_lab.statistics.per_question import per_question
-from rag_lab.statistics.planning.pilot import LEAST_APART, pilot_of
+from rag_lab.statistics.non_inferiority import p_not_worse
+from rag_lab.statistics.planning.pilot import LEAST_APART
 from rag_lab.statistics.planning.reruns import for_margin
-from rag_lab.statistics.scales import SHARE
 
 FAMILIES = (7, 15, 31)
 SIZES = (30, 117, 500)
@@ -39,24 +35,10 @@ Floats = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]  # (generator, questions, variants) to differences
 
 
-def real_vectors(run: RunFolder) -> Floats:
-    """Return the differences from the baseline of every variant and share-valued metric, centred, (questions, k)."""
-    questions = per_question(run.scores())
-    against = pairs((v.variant_id, run.baseline) for v in run.variants if v.variant_id != run.baseline)
-    found = []
-    for metric in run.metrics:
-        info = run.metric(metric)
-        if info is None or not _is_share(info):
-            continue
-        pilot = pilot_of(questions, metric, against, SHARE)
-        able = [k for k in range(len(against)) if pilot.counts[:, k].all() and np.count_nonzero(pilot.sums[:, k]) >= 6]
-        found.append(pilot.sums[:, able])
-    columns = np.hstack(found)
-    return np.asarray(columns - columns.mean(axis=0))
-
-
-def _is_share(info: MetricInfo) -> bool:
-    return not info.is_cost and (info.low, info.high) == (0.0, 1.0)
+def real_vectors() -> Floats:
+    """Return the differences from the baseline of the demo's variants where six questions differ, centred, (q, k)."""
+    able = vectors()[:, np.count_nonzero(vectors(), axis=0) >= 6]
+    return np.asarray(able - able.mean(axis=0))
 
 
 def resampled(vectors: Floats, random: np.random.Generator, n: int, k: int) -> Floats:
@@ -165,22 +147,19 @@ def planned(vectors: Floats, size: int, k: int, n_pilots: int, n_reruns: int, se
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", type=Path, default=Path("results/ablation"), help="a run folder, as of the demo")
     parser.add_argument("--sweeps", type=int, default=1000, help="sweeps a cell")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     started = time.perf_counter()
-    vectors = real_vectors(RunFolder.open(given.run))
-    cells = [(way, rate, n) for way in losers(vectors, 0.0) for rate in RATES for n in SIZES]
+    real = real_vectors()
+    cells = [(way, rate, n) for way in losers(real, 0.0) for rate in RATES for n in SIZES]
     result: dict[str, Any] = {
-        "vectors": vectors.shape[1],
-        "false_statements": [
-            row for cell in cells for row in false_statements(vectors, *cell, given.sweeps, given.seed)
-        ],
+        "vectors": real.shape[1],
+        "false_statements": [row for cell in cells for row in false_statements(real, *cell, given.sweeps, given.seed)],
         "clusters": [lost_clusters(n, given.sweeps, given.seed) for n in (13, 40, 100)],
-        "power": power(vectors, 0.15, 117, given.sweeps, given.seed),
+        "power": power(real, 0.15, 117, given.sweeps, given.seed),
         "planned": [
-            planned(vectors, size, k, max(10, given.sweeps // (20 if k == 1 else 50)), 40, given.seed)
+            planned(real, size, k, max(10, given.sweeps // (20 if k == 1 else 50)), 40, given.seed)
             for size in (40, 117)
             for k in (1, 7, 15)
         ],

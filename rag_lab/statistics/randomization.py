@@ -20,6 +20,7 @@ MOST_FLIPS = 200_000
 _FREE = 500_000_000  # products of a sign and a sum that take no time anybody notices
 EXACT_UNITS = 14  # up to so many units that differ, every pattern of signs is tried
 _BATCH = 1_000  # flips held in memory at once; fixed, as the flips depend on it
+_SIGNS = np.array([1.0, -1.0])
 _SLACK = 1e-9  # statistics that differ by rounding alone are equal: ties would else be decided by noise
 
 Floats = npt.NDArray[np.float64]
@@ -130,4 +131,4 @@ def _flips(units: int, seed: int, n_flips: int) -> Iterator[Floats]:
     for start in range(0, n_flips, _BATCH):
         drawn = np.random.default_rng([seed, 1, start]).bytes(units * _BATCH // 8)
         bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(units, _BATCH // 8), axis=1)
-        yield np.where(bits[:, : n_flips - start], -1.0, 1.0)
+        yield _SIGNS[bits[:, : n_flips - start]]  # a third of the time of np.where, whose branches nothing predicts

@@ -24,7 +24,7 @@ def is_there(module, name):
 
 
 @pytest.mark.parametrize(
-    "path", [*PAGES, *sorted((REPOSITORY / "benchmarks").glob("*.py"))], ids=lambda path: path.name
+    "path", [*PAGES, *sorted((REPOSITORY / "benchmarks").rglob("*.py"))], ids=lambda path: path.name
 )
 def test_what_is_imported_and_each_file_is_there(path):
     text = path.read_text(encoding="utf-8")
