@@ -46,8 +46,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Print this table alone; repeatable. scores, differences, order, effects, routing, noise, coverage, "
-            "costs, race, failed; of two runs scores, differences, same, changes.",
+            help="Print this table alone; repeatable. scores, differences, order, effects, evidence, front, routing, "
+            "noise, coverage, costs, race, failed; of two runs scores, differences, same, changes.",
             autocompletion=completion.tables,
         ),
     ] = None,

@@ -11,6 +11,8 @@ TABLES = (
     "differences",
     "order",
     "effects",
+    "evidence",
+    "front",
     "routing",
     "noise",
     "coverage",

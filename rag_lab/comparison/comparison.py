@@ -15,6 +15,7 @@ from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
 from rag_lab.comparison.effects import EffectsFound, effects_found
 from rag_lab.comparison.evidence.waterfall import Waterfall, waterfall
+from rag_lab.comparison.front.pareto_front import CostFronts, pareto_fronts
 from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
 from rag_lab.comparison.paired_questions import paired_questions
@@ -76,6 +77,11 @@ class Comparison(RunTables):
     def prices(self) -> Mapping[str, Price]:
         """What a question takes under each variant that has traces."""
         return prices(self)
+
+    @cached_property
+    def front(self) -> CostFronts:
+        """Which variants no other beats in the main metric and in what a question takes, and how certain that is."""
+        return pareto_fronts(self, self.prices)
 
     @cached_property
     def changes(self) -> Changes:

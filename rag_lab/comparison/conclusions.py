@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_lab.comparison.changes.change_sentences import changes_told, is_measured, next_steps, no_labels
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.front.front_sentences import against_told
 from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.verdict_sentences import verdict
@@ -31,6 +32,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Modules": comparison.effects.reliable_sentences(metric),
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
+        "Cost": against_told(comparison),
         "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Margin": [told] if (told := post_hoc_told(comparison.run)) else [],

@@ -17,7 +17,7 @@ from run_folder_fixture import build_run
 from rag_lab.experiment.checkout import checkout_file
 
 pytestmark = pytest.mark.slow
-FIGURES = ("quality_figure(", "latency_figure(", "class_figure(", "forest_figure(", "paired_figure(")
+FIGURES = ("quality_figure(", "front_figure(", "class_figure(", "forest_figure(", "paired_figure(")
 
 
 @pytest.fixture(scope="module")

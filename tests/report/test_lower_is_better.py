@@ -73,7 +73,7 @@ def test_less_is_better_in_every_sentence(noisy: Comparison) -> None:
 
 def test_less_is_better_on_the_page_in_markdown_and_in_figures(noisy: Comparison) -> None:
     page = to_html(noisy)
-    assert "Down and left is better" in page and "reliably worse than the baseline" in page
+    assert "reliably worse than the baseline" in page
     assert f"| {NOISE.replace('_', chr(92) + '_')} (lower is better) |" in noisy.to_markdown()
     assert [noisy.reliable(name, NOISE) for name in PLANS] == [0, -1, 1, 0]
     markers = [line.get_marker() for line in quality_figure(noisy, NOISE).axes[0].lines]

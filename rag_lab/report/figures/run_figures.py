@@ -6,7 +6,6 @@ pyplot is not used, so no global state changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.numbers import number
@@ -21,7 +20,6 @@ from rag_lab.report.figures.figure_style import (
     SHADE,
     literal,
     new_figure,
-    spread_labels,
 )
 from rag_lab.statistics.scales import SHARE
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from rag_lab.report.figures.figure_style import ShownFigure
 
 LABEL_CHARS = 30
-Point = tuple[str, float, float]  # variant_id, median seconds a question, mean of the metric
 
 
 def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
@@ -50,31 +47,6 @@ def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
     axes.set_ylim(max(len(plans), 1) - 0.5, -0.5)
     axes.set_xlabel(literal(comparison.directed(metric)), loc="right")
     axes.grid(axis="x", color=GRID, linewidth=0.8)
-    return figure
-
-
-def latency_figure(comparison: Comparison, metric: str) -> ShownFigure:
-    """Plot the mean of `metric` against the median seconds a question takes (log scale where they span tenfold)."""
-    seconds = comparison.latency.set_index("variant_id")["median_s"]
-    points: list[Point] = [
-        (plan.variant_id, float(seconds[plan.variant_id]), mean)
-        for plan in comparison.variants
-        if plan.variant_id in seconds.index and (mean := _mean(comparison, plan.variant_id, metric)) is not None
-    ]
-    figure, axes = new_figure(
-        6.4, 3.8, f"Mean of {metric} against median seconds per question, a mark for each variant."
-    )
-    for variant, x, y in points:
-        cell = comparison.cell(variant, metric) or {}
-        colour, marker = _mark(comparison, variant, metric)
-        _whisker(axes, x, cell)
-        front = 4 if variant == comparison.run.baseline else 3
-        axes.plot([x], [y], marker=marker, color=colour, markersize=8, linestyle="none", zorder=front)
-    _scale_seconds(axes, [x for _, x, _ in points])
-    spread_labels(axes, [(comparison.codes[variant], x, y) for variant, x, y in points])
-    axes.set_xlabel("seconds per question (median)")
-    axes.set_ylabel(literal(metric, 40))
-    axes.grid(color=GRID, linewidth=0.8)
     return figure
 
 
@@ -128,25 +100,6 @@ def _dot_with_interval(axes: Axes, row: int, cell: dict[str, Any], mark: tuple[s
     if low is not None and high is not None:
         axes.plot([low, high], [row, row], color=mark[0], linewidth=2, solid_capstyle="butt", zorder=2)
     axes.plot([float(cell["mean"])], [row], marker=mark[1], color=mark[0], markersize=7, linestyle="none", zorder=3)
-
-
-def _whisker(axes: Axes, x: float, cell: dict[str, Any]) -> None:
-    low, high = number(cell["low"]), number(cell["high"])
-    if low is not None and high is not None:
-        axes.plot([x, x], [low, high], color=MUTED, linewidth=1, zorder=2)
-
-
-def _scale_seconds(axes: Axes, values: Sequence[float]) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if values and min(values) > 0 and max(values) / min(values) >= 10:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlim(min(values) / 1.6, max(values) * 1.8)
-    elif values:
-        axes.set_xlim(0, max(values) * 1.18 or 1)
 
 
 def _tile(axes: Axes, row: int, column: int, mean: float | None, base: float | None, sign: int) -> None:

@@ -11,6 +11,7 @@ from rag_lab.report.figures import effects_figure
 from rag_lab.report.figures import run_figures as figures
 from rag_lab.report.figures.evidence_figure import evidence_figure as figure_of_evidence
 from rag_lab.report.figures.figure_style import to_svg
+from rag_lab.report.figures.front_figure import front_figure
 
 if TYPE_CHECKING:
     from rag_lab.report.figures.figure_style import ShownFigure
@@ -33,12 +34,9 @@ def class_figure(comparison: Comparison) -> Markup | None:
     return _svg(figures.class_figure(comparison, main), "classes")
 
 
-def latency_figure(comparison: Comparison) -> Markup | None:
-    """Return the main metric against seconds, or None without traces."""
-    main = comparison.main_metric
-    if main is None or comparison.latency.empty:
-        return None
-    return _svg(figures.latency_figure(comparison, main), "latency")
+def front_figures(comparison: Comparison) -> list[Markup]:
+    """Return the main metric against each cost in which the variants differ."""
+    return [_svg(front_figure(comparison, cost), f"front-{cost}") for cost in comparison.front.costs]
 
 
 def evidence_figure(comparison: Comparison) -> Markup | None:

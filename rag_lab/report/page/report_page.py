@@ -104,7 +104,6 @@ def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
         base=comparison.baseline_values,
         quality_figures=page_figures.quality_figures(comparison),
         class_figure=page_figures.class_figure(comparison),
-        latency_figure=page_figures.latency_figure(comparison),
         latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
         bill=bill_table(comparison),
         stage_names=shown,
@@ -154,6 +153,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
         "topics": topics(comparison),
         "effect_figures": page_figures.effect_figures(comparison),
         "evidence_figure": page_figures.evidence_figure(comparison),
+        "front_figures": page_figures.front_figures(comparison),
     }
 
 

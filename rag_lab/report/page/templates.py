@@ -20,6 +20,7 @@ from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.evidence.state_names import evidence_told, state_names
+from rag_lab.comparison.front.front_sentences import MEANING, fronts_told
 from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.replies import place
@@ -31,6 +32,7 @@ from rag_lab.report.tables import coverage_tables as coverage
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
 from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
 from rag_lab.report.tables.evidence_tables import evidence_by_class_table, moved_table
+from rag_lab.report.tables.front_table import front_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.runs.asked import asked_told
@@ -87,6 +89,7 @@ def _environment() -> Environment:
     made.globals |= {"routing": routing_text, "coverage": coverage}
     made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
     made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}
+    made.globals |= {"fronts_told": fronts_told, "front_table": front_table, "FRONT_MEANING": MEANING}
     made.globals |= {"race_tables": race_tables, "cost_of": cost_of, "race_sentences": race_sentences}
     made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
     return made

@@ -14,6 +14,7 @@ from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions, noise_sentences
 from rag_lab.comparison.evidence.state_names import evidence_told
+from rag_lab.comparison.front.front_sentences import fronts_told
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
 from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.report.tables.advice_table import module_table
@@ -61,6 +62,7 @@ def _measured(comparison: Comparison) -> list[str]:
     return [
         *_all_scores(comparison),
         _effects(comparison),
+        _fronts(comparison),
         *_routing(comparison),
         "## Noise\n\n" + _list(noise_sentences(comparison)),
     ]
@@ -133,6 +135,10 @@ def _effects(comparison: Comparison) -> str:
     metric, found = comparison.main_metric, comparison.effects
     told = found.sentences(metric) if metric else []
     return f"## What each module adds\n\n{escape_markdown(found.note)}\n\n{_list(told)}".rstrip()
+
+
+def _fronts(comparison: Comparison) -> str:
+    return "## What quality costs\n\n" + _list(fronts_told(comparison)) if comparison.front.fronts else ""
 
 
 def _routing(comparison: Comparison) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.figures.figure_style import to_svg
-from rag_lab.report.figures.run_figures import class_figure, latency_figure, quality_figure
+from rag_lab.report.figures.run_figures import class_figure, quality_figure
 from rag_lab.runs.run_folder import VariantPlan
 
 MAIN = "retrieval.ndcg@10"
@@ -35,21 +35,13 @@ def test_reliable_differences_have_a_shape_of_their_own(wide: Comparison) -> Non
     assert markers.count("^") + markers.count("v") == reliable
 
 
-def test_latency_axis_is_logarithmic_where_seconds_span_tenfold(wide: Comparison) -> None:
-    assert latency_figure(wide, MAIN).axes[0].get_xscale() == "linear"
-    slow = wide.latency.assign(median_s=[0.05, 9.0, 0.1, 5.0, 0.2])
-    axes = latency_figure(replace(wide, latency=slow), MAIN).axes[0]
-    assert axes.get_xscale() == "log"
-    assert axes.get_xlabel() == "seconds per question (median)"
-
-
 def test_class_figure_tells_how_many_questions_a_class_has(wide: Comparison) -> None:
     labels = [label.get_text() for label in class_figure(wide, MAIN).axes[0].get_xticklabels()]
     rows = wide.by_class[(wide.by_class["metric"] == MAIN) & (wide.by_class["variant_id"] == "baseline")]
     assert labels == [f"{row.query_class}\nn = {row.scored}" for row in rows.itertuples()]
 
 
-@pytest.mark.parametrize("draw", [quality_figure, latency_figure, class_figure])
+@pytest.mark.parametrize("draw", [quality_figure, class_figure])
 def test_svg_is_well_formed_and_names_no_address(wide: Comparison, draw: object) -> None:
     svg = to_svg(draw(wide, MAIN), "fig")  # type: ignore[operator]
     words = _words(svg)

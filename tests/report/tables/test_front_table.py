@@ -1,0 +1,56 @@
+"""The table of fronts, and where it is shown."""
+
+import numpy as np
+import pytest
+from html_page import Page
+from priced_run import certain, priced
+
+from rag_lab.comparison.front.front_sentences import fronts_told
+from rag_lab.report.page.report_page import overview_html, to_html
+from rag_lab.report.tables.comparison_tables import named_tables
+from rag_lab.report.tables.front_table import front_table
+from rag_lab.report.text.compare_text import compare_text
+from rag_lab.report.text.markdown import to_markdown
+
+LOSS = "ragas.noise_sensitivity"  # of which less is better
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    return certain(tmp_path_factory.mktemp("certain") / "run")
+
+
+def test_a_row_says_what_a_variant_takes_and_where_it_stands(planted):
+    table = front_table(planted)
+    fronts = ("front: seconds", "front: tokens", "front: dollars", "front: together")
+    assert table.header == ("variant", "retrieval.ndcg@5", "seconds", "tokens", "dollars per 1,000", *fronts)
+    good = f"{planted.cell('b', 'retrieval.ndcg@5')['mean']:.3f}"
+    assert table.rows[1] == ("B b", good, "1.00", "1,000", "1.00", *["on (100%)"] * 4)
+    assert table.rows[2][5:] == ("off (0%)",) * 4
+
+
+@pytest.mark.slow
+def test_the_front_stands_on_the_page_in_a_notebook_in_markdown_and_in_the_terminal(planted):
+    page, section = to_html(planted), 'id="costs"'
+    Page(page)
+    shown = page[page.index(section) : page.index('id="classes"')]
+    for sentence in fronts_told(planted):
+        assert sentence in shown and sentence in overview_html(planted)
+        assert sentence in to_markdown(planted).replace("\\", "")
+    assert shown.count("<svg") == 3 and "Up and left is better" in shown and "on (100%)" in shown
+    assert fronts_told(planted)[0] in compare_text(planted.run.path)
+    assert "off (0%)" in compare_text(planted.run.path, only=["front"])
+
+
+def test_where_costs_are_the_same_there_is_a_sentence_and_no_table(tmp_path):
+    base = np.linspace(0, 1, 20)
+    found = priced(tmp_path / "run", {"a": base, "b": base}, {"a": 0.1, "b": 0.1})
+    assert named_tables(found)["front"][0].rows == () and "## What quality costs" not in to_markdown(found)
+    page = to_html(found)
+    assert "All variants take about the same" in page[page.index('id="costs"') :] and 'id="front-seconds' not in page
+
+
+def test_less_is_better_below(tmp_path):
+    base = np.random.default_rng(0).uniform(0.4, 0.6, 30)
+    found = priced(tmp_path / "run", {"a": base, "b": base - 0.3}, {"a": 0.1, "b": 1.0}, metric=LOSS)
+    assert "Down and left is better" in to_html(found) and front_table(found).header[1].endswith("(lower is better)")
