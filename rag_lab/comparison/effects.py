@@ -65,7 +65,7 @@ class PlannedEffects:
 def planned_effects(tables: RunTables) -> PlannedEffects:
     """Return the effects that the run's design can show; it never raises, and says why where there are none."""
     quality, run = tables.quality_scores, tables.run
-    scored = set(quality.loc[quality["status"] == "scored", "variant_id"])
+    scored = set(quality.loc[quality["status"] == "scored", "variant_id"].unique())
     if run.baseline not in scored:
         return PlannedEffects((), "none", "The baseline has no scores, so no effect can be told.")
     if len(scored) < 2:

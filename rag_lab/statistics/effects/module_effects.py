@@ -108,7 +108,7 @@ def design(
     Raises:
         ConfigError: if it cannot be read; the reason is said.
     """
-    present = set(scores.loc[scores["status"] == "scored", "variant_id"]) | {baseline}
+    present = set(scores.loc[scores["status"] == "scored", "variant_id"].unique()) | {baseline}
     try:
         known = {variant: one for variant, one in values.items() if variant in present}
         return read_factors(known, baseline, planned=planned, same=same)
