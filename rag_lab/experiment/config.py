@@ -89,6 +89,13 @@ class ExperimentConfig(Section):
             raise ValueError("must be small letters, digits, - and _, at most 64, since it names the run folder")
         return value
 
+    @field_validator("margin", mode="before")
+    @classmethod
+    def _margins_are_by_metric(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError("must name the metric of each, as in {retrieval.ndcg@5: 0.05}")
+        return value
+
     @field_validator("clusters")
     @classmethod
     def _clusters_are_known(cls, value: str) -> str:
