@@ -162,5 +162,7 @@ def test_every_experiment_is_one(path):
 
 
 def test_a_margin_without_its_metric_is_told_how_to_give_it(tmp_path):
-    with pytest.raises(ExperimentError, match=r"margin: must name the metric of each, as in \{retrieval.ndcg@5: 0.05\}"):
+    with pytest.raises(
+        ExperimentError, match=r"margin: must name the metric of each, as in \{retrieval.ndcg@5: 0.05\}"
+    ):
         ExperimentConfig.load(write(tmp_path / "e.yaml", margin=0.05))
