@@ -9,7 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison.advice.not_worse import Key, NotWorse, best_found, not_worse_found
+from rag_lab.comparison.advice.not_worse import Key, NotWorse, best_found, not_worse_found, questions_for_margin
 from rag_lab.comparison.advice.price import Price, prices
 from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
@@ -62,6 +62,11 @@ class Comparison(RunTables):
     def not_worse(self) -> Mapping[Key, NotWorse]:
         """What may be left out, by the margins of the run; see `advice.not_worse`."""
         return not_worse_found(self, self.prices)
+
+    @cached_property
+    def questions_for_margin(self) -> Mapping[Key, int | None]:
+        """How many questions, or clusters, would show what the margin of the main metric does not show yet."""
+        return questions_for_margin(self, self.not_worse)
 
     @cached_property
     def not_worse_than_best(self) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.front.front_sentences import against_told
 from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.comparison.verdict_sentences import verdict
+from rag_lab.comparison.verdict_sentences import main_effects_by_margin, verdict
 from rag_lab.data.clusters import cluster_proposal, clusters_told
 from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
@@ -29,7 +29,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     if metric is None or comparison.scores.empty:
         return {"Variants": verdict(comparison)}
     found = {
-        "Modules": comparison.effects.reliable_sentences(metric),
+        "Modules": [*main_effects_by_margin(comparison, metric), *comparison.effects.reliable_sentences(metric)],
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
         "Cost": against_told(comparison),

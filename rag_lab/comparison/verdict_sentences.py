@@ -39,6 +39,7 @@ def verdict(comparison: Comparison) -> list[str]:
         *([_cannot_tell(comparison, left, metric)] if left else []),
         *([_equal(comparison, equal, metric)] if equal else []),
         *([_withheld(comparison, withheld, metric)] if withheld else []),
+        *_needed(comparison, metric),
         *_untested(comparison, compared, metric),
         *_elsewhere(comparison),
         *caveats(comparison, metric, is_compared=bool(compared)),
@@ -183,6 +184,37 @@ def _withheld(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str
     rows = {pair: comparison.pair(*pair, metric) or {} for pair in pairs}
     told = [f"{_called(comparison, pair)} ({row['verdict']})" for pair, row in rows.items()]
     return f"Nothing can be told in {metric} of {'; '.join(told)}."
+
+
+def _needed(comparison: Comparison, metric: str) -> list[str]:
+    """Say how many questions would show what the margin does not show yet."""
+    names = {(metric, *pair): _code(comparison, pair) for pair in comparison.run.pairs}
+    more = {key: n for key, n in comparison.questions_for_margin.items() if n is None or n > len(comparison.questions)}
+    needed = {names.get(key, f"{key[1]}={key[2]}"): n for key, n in more.items()}
+    units, margin = "questions" if comparison.clusters is None else "clusters", comparison.run.margins.get(metric)
+    told = [f"with {f'about {n:,}' if n else 'more than 20,000'} {units} {name}" for name, n in needed.items()]
+    if margin is None or not told:
+        return []
+    start = listing(told)
+    return [
+        f"{start[:1].upper()}{start[1:]} would be shown to stay within the margin of {margin:g} in {metric} (power "
+        "0.8, if in truth nothing differs)."
+    ]
+
+
+def main_effects_by_margin(comparison: Comparison, metric: str) -> list[str]:
+    """Say of the main effects of a grid what may be left out."""
+    rows = comparison.effects.table
+    mains = rows[(rows["metric"] == metric) & (rows["kind"] == "main")].to_dict("records")
+    told = []
+    for row in mains:
+        found = comparison.not_worse.get((metric, str(row["factor"]), str(row["level"])))
+        if found is None or not found.is_found or row["verdict"] in ("better", "worse"):
+            continue
+        name, against = f"{row['factor']}={row['level']}", f"{row['factor']}={row['first']}"
+        gone = against if str(row["level"]) in ("none", "False", "0") else ""
+        told.append(margin_sentence(f"Averaged over the other modules, {name}", against, metric, found, gone))
+    return told
 
 
 def _untested(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> list[str]:

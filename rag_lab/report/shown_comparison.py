@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -62,17 +63,24 @@ class ShownComparison(Comparison):
         return shown(f"{table.title}\n{text_table(table.header, table.rows, WIDTH)}")
 
 
-def compare(run_dir: Path | str, *, correction: Correction = "max_t", pairs: Pairs = "baseline") -> ShownComparison:
+def compare(
+    run_dir: Path | str,
+    *,
+    correction: Correction = "max_t",
+    pairs: Pairs = "baseline",
+    margin: Mapping[str, float] | None = None,
+) -> ShownComparison:
     """Read the run in `run_dir` and compare its variants.
 
     Args:
         run_dir: a folder written by `rag-lab sweep`.
         correction: of the p-values of a family: `max_t` (step-down maximum), `bh` (Benjamini-Hochberg, weaker, for
             screening many variants) or `none`.
-        pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to settle.
+        pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to find.
+        margin: by metric the largest mean loss that you would accept; given here it is shown as post hoc.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or an option is unknown.
     """
-    found = read_comparison(run_dir, correction=correction, pairs=pairs)
+    found = read_comparison(run_dir, correction=correction, pairs=pairs, margins=margin)
     return ShownComparison(**{field.name: getattr(found, field.name) for field in fields(found)})

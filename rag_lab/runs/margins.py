@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.redaction import redact_value
-from rag_lab.runs.run_folder import DONE_FILE, RunFolder
+from rag_lab.runs.run_folder import DONE_FILE, MANIFEST_FILE, RunFolder
 
 
 def margin_problems(margins: Mapping[str, float], infos: Mapping[str, MetricInfo | None]) -> list[str]:
@@ -86,7 +87,17 @@ def dated(run: RunFolder) -> RunFolder:
     """
     if not any(run.path.glob(f"variants/*/{DONE_FILE}")) and not any(run.path.glob(f"*/variants/*/{DONE_FILE}")):
         return run
-    before = _recorded(run)
+    return _since(_recorded(run), run)
+
+
+def dated_after(run: RunFolder, path: Path) -> RunFolder:
+    """Return the plan of a run that is to replace the finished one in `path`, with what is post hoc in it marked."""
+    if not (path / MANIFEST_FILE).is_file():
+        return run
+    return _since(_recorded(replace(run, path=path)), run)
+
+
+def _since(before: RunFolder | None, run: RunFolder) -> RunFolder:
     margins, post_hoc = ({}, ()) if before is None else (before.margins, before.post_hoc_margins)
     late = (metric for metric, margin in run.margins.items() if metric in post_hoc or margins.get(metric) != margin)
     changed = () if before is None else tuple(dict.fromkeys([*before.changed_late, *_changed(before, run)]))

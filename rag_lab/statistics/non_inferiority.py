@@ -27,6 +27,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.statistics.bounded_mean import p_mean_not_positive
 from rag_lab.statistics.corrections import hommel
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
+from rag_lab.statistics.planning.reruns import questions_for_margin
 from rag_lab.statistics.resampled_units import Units, units
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA
@@ -119,6 +120,27 @@ def not_worse(
     return frame(rows, NOT_WORSE_COLUMNS)
 
 
+def questions_needed(
+    scores: pd.DataFrame,
+    contrasts: Mapping[Any, Weights],
+    metric: Any,
+    margin: float,
+    n_tests: int,
+    *,
+    clusters: Clusters | None = None,
+    scales: Mapping[Any, Scale] | None = None,
+) -> dict[Any, int | None]:
+    """Return for each contrast how many questions, or clusters, would show it with power 0.8 if nothing differed.
+
+    From the spread of these scores; None where more than 20,000, or where nothing can be tested. `n_tests` is the size
+    of the family; for the rest see `not_worse`.
+    """
+    sample = _samples(scores, {metric: margin}, scales, clusters).get(metric)
+    if sample is None:
+        return {}
+    return {key: sample.planned(weights, n_tests) for key, weights in contrasts.items()}
+
+
 def not_worse_than_best(
     scores: pd.DataFrame,
     variants: Sequence[Any],
@@ -182,14 +204,31 @@ class _Sample:
         used = {variant: weight for variant, weight in weights.items() if weight}
         if reason := self._problem(used):
             return NotWorse(0, 0, None, self.margin, None, reason)
+        column, n_failed = self._column(used)
+        return self._tested(column, n_failed, self._reach(used))
+
+    def planned(self, weights: Weights, n_tests: int) -> int | None:
+        """Return how many questions, or clusters, would show it if nothing differed; None where that is unknown."""
+        used = {variant: weight for variant, weight in weights.items() if weight}
+        if self._problem(used):
+            return None
+        column, _ = self._column(used)
+        if len(column.sums) < 2:
+            return None
+        return questions_for_margin(column, self.margin, self._reach(used), n_tests)
+
+    def _reach(self, used: Weights) -> float:
+        return sum(weight for weight in used.values() if weight > 0) * (self.scale.width or 0.0)
+
+    def _column(self, used: Weights) -> tuple[Units, int]:
+        """Return the differences of each unit, more being better, and on how many questions something failed."""
         ours = {self.columns[variant]: weight for variant, weight in used.items()}
         values = sum(weight * (self.worst if weight > 0 else self.best)[:, at] for at, weight in ours.items())
         differences = np.asarray(values, dtype=np.float64) * self.scale.sign
         judged = np.isfinite(differences)
         groups = None if self.clusters is None else [self.clusters[row] for row in np.flatnonzero(judged)]
         n_failed = int(self.failed[:, list(ours)][judged].any(axis=1).sum())
-        reach = sum(weight for weight in used.values() if weight > 0) * (self.scale.width or 0.0)
-        return self._tested(units(differences[judged], groups), n_failed, reach)
+        return units(differences[judged], groups), n_failed
 
     def has_score(self, variant: Any) -> bool:
         """Tell whether any question of the variant was scored; one without is no rival, and not the best."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_lab._kit.numbers import number, p_text
+from rag_lab._kit.numbers import number, p_text, plain
 from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.not_worse import NotWorse
@@ -134,6 +134,9 @@ def _word(row: Mapping[Any, Any], effect: Any, sign: int, found: NotWorse | None
     if doubt.startswith("among "):
         side = "better" if sign * effect > 0 else "worse"
         return word, f"alone it would count as {side}; corrected p {p_text(row['p_corrected'])}"
+    smallest = number(row["smallest_difference"])
+    if not doubt and smallest is not None:
+        return word, f"could have shown {plain(smallest)}"
     return word, short_verdict(verdict)
 
 

@@ -19,8 +19,9 @@ from rag_lab.comparison.advice.price import Price, average
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.effects import GRIDS, planned_effects
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.statistics.non_inferiority import BEST_COLUMNS, not_worse, not_worse_than_best
+from rag_lab.statistics.non_inferiority import BEST_COLUMNS, not_worse, not_worse_than_best, questions_needed
 
+MOST_PLANNED = 3
 Key = tuple[str, str, str]  # metric, variant and against; or metric, factor and level
 
 
@@ -63,6 +64,28 @@ def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key,
             key = row["contrast"]
             found[(metric, *key)] = _answer(tables, metric, row, *contrasts[key])
     return found
+
+
+def questions_for_margin(tables: RunTables, found: Mapping[Key, NotWorse]) -> dict[Key, int | None]:
+    """Return how many questions, or clusters, would show what the main metric's margin does not show yet.
+
+    Told of the answers that are closest, at most MOST_PLANNED, as each takes a simulation.
+    """
+    ours = {key: one for key, one in found.items() if key[0] == tables.main_metric and one.p_value is not None}
+    open_ones = sorted((key for key, one in ours.items() if not one.is_found), key=lambda key: ours[key].p_value or 0.0)
+    weights = {key: dict(ours[key].weights) for key in open_ones[:MOST_PLANNED]}
+    if not weights or tables.main_metric is None:
+        return {}
+    margin = tables.run.margins[tables.main_metric]
+    return questions_needed(
+        tables.quality_scores,
+        weights,
+        tables.main_metric,
+        margin,
+        len(ours),
+        clusters=tables.clusters,
+        scales=tables.scales,
+    )
 
 
 def best_found(tables: RunTables) -> pd.DataFrame:

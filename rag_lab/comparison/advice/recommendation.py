@@ -172,8 +172,21 @@ def _keep_reference(choices: Choices) -> Recommendation:
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
         return _undecided(comparison, few, told)
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
-    headline = f"Use {reference_named(choices)}: {none} reliably better in {metric}."
+    headline = f"Use {reference_named(choices)}: {none} reliably better in {metric}{_gains_little(choices)}."
     return _use(choices, reference, headline, [takes(comparison, reference), *told, *margin_wanted(choices)])
+
+
+def _gains_little(choices: Choices) -> str:
+    """Name the additions that are shown to gain no more than the margin."""
+    answers = choices.comparison.not_worse
+    found = {one: answers.get((choices.metric, one, choices.reference or "")) for one in choices.rows}
+    shown = {one: by for one, by in found.items() if by and by.is_found and by.is_addition}
+    useless = [named(choices.comparison, one) for one in shown if choices.rows[one]["verdict"] != "worse"]
+    if not useless:
+        return ""
+    margin = next(iter(shown.values())).margin
+    they = "it" if len(useless) == 1 else "they"
+    return f", and {listing(useless)} may be left out: {they} would not gain more than {margin:g}"
 
 
 def _use_instead(choices: Choices, variant: str) -> Recommendation:

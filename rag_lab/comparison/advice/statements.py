@@ -70,7 +70,7 @@ def holds_zero(row: Mapping[Any, Any]) -> str:
         return ""
     differ = int(row["wins"]) + int(row["losses"]) if "wins" in row else 0
     few = f"only {counted(differ, 'question')} differ, so " if differ else ""
-    return f"{few}the interval allows for large differences that {counted(int(row['n']), 'question')} may have missed"
+    return f"{few}the interval allows for what {counted(int(row['n']), 'question')} may have missed"
 
 
 def margin_sentence(name: str, against: str, metric: str, found: NotWorse, removed: str) -> str:

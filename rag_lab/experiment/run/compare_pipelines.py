@@ -36,6 +36,7 @@ from rag_lab.experiment.variant_id import variant_label
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run
+from rag_lab.runs.margins import dated_after, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.corrections import Correction
@@ -52,6 +53,7 @@ def compare(
     questions: int | Sequence[str] | None = None,
     correction: Correction = "max_t",
     pairs: Pairs = "baseline",
+    margin: Mapping[str, float] | None = None,
     judge: str | None = None,
     judge_language: str = "",
     metric_embedding: str | None = None,
@@ -71,7 +73,9 @@ def compare(
         questions: how many, a stratified sample, or their ids, or texts of your own; all where None.
         correction: of the p-values of a family: `max_t` (step-down maximum), `bh` (Benjamini-Hochberg, weaker, for
             screening many variants) or `none`.
-        pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to settle.
+        pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to find.
+        margin: by metric the largest mean loss that you would accept, so that what costs less may be used, or left out.
+            Of pipelines it is declared before they run, of a folder it is shown as post hoc.
         judge: a model, where a metric needs one.
         judge_language: of the examples in the judge's prompts, as german; English where empty.
         metric_embedding: the model that metrics embed with; that of the first pipeline where None.
@@ -86,7 +90,7 @@ def compare(
     if isinstance(runs, Path | str):
         if metrics or questions is not None or judge or repeats != 1:
             raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
-        return compare_run(runs, correction=correction, pairs=pairs)
+        return compare_run(runs, correction=correction, pairs=pairs, margin=margin)
     if pairs not in get_args(Pairs):
         raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     pipelines, questions = _asking(_pipelines(runs), questions)
@@ -99,6 +103,8 @@ def compare(
         raise ConfigError(" ".join(problems))
     parsed = [parse_name(metric) for metric in metrics]
     names = [metric.name for metric in parsed]
+    if wrong := margin_problems(margin or {}, {metric.name: metric.info for metric in parsed}):
+        raise ConfigError(" ".join(wrong))
     asked_for = [names, ids, n, judge, judge_language, metric_embedding, repeats, seed]
     made_of = [first.dataset.digest, {name: _identity(pipeline) for name, pipeline in pipelines.items()}, asked_for]
     experiment = ExperimentConfig(
@@ -108,6 +114,7 @@ def compare(
         design="list",
         pairs=pairs,
         metrics=names,
+        margin=dict(margin or {}),
         judge=judge,
         judge_language=judge_language,
         repeats=repeats,
@@ -152,7 +159,7 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
     target.parent.mkdir(parents=True, exist_ok=True)
     start = now()
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
-        run = plan.run_folder(Path(scratch, "run"))
+        run = dated_after(plan.run_folder(Path(scratch, "run")), target)
         run.write_plan()
         tell = progress if callable(progress) else None
         shown = progress is True and is_watched()

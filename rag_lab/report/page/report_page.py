@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -29,6 +29,9 @@ from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table, differences_title
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.manifest_diff import plain_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ELSEWHERE = ("variants", "problems", "spent")  # entries of the manifest that the report shows elsewhere
 
@@ -99,7 +102,7 @@ def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
         script=script,
         script_digest=script_digest(script),
         correction=CORRECTIONS[comparison.correction],
-        all_pairs=differences_table("", comparison.differences, comparison.name),
+        other_pairs=differences_table("", _other_pairs(comparison), comparison.name, is_paired=True),
         keys=comparison.changed_keys,
         base=comparison.baseline_values,
         quality_figures=page_figures.quality_figures(comparison),
@@ -114,6 +117,12 @@ def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
         facts=provenance(comparison.manifest),
         problems=comparison.manifest.get("problems", []),
     )
+
+
+def _other_pairs(comparison: Comparison) -> pd.DataFrame:
+    """Return the differences of every pair where all are wanted, else those from another variant than the baseline."""
+    table = comparison.differences
+    return table if comparison.pairs == "all" else table[table["against"] != comparison.run.baseline]
 
 
 def overview_html(comparison: Comparison) -> str:

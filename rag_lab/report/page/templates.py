@@ -25,6 +25,7 @@ from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.replies import place
 from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.redaction import shown
 from rag_lab.report.page.anchors import anchors
 from rag_lab.report.page.effect_axis import EffectAxis
@@ -88,6 +89,7 @@ def _environment() -> Environment:
     made.globals |= {"preferences_table": preferences_table, "anchors": anchors}
     made.globals |= {"routing": routing_text, "coverage": coverage}
     made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
+    made.globals |= {"families_told": families_told}
     made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}
     made.globals |= {"fronts_told": fronts_told, "front_table": front_table, "FRONT_MEANING": MEANING}
     made.globals |= {"race_tables": race_tables, "cost_of": cost_of, "race_sentences": race_sentences}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HEADER = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
 
-EFFECT_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "effect size", "verdict")
+EFFECT_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "family", "effect size", "verdict")
 _KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
 
 _DECIMALS = {"calls": 0, "tokens": 0, "cost_usd": 4}
@@ -34,8 +34,8 @@ _UNITS = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 SUMMARY_HEADER = ("variant", "metric", "mean", "95% interval", "scored", "failed", "not applicable")
 DIFFERENCE_HEADER = (
-    *("variant", "metric", "n", "difference", "95% interval", "p", "corrected p", "effect size", "won/tied/lost"),
-    "verdict",
+    *("variant", "metric", "n", "difference", "95% interval", "p", "corrected p", "family", "effect size"),
+    *("won/tied/lost", "verdict"),
 )
 CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 
@@ -97,8 +97,14 @@ def verdicts_table(comparison: Comparison) -> Table:
 def differences_title(comparison: Comparison) -> str:
     """Return what is compared with what, and the correction."""
     run = comparison.run
-    against = "every pair" if comparison.pairs == "all" else f"against {comparison.label(run.baseline)}"
-    return f"{run.name}: {against} (correction: {CORRECTIONS[comparison.correction]})"
+    others = [against for _, against in run.pairs if against != run.baseline]
+    against = f"against {comparison.label(run.baseline)}"
+    if comparison.pairs == "all":
+        against = "every pair"
+    elif others:
+        against = f"the pairs of the experiment, and {against}"
+    strict = ", strict" if run.strict else ""
+    return f"{run.name}: {against} (correction: {CORRECTIONS[comparison.correction]}, in each family{strict})"
 
 
 def scores_table(
@@ -116,9 +122,11 @@ def scores_table(
     return Table(title, SUMMARY_HEADER, tuple(_scores(row, name, measured) for row in rows), names=2)
 
 
-def differences_table(title: str, differences: pd.DataFrame, name: Callable[[str], str]) -> Table:
+def differences_table(
+    title: str, differences: pd.DataFrame, name: Callable[[str], str], *, is_paired: bool = False
+) -> Table:
     """Return a row a comparison: difference, interval, p, and what can be said; all pairs name both variants."""
-    is_paired = differences["against"].nunique() > 1
+    is_paired = is_paired or differences["against"].nunique() > 1
     rows = tuple(_difference(row, name, is_paired) for row in _records(differences))
     return Table(title, DIFFERENCE_HEADER, rows, names=2, words=1)
 
@@ -148,6 +156,7 @@ def _difference(row: dict[str, Any], name: Callable[[str], str], is_paired: bool
         signed_interval(row["low"], row["high"]),
         p_value(row["p_value"]),
         p_value(row["p_corrected"]),
+        str(row["family"]),
         signed(row["effect_size"]),
         f"{row['wins']}/{row['ties']}/{row['losses']}",
         short_verdict(str(row["verdict"])),
@@ -197,6 +206,7 @@ def _effect(row: dict[Any, Any]) -> tuple[str, ...]:
         signed_interval(row["low"], row["high"]),
         p_value(row["p_value"]),
         p_value(row["p_corrected"]),
+        str(row["family"]),
         signed(row["effect_size"]),
         short_verdict(str(row["verdict"])),
     )

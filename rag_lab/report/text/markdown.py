@@ -17,6 +17,7 @@ from rag_lab.comparison.evidence.state_names import evidence_told
 from rag_lab.comparison.front.front_sentences import fronts_told
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
 from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.report.tables.advice_table import module_table
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
 from rag_lab.report.tables.coverage_tables import coverage_table
@@ -37,7 +38,7 @@ def to_markdown(comparison: Comparison) -> str:
         *_advice(comparison),
         escape_markdown(asked_told(len(run.questions), run.left_out)),
         *_race(comparison),
-        _list(conclusions(comparison)),
+        _list([*conclusions(comparison), families_told(comparison)]),
         *_changes(comparison),
         *_measured(comparison),
         _evidence(comparison),

@@ -108,6 +108,18 @@ def test_it_leaves_a_run_folder_that_reports_and_comparisons_read(base):
     assert rag_lab.compare(run.path).summary.equals(found.summary)
 
 
+def test_a_margin_is_declared_before_pipelines_run_and_post_hoc_of_what_was_run(base):
+    both = {"all": base, "two": base.set("rerank.final_k", 7)}
+    found = rag_lab.compare(both, [NDCG], margin={NDCG: 0.05}, progress=False)
+    assert (found.run.margins, found.run.post_hoc_margins) == ({NDCG: 0.05}, ())
+    assert RunFolder.open(found.run.path).margins == {NDCG: 0.05}
+    again = rag_lab.compare(both, [NDCG], margin={NDCG: 0.1}, progress=False)  # after a look at the scores
+    assert again.run.post_hoc_margins == (NDCG,)
+    assert rag_lab.compare(found.run.path, margin={NDCG: 0.2}).run.post_hoc_margins == (NDCG,)
+    with pytest.raises(RagLabError, match="margin: .* = 2 is wider than the metric's range"):
+        rag_lab.compare(both, [NDCG], margin={NDCG: 2.0}, progress=False)
+
+
 def test_questions_are_a_number_or_ids(base):
     both = {"base": base, "two": base.set("rerank.final_k", 2)}
     assert len(rag_lab.compare(both, questions=2).run.questions) == 2
