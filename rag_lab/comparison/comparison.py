@@ -66,7 +66,14 @@ class Comparison(RunTables):
     @cached_property
     def questions_for_margin(self) -> Mapping[Key, int | None]:
         """How many questions, or clusters, would show what the margin of the main metric does not show yet."""
-        return questions_for_margin(self, self.not_worse)
+        pairs, effects = self.differences, self.effects.table
+        mains = effects[effects["kind"] == "main"]
+        told = [
+            *zip(pairs["metric"], pairs["variant_id"], pairs["against"], pairs["verdict"], strict=True),
+            *zip(mains["metric"], mains["factor"], mains["level"], mains["verdict"], strict=True),
+        ]
+        findings = {(metric, one, other) for metric, one, other, said in told if said in ("better", "worse")}
+        return questions_for_margin(self, self.not_worse, findings)
 
     @cached_property
     def not_worse_than_best(self) -> pd.DataFrame:

@@ -31,7 +31,7 @@ def by_margin(choices: Choices) -> ByMargin | None:
     if not shown:
         return None
     chosen = shown[0]
-    which = "the cheapest of which that is shown" if len(shown) > 1 else "the only one of which that is shown"
+    which = f"the cheapest of the {len(shown)} shown to be so" if len(shown) > 1 else "the only one shown to be so"
     name = "the baseline" if chosen == comparison.run.baseline else named(comparison, chosen)
     margin = f"{rows[chosen]['margin']:g}"
     headline = (

@@ -8,7 +8,7 @@ test a pair is made and no more are corrected for. Metrics that are blind to a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,13 +66,17 @@ def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key,
     return found
 
 
-def questions_for_margin(tables: RunTables, found: Mapping[Key, NotWorse]) -> dict[Key, int | None]:
+def questions_for_margin(
+    tables: RunTables, found: Mapping[Key, NotWorse], findings: Collection[Key]
+) -> dict[Key, int | None]:
     """Return how many questions, or clusters, would show what the main metric's margin does not show yet.
 
-    Told of the answers that are closest, at most MOST_PLANNED, as each takes a simulation.
+    Told of the answers that are closest, at most MOST_PLANNED, as each takes a simulation, and not of `findings`:
+    where a difference is known, it is idle to ask what would be shown if there were none.
     """
     ours = {key: one for key, one in found.items() if key[0] == tables.main_metric and one.p_value is not None}
-    open_ones = sorted((key for key, one in ours.items() if not one.is_found), key=lambda key: ours[key].p_value or 0.0)
+    missing = [key for key, one in ours.items() if not one.is_found and key not in findings]
+    open_ones = sorted(missing, key=lambda key: ours[key].p_value or 0.0)
     weights = {key: dict(ours[key].weights) for key in open_ones[:MOST_PLANNED]}
     if not weights or tables.main_metric is None:
         return {}

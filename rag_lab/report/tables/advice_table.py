@@ -15,7 +15,11 @@ _HEADER = ("verdict", "n", "effect", "95% interval", "a question costs", "becaus
 def module_table(comparison: Comparison, rows: Sequence[ModuleRow]) -> Table:
     """Return a row a module: verdict, effect on the main metric, price, and what qualifies the verdict."""
     is_grid = comparison.effects.is_grid
-    title = "averaged over the other modules" if is_grid else f"against {comparison.name(comparison.run.baseline)}"
+    title = f"against {comparison.name(comparison.run.baseline)}"
+    if is_grid:
+        title = "averaged over the other modules"
+    elif any(row.against for row in rows):
+        title = "of the pairs that the experiment is about"
     metric = comparison.directed(comparison.main_metric or "")
     header = ("module" if is_grid else "variant", *_HEADER)
     return Table(f"Effects on {metric}, {title}", header, tuple(_row(comparison, row) for row in rows), 2, 2)

@@ -17,6 +17,9 @@ from rag_lab.comparison.read_comparison import read_comparison, with_answers
 from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.config import PipelineConfig
+from rag_lab.report.page.report_page import to_html
+from rag_lab.report.tables.advice_table import module_table
+from rag_lab.report.tables.comparison_tables import named_tables
 from rag_lab.runs.run_folder import RunFolder
 
 N = 300
@@ -129,7 +132,7 @@ def test_the_cheapest_that_is_not_worse_than_the_best_is_recommended_with_what_t
     assert found.variant_id == "cheap" and "final_k: 7" in found.yaml
     assert found.headline == (
         "Use C (cheap): it is not worse than the best variant by more than 0.05 in retrieval.ndcg@5, and the cheapest "
-        "of which that is shown."
+        "of the 3 shown to be so."
     )
     told = " ".join(found.reasons)
     assert "That holds against each of 3 other variants, least clearly against B (best) (margin 0.05; one-sided" in told
@@ -177,6 +180,22 @@ def test_named_pairs_are_what_the_report_is_about(made: Made) -> None:
     assert not any("against the baseline" in sentence for sentence in told)
     assert recommendation(found).variant_id == "english"
     assert found.difference("dense", "retrieval.ndcg@5") is not None  # it stands in the tables as well
+    page = to_html(found)
+    assert "The other pairs that the experiment is about" in page and "C english against B dense" in page
+    (title,) = [table.title for table in named_tables(found)["differences"]]
+    assert "the pairs of the experiment, and against base" in title
+    assert "| C english, against B dense | better |" in found_markdown(found)
+
+
+def found_markdown(found: Comparison) -> str:
+    return module_table(found, module_rows(found)).to_markdown()
+
+
+def test_tables_say_of_which_family_a_comparison_is(made: Made) -> None:
+    found = made.run({"dense": -0.2 + WOBBLE, "english": -0.1 + WOBBLE}, {}, pairs=(("english", "dense"),))
+    (table,) = named_tables(found)["differences"]
+    column = table.header.index("family")
+    assert [row[column] for row in table.rows] == ["primary", "secondary", "secondary"]
 
 
 def test_main_effects_have_the_same_statements(synthetic: ModuleType, tmp_path: Path) -> None:
