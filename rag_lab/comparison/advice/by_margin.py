@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab._kit.numbers import p_text
+from rag_lab._kit.numbers import number, p_text, with_interval
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.choices import Choices
 from rag_lab.comparison.advice.price import surplus
@@ -46,9 +46,10 @@ def by_margin(choices: Choices) -> ByMargin | None:
 def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
     failed = int(row["n_failed"])
     lost = f", {failed} of them failed and counted against it" if failed else ""
+    least = named(choices.comparison, str(row["against"]))
+    others = f"each of the {n_candidates - 1} other variants, least clearly {least}" if n_candidates > 2 else least
     return (
-        f"That holds against each of {counted(n_candidates - 1, 'other variant')}, least clearly against "
-        f"{named(choices.comparison, str(row['against']))} (margin {row['margin']:g}; one-sided corrected p "
+        f"That holds against {others} (margin {row['margin']:g}; one-sided corrected p "
         f"{p_text(row['p_corrected'])}; {counted(int(row['n']), 'question')}{lost})."
     )
 
@@ -58,8 +59,18 @@ def _saved(choices: Choices, chosen: str) -> list[str]:
     comparison, best = choices.comparison, choices.best
     others = {best: f"{named(comparison, best)}, which has the best mean,", comparison.run.baseline: "the baseline"}
     told = [
-        f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}."
+        f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}{_differs(choices, chosen, other)}."
         for other, name in others.items()
         if other != chosen
     ]
     return told if best != chosen else [*told, "No other variant has a better mean."]
+
+
+def _differs(choices: Choices, chosen: str, other: str) -> str:
+    """Say how the scores of two variants differ, where they were compared."""
+    row = choices.comparison.pair(chosen, other, choices.metric)
+    if row is None or number(row["low"]) is None:
+        return ""
+    is_found = row["verdict"] in ("better", "worse")
+    said = f"reliably {row['verdict']}" if is_found else "which the data cannot tell from chance"
+    return f", at {with_interval(row['difference'], row['low'], row['high'])}, {said}"
