@@ -87,17 +87,28 @@ def _in_order(comparison: Comparison, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _by_margin(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> list[str]:
-    """Say what may be left out."""
-    return [
+    """Say what may be left out, what saves something first."""
+    if not pairs:
+        return []
+    answers = {pair: comparison.not_worse[(metric, *pair)] for pair in pairs}
+    ordered = sorted(pairs, key=lambda pair: not answers[pair].price.is_saving)
+    sentences = [
         margin_sentence(
             named(comparison, pair[0]),
             against_named(comparison, pair[1]),
             metric,
-            comparison.not_worse[(metric, *pair)],
+            answers[pair],
             removed(comparison, *pair),
         )
-        for pair in pairs
+        for pair in ordered[:FULLY_TOLD]
     ]
+    rest = {
+        sign: [_called(comparison, pair) for pair in ordered[FULLY_TOLD:] if answers[pair].is_addition is sign]
+        for sign in (False, True)
+    }
+    margin = f"by more than {comparison.run.margins[metric]:g} in {metric} as well"
+    told = {False: "Not worse", True: "Dearer and not better"}
+    return [*sentences, *(f"{told[sign]} {margin}: {listing(names)}." for sign, names in rest.items() if names)]
 
 
 def _findings(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> list[str]:

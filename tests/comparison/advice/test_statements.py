@@ -256,3 +256,12 @@ def test_why_the_interval_of_a_finding_holds_zero_is_said(made: Made) -> None:
     why = "only 9 questions differ, so the interval allows for what 300 questions may have missed"
     assert module_rows(found)[0].why == why
     assert f"{why[:1].upper()}{why[1:]}." in verdict(found)[0]
+
+
+def test_of_many_that_are_not_worse_those_that_save_something_are_told_first_and_the_rest_in_one_sentence(
+    made: Made,
+) -> None:
+    names = {f"v{index}": WOBBLE for index in range(6)}
+    told = verdict(made.run(names, {"v4": 0.2, "v5": 4.0}))
+    assert told[0].startswith("F (v4) is not worse") and told[1].startswith("G (v5) is not better")
+    assert told[3] == "Not worse by more than 0.05 in retrieval.ndcg@5 as well: C (v1), D (v2) and E (v3)."
