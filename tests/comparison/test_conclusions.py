@@ -22,8 +22,8 @@ from rag_lab.runs.trace_file import read_traces, write_traces
 
 NAN = float("nan")
 CASES: dict[str, tuple[Any, str]] = {
-    "all tied": (np.full(12, 0.5), "Every question compared scores the same"),
-    "all tied at zero": (np.zeros(12), "Every question compared scores the same"),
+    "all tied": (np.full(12, 0.5), "No difference from the baseline on any question compared"),
+    "all tied at zero": (np.zeros(12), "No difference from the baseline on any question compared"),
     "single question": (np.array([0.5]), "one question has a score"),
     "single question, repeated": (np.array([[0.5], [0.6]]), "one question has a score"),
     "all failed": (np.full(6, NAN), "no question has a score under both"),
