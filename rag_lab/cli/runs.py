@@ -147,7 +147,8 @@ def plan_(
     A margin, in the experiment file, is the largest mean loss that you would accept:
       margin: {retrieval.ndcg@5: 0.05}
     """
-    from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
+    from rag_lab.experiment.forecast.earlier_runs import pilot_of_experiment, runs_of
+    from rag_lab.experiment.forecast.power_forecast import power_forecast
     from rag_lab.experiment.forecast.power_told import power_told
     from rag_lab.experiment.plan import plan
 
@@ -227,7 +228,8 @@ def export(
 def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: bool = False) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     from rag_lab.experiment.forecast.describe import describe
-    from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+    from rag_lab.experiment.forecast.earlier_runs import runs_of
+    from rag_lab.experiment.forecast.power_forecast import power_forecast
     from rag_lab.experiment.forecast.power_told import power_told
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import to_try_again, told_late

@@ -12,18 +12,16 @@ from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.effects.factors import Factors, factor_values
+from rag_lab.statistics.effects.factors import GRIDS, Factors, factor_values
 from rag_lab.statistics.effects.module_effects import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
 from rag_lab.statistics.verdict import NO_DIFFERENCE
-
-GRIDS = ("grid", "nested")  # kinds of designs that have main effects
 
 
 @dataclass(frozen=True)
 class EffectsFound:
     """Effects of a run.
 
-    table: as `statistics.effects.effects` returns it, for the quality metrics.
+    table: as `effects_table` returns it, for the quality metrics.
     kind: `grid`, `nested`, `one_factor`, `other`, or `none` where no effect can be told.
     note: what the design can and cannot show, in a sentence.
     """
@@ -60,6 +58,11 @@ class PlannedEffects:
     effects: tuple[Effect, ...]
     kind: str
     note: str
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether there are main effects."""
+        return self.kind in GRIDS
 
 
 def planned_effects(tables: RunTables) -> PlannedEffects:
@@ -120,7 +123,7 @@ def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
     sentence ends with whether the difference itself is reliable.
 
     Args:
-        effects: the table that `effects.effects` returns.
+        effects: as `effects_table` returns them.
         metric: of which, where not all are wanted.
     """
     rows = effects if metric is None else effects[effects["metric"] == metric]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.cut_offs import not_compared
-from rag_lab.comparison.effects import GRIDS, planned_effects
+from rag_lab.comparison.effects import planned_effects
 from rag_lab.comparison.hyde_studies import planned_studies
 from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.data.clusters import clusters_of
@@ -106,7 +106,7 @@ def _pairs(tables: Comparison) -> list[Pair]:
     else:
         wanted = [*run.pairs, *((variant, run.baseline) for variant in variants if variant != run.baseline)]
     usable = [pair for pair in dict.fromkeys(wanted) if scored.issuperset(pair)]
-    declared = set() if planned_effects(tables).kind in GRIDS else set(run.pairs)
+    declared = set() if planned_effects(tables).is_grid else set(run.pairs)
     return [
         replace(
             one,
@@ -142,7 +142,7 @@ def _is_cost(run: RunFolder, metric: str) -> bool:
 def _scales(run: RunFolder, metrics: Sequence[str], scores: pd.DataFrame) -> dict[str, Scale]:
     """Return the scale of each metric that is known, without a bound that a score lies beyond."""
     infos = {metric: info for metric in metrics if (info := run.metric(metric)) is not None}
-    known = {metric: Scale(info.low, info.high, info.higher_is_better) for metric, info in infos.items()}
+    known = {metric: info.scale for metric, info in infos.items()}
     found = scales_of(scores, known)
     return {metric: found.get(metric, scale) for metric, scale in known.items()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
@@ -17,6 +17,9 @@ from rag_lab._kit.digest import digest
 from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Question, Score, Trace
+
+if TYPE_CHECKING:
+    from rag_lab.statistics.scales import Scale
 
 Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings"]
 Needs = frozenset[Need]
@@ -61,6 +64,13 @@ class MetricInfo:
     def reads_answers(self) -> bool:
         """Whether the metric reads what only stages that answer set."""
         return "answer" in self.needs or bool(self.reads & _OF_ANSWERS)
+
+    @property
+    def scale(self) -> Scale:
+        """The range of the metric, and which end of it is the better."""
+        from rag_lab.statistics.scales import Scale
+
+        return Scale(self.low, self.high, self.higher_is_better)
 
 
 _INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)

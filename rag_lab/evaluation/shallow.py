@@ -93,26 +93,6 @@ def comparable(metric: str, one: PipelineConfig, other: PipelineConfig) -> bool:
     return ranks_seen(metric, one) == ranks_seen(metric, other)
 
 
-def not_comparable(
-    metrics: Iterable[str], configs: Mapping[str, PipelineConfig], baseline: str
-) -> dict[str, tuple[str, ...]]:
-    """Return the variants that are not compared with the baseline in a metric, by metric; without those of none.
-
-    Args:
-        metrics: names; those that nobody knows have no cut-off.
-        configs: the pipelines by variant; of one that is missing nothing is known, and it is compared.
-        baseline: one of the variants.
-    """
-    if baseline not in configs:
-        return {}
-    first = configs[baseline]
-    found = {
-        metric: tuple(name for name, config in configs.items() if not comparable(metric, config, first))
-        for metric in metrics
-    }
-    return {metric: names for metric, names in found.items() if names}
-
-
 def ranking_depth(config: PipelineConfig) -> tuple[int, str]:
     """Return how many hits the final ranking of a question holds at most, and the setting that decides it."""
     retrieval, rerank = config.retrieval, config.rerank

@@ -58,4 +58,4 @@ def _row(metric: str, row: pd.Series) -> tuple[str, ...]:
 def _scale(metric: str) -> Scale | None:
     """Return range and direction of a metric that is built in."""
     info = find_info(metric)
-    return Scale(info.low, info.high, info.higher_is_better) if info else None
+    return info.scale if info else None

@@ -84,13 +84,13 @@ def answers(
     return {one: found.get(one, nothing) for one in wanted}
 
 
-def lone_answer(values: Sequence[float], seed: int = 0) -> Answer:
+def lone_answer(values: Sequence[float]) -> Answer:
     """Return whether differences from -1 to 1 are zero on average: one comparison, a family of its own."""
     column = np.asarray(values, dtype=np.float64)
-    difference = paired_differences([(column, np.zeros(len(column)))], seed=seed, reach=[1.0])[0]
+    difference = paired_differences([(column, np.zeros(len(column)))], reach=[1.0])[0]
     if not len(column):
         return Answer(difference, None, None)
-    test = step_down(column[:, None], seed)
+    test = step_down(column[:, None])
     p_value, is_able = float(test.alone[0]), difference.n_apart >= smallest_n(ALPHA)
     return Answer(difference, p_value, p_value if is_able else None, Family(critical=test.critical(ALPHA)))
 

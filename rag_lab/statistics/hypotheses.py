@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rag_lab.statistics.intervals import TIE
 from rag_lab.statistics.scales import SHARE, Scale
-
-TIE = 1e-12  # differences smaller than this are rounding
 
 Floats = npt.NDArray[np.float64]
 
@@ -90,7 +89,8 @@ class ScoreTable:
         """Return what a hypothesis is about; without any question where a variant has no scores at all."""
         variants = sorted(hypothesis.weights, key=lambda one: str(one[0]))
         if any(variant not in self._column for variant, _ in variants):
-            return Sample((), np.zeros(0), (), np.zeros(0), 0, None)
+            nothing = np.zeros(0)
+            return Sample((), nothing, (), nothing, 0, (hypothesis.metric, _unsigned(variants), b""))
         columns = np.array([self._column[name] for name, _ in variants], dtype=np.int64)
         weights = np.array([weight for _, weight in variants])
         among = self._among(hypothesis.questions)

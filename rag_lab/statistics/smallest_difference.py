@@ -11,6 +11,7 @@ import math
 from scipy.special import ndtri
 
 POWER = 0.8
+FOR_POWER = float(ndtri(POWER))  # what it takes beyond the critical value, in standard errors
 
 
 def smallest_difference(standard_error: float | None, n_units: int, critical: float | None) -> float | None:
@@ -27,7 +28,7 @@ def smallest_difference(standard_error: float | None, n_units: int, critical: fl
     if not standard_error or critical is None or n_units <= critical**2:
         return None
     student = critical * math.sqrt((n_units - 1) / (n_units - critical**2))
-    return (student + float(ndtri(POWER))) * standard_error
+    return (student + FOR_POWER) * standard_error
 
 
 def sidak(n_comparisons: int, alpha: float) -> float:

@@ -2,7 +2,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.registry import cutoff
-from rag_lab.evaluation.shallow import comparable, not_comparable, ranks_seen, shallow, shallow_told
+from rag_lab.evaluation.shallow import comparable, ranks_seen, shallow, shallow_told
 
 TEN, FOUR = PipelineConfig(), PipelineConfig().override({"rerank.final_k": 2})
 
@@ -52,11 +52,6 @@ def test_variants_are_compared_where_the_metric_sees_as_many_ranks_of_both() -> 
     assert ranks_seen("answer.words", FOUR) is None
     assert comparable("retrieval.recall@4", TEN, FOUR) and not comparable("retrieval.recall@5", TEN, FOUR)
     assert comparable("answer.words", TEN, FOUR)
-    metrics = ["retrieval.recall@4", "retrieval.recall@5", "retrieval.recall@100", "answer.words"]
-    configs = {"a": TEN, "b": FOUR, "c": TEN, "d": FOUR}
-    assert not_comparable(metrics, configs, "a") == dict.fromkeys(metrics[1:3], ("b", "d"))
-    assert not_comparable(metrics, configs, "b") == dict.fromkeys(metrics[1:3], ("a", "c"))
-    assert not_comparable(metrics, {"b": FOUR, "d": FOUR}, "b") == not_comparable(metrics, {"b": FOUR}, "a") == {}
 
 
 def test_metrics_of_which_the_same_is_true_are_told_in_one_sentence() -> None:

@@ -134,3 +134,10 @@ def test_clusters_flip_together() -> None:
 def test_a_metric_that_nobody_has_scores_of_has_an_answer() -> None:
     found = answers(scores({"m": columns(20, 2)}), [pair("v1", metric="absent"), pair("v7")])
     assert {one.verdict for one in found.values()} == {"no question has a score under both"}
+
+
+def test_comparisons_that_nothing_is_known_of_keep_their_families() -> None:
+    table = scores({"m": columns(20, 2), "other": columns(20, 2, 1)})
+    wanted = [pair("absent"), pair("absent", metric="other", primary=False)]
+    found = answers(table, wanted)
+    assert [(found[one].family.name, found[one].p_value) for one in wanted] == [("primary", None), ("secondary", None)]

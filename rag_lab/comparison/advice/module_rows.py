@@ -36,8 +36,7 @@ class ModuleRow:
     """What one change does to the main metric.
 
     name: the level of a factor, or the label of a variant.
-    variant_id, against_id: of the variant, and of what it is set against; empty for a main effect, which is that of
-        several.
+    variant_id: of the variant; empty for a main effect, which is that of several.
     factor, level: of a main effect; empty for a variant.
     against: the level that it is compared with, or the variant where that is not the baseline; else empty.
     n: questions that it stands on.
@@ -57,7 +56,6 @@ class ModuleRow:
     why: str
     price: Price
     against: str = ""
-    against_id: str = ""
     factor: str = ""
     level: str = ""
 
@@ -89,13 +87,13 @@ def _pair(comparison: Comparison, variant: str, against: str, metric: str) -> Mo
     other = "" if against == comparison.run.baseline else comparison.name(against)
     if row is None:
         said = _without(comparison, variant, against)
-        return ModuleRow(label, variant, 0, None, None, None, *said, price, other, against)
+        return ModuleRow(label, variant, 0, None, None, None, *said, price, other)
     found = comparison.not_worse.get((metric, variant, against))
     said = _word(row, row["difference"], _sign(comparison, metric), found, removed(comparison, variant, against))
     if said[0] == "no difference" and (fields := unmoved(comparison, variant, against, metric)):
         said = "no difference", f"the metric is blind to it: it reads the {fields}"
     ends = (number(row["difference"]), number(row["low"]), number(row["high"]))
-    return ModuleRow(label, variant, int(row["n"]), *ends, *said, price, other, against)
+    return ModuleRow(label, variant, int(row["n"]), *ends, *said, price, other)
 
 
 def _main_effects(comparison: Comparison, metric: str) -> list[ModuleRow]:

@@ -17,7 +17,7 @@ import pandas as pd
 from rag_lab.comparison.advice.blind import is_blind
 from rag_lab.comparison.advice.price import Price, average
 from rag_lab.comparison.cut_offs import not_compared
-from rag_lab.comparison.effects import GRIDS, planned_effects
+from rag_lab.comparison.effects import planned_effects
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.non_inferiority import BEST_COLUMNS, not_worse, not_worse_than_best, questions_needed
 
@@ -39,7 +39,6 @@ class NotWorse:
     is_addition: bool
     weights: tuple[tuple[str, float], ...]
     margin: float
-    is_post_hoc: bool
     n: int
     n_failed: int
     p_value: float | None
@@ -62,7 +61,7 @@ def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key,
         )
         for row in table.to_dict("records"):
             key = row["contrast"]
-            found[(metric, *key)] = _answer(tables, metric, row, *contrasts[key])
+            found[(metric, *key)] = _answer(row, *contrasts[key])
     return found
 
 
@@ -112,7 +111,7 @@ def best_found(tables: RunTables) -> pd.DataFrame:
 def _contrasts(tables: RunTables, metric: str) -> dict[tuple[str, str], dict[str, float]]:
     """Return (variant, against) or (factor, level) to the weights of what the metric compares."""
     planned = planned_effects(tables)
-    if planned.kind in GRIDS:
+    if planned.is_grid:
         mains = [one for one in planned.effects if one.contrast.kind == "main" and one.metric == metric]
         return {(one.contrast.factor, one.contrast.level): one.contrast.weights for one in mains}
     scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"])
@@ -136,14 +135,11 @@ def _kept(weights: Mapping[str, float], prices: Mapping[str, Price]) -> tuple[di
 
 
 def _answer(
-    tables: RunTables,
-    metric: str,
     row: Mapping[Any, Any],
     weights: Mapping[str, float],
     is_addition: bool,
     price: Price,
 ) -> NotWorse:
-    is_late = metric in tables.run.post_hoc_margins
     sample = (int(row["n"]), int(row["n_failed"]), row["p_value"], row["p_corrected"])
     told = (bool(row["is_not_worse"]), str(row["reason"]))
-    return NotWorse(is_addition, tuple(weights.items()), float(row["margin"]), is_late, *sample, *told, price)
+    return NotWorse(is_addition, tuple(weights.items()), float(row["margin"]), *sample, *told, price)

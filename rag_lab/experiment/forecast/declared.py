@@ -7,7 +7,6 @@ from rag_lab.evaluation.registry import ParsedName
 from rag_lab.evaluation.shallow import comparable
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
-from rag_lab.statistics.scales import Scale
 
 _FEWEST = 6  # of which signs can be flipped so that fewer than 5% of the flips go as far: 2 / 2**6 = .03
 _NAMED = 5  # pairs that are written out
@@ -69,9 +68,8 @@ def _margins(plan: Plan, primary: ParsedName) -> str:
 
 
 def _limits(plan: Plan, primary: ParsedName) -> list[str]:
-    info = primary.info
     told = []
-    if Scale(info.low, info.high, info.higher_is_better).worst is None:
+    if primary.info.scale.worst is None:
         told.append(
             f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
             "neither a difference can be called reliable nor a variant be left out."

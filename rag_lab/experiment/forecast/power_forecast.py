@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.data.clusters import clusters_of
-from rag_lab.errors import RagLabError
 from rag_lab.evaluation.registry import ParsedName
-from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.forecast.earlier_runs import earlier_scores
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.effects.contrasts import Contrast
-from rag_lab.statistics.effects.factors import factor_values, read_factors
+from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
 from rag_lab.statistics.effects.module_effects import PRIMARY_KINDS
 from rag_lab.statistics.effects.nested_contrasts import contrasts_of
 from rag_lab.statistics.families import STRICT
@@ -31,10 +29,8 @@ from rag_lab.statistics.planning.reruns import ForMargin, for_margin
 from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.resampled_units import Units
 from rag_lab.statistics.scales import Scale, scales_of
-from rag_lab.statistics.smallest_difference import sidak, smallest_difference
+from rag_lab.statistics.smallest_difference import FOR_POWER, sidak, smallest_difference
 from rag_lab.statistics.verdict import ALPHA, FamilyName
-
-RESULTS = Path("results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
         return PowerForecast("", compares=False)
     metrics = [metric for metric in plan.metrics if not metric.info.is_cost]
     compared = _contrasts(plan)
-    found, source = _scores(plan, runs, [metric.name for metric in metrics])
+    found, source = earlier_scores(plan, runs, [metric.name for metric in metrics])
     if not metrics or not compared or found.empty:
         return PowerForecast(source, compares=bool(metrics and compared))
     return _Forecast(plan, metrics, compared, found, source).made()
@@ -126,7 +122,7 @@ class _Forecast:
     def _pilots(self) -> tuple[dict[str, Pilot], dict[str, Scale]]:
         questions = per_question(self.scores)
         infos = {metric.name: metric.info for metric in self.metrics}
-        known = {name: Scale(info.low, info.high, info.higher_is_better) for name, info in infos.items()}
+        known = {name: info.scale for name, info in infos.items()}
         scales = known | scales_of(self.scores, known)
         clusters = clusters_of(self.plan.dataset.questions, self.plan.experiment.clusters)
         return {name: pilot_of(questions, name, self.compared, scales[name], clusters) for name in infos}, scales
@@ -190,7 +186,7 @@ def _contrasts(plan: Plan) -> dict[str, dict[Any, float]]:
         factors = read_factors(values, baseline.variant_id, planned=plan.experiment.design, same=same)
     except ValueError:  # pipelines that no factors tell apart
         return pairs
-    if factors.kind not in ("grid", "nested"):
+    if factors.kind not in GRIDS:
         return pairs
     return {_name(one): one.weights for one in contrasts_of(factors) if one.kind in PRIMARY_KINDS}
 
@@ -203,70 +199,6 @@ def _name(one: Contrast) -> str:
 def _is_interaction(weights: Mapping[Any, float]) -> bool:
     """Tell a difference of differences, whose weights are twice those of a difference."""
     return sum(weight for weight in weights.values() if weight > 0) > 1.5
-
-
-def _scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]) -> tuple[pd.DataFrame, str]:
-    """Return the scores of the plan's variants under their ids, and where they are from, or why there are none."""
-    parts: dict[str, pd.DataFrame] = {}
-    used: list[str] = []
-    for run in runs:
-        scores = run.scores()
-        for variant_id, theirs in _same(plan, run).items():
-            rows = scores[(scores["variant_id"] == theirs) & scores["metric"].isin(metrics)]
-            if variant_id not in parts and (rows["status"] == "scored").any():
-                parts[variant_id] = rows.assign(variant_id=variant_id)
-                used.append(str(run.path))
-    if not parts:
-        looked = f"{listing([str(run.path) for run in runs])} holds no scores of these variants" if runs else ""
-        return pd.DataFrame(), looked
-    found = pd.concat(parts.values(), ignore_index=True)
-    asked = counted(found["question_id"].nunique(), "question")
-    missing = [variant.variant_id for variant in plan.variants if variant.variant_id not in parts]
-    without = f", which has no scores of {listing(missing)}" if missing else ""
-    return found, f"{listing(list(dict.fromkeys(used)))} ({asked}){without}"
-
-
-def _same(plan: Plan, run: RunFolder) -> dict[str, str]:
-    """Return which variant of a run is which of the plan's."""
-    configs = {variant.variant_id: run.config(variant.variant_id) for variant in run.variants}
-    by_config = {config.identity: name for name, config in configs.items() if config is not None}
-    found = {v.variant_id: by_config.get(v.config.identity, v.variant_id) for v in plan.variants}
-    return {ours: theirs for ours, theirs in found.items() if theirs in configs}
-
-
-def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> list[RunFolder]:
-    """Return the runs that were given, or else those of the experiment and of its pilot that hold scores.
-
-    Args:
-        plan: of the experiment.
-        given: run folders, of which each must hold scores.
-        out: the run folder of the experiment; `results/<name>` where None.
-
-    Raises:
-        RagLabError: if one that was given is no run folder.
-    """
-    if given:
-        return [RunFolder.open(path) for path in given]
-    found = []
-    for path in (out or RESULTS / plan.experiment.name, RESULTS / pilot_name(plan.experiment.name)):
-        try:
-            run = RunFolder.open(path)
-            run.scores()
-        except RagLabError:
-            continue
-        found.append(run)
-    return found
-
-
-def pilot_of_experiment(experiment: ExperimentConfig, n_questions: int) -> ExperimentConfig:
-    """Return the experiment on so few questions, under a name of its own, and without a margin: it proves nothing."""
-    limits = experiment.limits.model_copy(update={"questions": n_questions})
-    return experiment.model_copy(update={"name": pilot_name(experiment.name), "limits": limits, "margin": {}})
-
-
-def pilot_name(name: str) -> str:
-    """Return the name under which `results/` has the pilot of an experiment."""
-    return f"{name[:58]}-pilot"
 
 
 def _error(column: Units, n_units: int) -> float | None:
@@ -290,7 +222,7 @@ def _fewer_variants(pilot: Pilot, critical: float, alpha: float) -> tuple[float,
 
 
 def _shrinks(critical: float, with_fewer: float) -> float:
-    return 1 - (with_fewer + 0.84) / (critical + 0.84)  # 0.84 is what a power of 0.8 takes on top
+    return 1 - (with_fewer + FOR_POWER) / (critical + FOR_POWER)
 
 
 def _questions(units: int | None, size: float) -> int | None:

@@ -14,7 +14,6 @@ from typing import Any
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
-from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.forecast.estimate import estimate
 from rag_lab.experiment.identity import run_identities
@@ -29,7 +28,6 @@ from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated
 from rag_lab.runs.race_record import ROUNDS_FOLDER, Cost, RaceRecord, RoundRecord, cost_of, read_race, write_race
 from rag_lab.runs.run_folder import LEDGER_FILE, RunFolder
-from rag_lab.statistics.scales import Scale
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -115,15 +113,11 @@ def _dropped(race: Path, plan: Plan, part: RunFolder, n_kept: int) -> RoundRecor
     """Return what a round that has run comes to."""
     metric, scores = plan.metrics[0], part.scores()
     labels = {one.variant_id: one.label for one in plan.variants}
-    found = standings(scores, metric.name, _scale(metric.info), labels, part.baseline, n_kept)
-    closest = closest_call(scores, metric.name, _scale(metric.info), found, part.baseline)
+    found = standings(scores, metric.name, metric.info.scale, labels, part.baseline, n_kept)
+    closest = closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
     unsettled = sum(Curable.of(state).total for state in _states(part).values())
     folder = part.path.relative_to(race).as_posix()
     return RoundRecord(folder, len(plan.questions), found, cost_of(part), closest, unsettled)
-
-
-def _scale(info: MetricInfo) -> Scale:
-    return Scale(info.low, info.high, info.higher_is_better)
 
 
 def _states(part: RunFolder) -> dict[str, dict[str, Any]]:

@@ -14,8 +14,9 @@ from rag_lab.experiment.forecast.describe import (
     questions_told,
     variant_rows,
 )
+from rag_lab.experiment.forecast.earlier_runs import runs_of
 from rag_lab.experiment.forecast.estimate import estimate
-from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+from rag_lab.experiment.forecast.power_forecast import power_forecast
 from rag_lab.experiment.forecast.power_told import POWER_HEADER, power_cells, power_notes, power_title
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.plan import Plan

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 Levels = tuple[str, ...]
 Kind = Literal["grid", "nested", "one_factor", "other"]
+GRIDS: tuple[Kind, ...] = ("grid", "nested")  # those that have main effects
 GRID = "grid"  # the design of an experiment in which all combinations are run
 
 

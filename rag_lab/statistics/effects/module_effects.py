@@ -16,7 +16,6 @@ from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.contrasts import Contrast
 from rag_lab.statistics.effects.factors import Factors, read_factors
 from rag_lab.statistics.effects.nested_contrasts import contrasts_of
-from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.hypotheses import Hypothesis
 from rag_lab.statistics.per_question import frame
 from rag_lab.statistics.verdict import Answer
@@ -41,24 +40,6 @@ class Effect:
     def hypothesis(self) -> Hypothesis:
         """That the module adds nothing."""
         return Hypothesis(self.metric, tuple(self.contrast.weights.items()), is_primary=self.is_primary)
-
-
-def effects(
-    scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any, options: Options | None = None
-) -> pd.DataFrame:
-    """Return `effects_table` of the effects that the design can show, the first metric being the primary one.
-
-    Args:
-        scores: as for `summary`.
-        values: variant_id to {factor: level}; see `factor_values`.
-        baseline: the variant with the first level of every factor.
-        options: how they are tested.
-
-    Raises:
-        ConfigError: if the design cannot be read, or a column of the table is missing.
-    """
-    wanted = design_effects(scores, design(scores, values, baseline))
-    return effects_table(wanted, answers(scores, [one.hypothesis for one in wanted], options))
 
 
 def design_effects(scores: pd.DataFrame, factors: Factors, primary: Any = None) -> list[Effect]:

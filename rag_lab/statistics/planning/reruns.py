@@ -45,7 +45,7 @@ class ForMargin:
     needed: tuple[int | None, int | None, int | None]
 
 
-def questions_for_margin(column: Units, margin: float, reach: float, n_tests: int = 1, seed: int = 0) -> int | None:
+def questions_for_margin(column: Units, margin: float, reach: float, n_tests: int = 1) -> int | None:
     """Return how many units show "not worse by more than the margin" with a power of 0.8, if nothing differs.
 
     Args:
@@ -53,12 +53,11 @@ def questions_for_margin(column: Units, margin: float, reach: float, n_tests: in
         margin: the largest mean loss that would be accepted.
         reach: the largest possible difference of a question.
         n_tests: the size of the family, at whose strictest step it is to be shown.
-        seed: of the reruns.
 
     Returns:
         The number of questions, or clusters; None where more than 20,000.
     """
-    reruns = _Reruns(column.sums[:, None], column.counts[:, None], margin, np.array([reach]), seed)
+    reruns = _Reruns(column.sums[:, None], column.counts[:, None], margin, np.array([reach]), seed=0)
     tried = reruns.tried([lambda p_values: p_values * n_tests])
     return _needed(tried[0])[0]
 

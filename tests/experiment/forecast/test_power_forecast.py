@@ -6,7 +6,8 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.experiment.config import read_experiment
-from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
+from rag_lab.experiment.forecast.earlier_runs import pilot_of_experiment, runs_of
+from rag_lab.experiment.forecast.power_forecast import power_forecast
 from rag_lab.experiment.forecast.power_told import power_told
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import CONFIG_FILE, SCORES_FILE

@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from all_effects import effects
 
 from rag_lab.report.figures.effects_figure import forest_figure, interaction_figure
-from rag_lab.statistics.effects.module_effects import effects
 
 VALUES = {f"{a}{b}": {"query.hyde": a, "rerank.name": b} for a, b in product(["none", "always"], ["none", "$x$"])}
 

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from all_effects import effects
 from one_sample import paired_difference
 from statsmodels.formula.api import ols
 
 from rag_lab.comparison.effects import sentences
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.factors import factor_values, read_factors
-from rag_lab.statistics.effects.module_effects import design, effects
+from rag_lab.statistics.effects.module_effects import design
 
 HYDE, RERANK = "query.hyde", "rerank.name"
 VALUES = {
