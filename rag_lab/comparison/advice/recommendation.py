@@ -178,6 +178,8 @@ def _keep_reference(choices: Choices) -> Recommendation:
 
 def _gains_little(choices: Choices) -> str:
     """Name the additions that are shown to gain no more than the margin."""
+    if choices.comparison.effects.is_grid:
+        return _levels_gain_little(choices)
     answers = choices.comparison.not_worse
     found = {one: answers.get((choices.metric, one, choices.reference or "")) for one in choices.rows}
     shown = {one: by for one, by in found.items() if by and by.is_found and by.is_addition}
@@ -187,6 +189,16 @@ def _gains_little(choices: Choices) -> str:
     margin = next(iter(shown.values())).margin
     they = "it" if len(useless) == 1 else "they"
     return f", and {listing(useless)} may be left out: {they} would not gain more than {margin:g}"
+
+
+def _levels_gain_little(choices: Choices) -> str:
+    """Name the levels of a grid that are shown to gain, over all settings of the others, no more than the margin."""
+    rows = [row for row in module_rows(choices.comparison) if row.factor and row.word == "not better"]
+    if not rows:
+        return ""
+    margin, they = choices.comparison.run.margins[choices.metric], "it" if len(rows) == 1 else "they"
+    names = listing([row.name for row in rows])
+    return f", and {names} may be left out: over all settings of the others {they} would not gain more than {margin:g}"
 
 
 def _use_instead(choices: Choices, variant: str) -> Recommendation:

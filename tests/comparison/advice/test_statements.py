@@ -265,3 +265,19 @@ def test_of_many_that_are_not_worse_those_that_save_something_are_told_first_and
     told = verdict(made.run(names, {"v4": 0.2, "v5": 4.0}))
     assert told[0].startswith("F (v4) is not worse") and told[1].startswith("G (v5) is not better")
     assert told[3] == "Not worse by more than 0.05 in retrieval.ndcg@5 as well: C (v1), D (v2) and E (v3)."
+
+
+def test_a_grid_names_the_levels_that_gain_little_over_all_settings_of_the_others(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(6)
+    values = {name: random.permutation(np.tile([0.0, 1.0], 150)) for name in synthetic.GRID}
+    run = synthetic.write_run(tmp_path / "grid", synthetic.GRID, {synthetic.MAIN: values})
+    found = read_comparison(run.path, margins={synthetic.MAIN: 0.07})
+    dear = [4.0 if name.startswith("always") else 1.0 for name in found.latency["variant_id"]]
+    advised = recommendation(replace(found, latency=found.latency.assign(median_s=dear)))
+    assert advised.variant_id == found.run.baseline
+    assert advised.headline.endswith(
+        "reliably better in retrieval.ndcg@5, and query.hyde = always may be left out: over all settings of the others "
+        "it would not gain more than 0.07."
+    )
