@@ -112,7 +112,7 @@ def power(runs: Runs) -> tuple[list[Row], str]:
 The share of the true differences in the primary metric that {runs.sweeps:,} sweeps find: by Holm's correction over
 eight metrics and all variants, by Holm's in the primary family, and by the step-down maximum in the primary family.
 Questions of the demo, drawn whole; of seven variants four truly differ, by as much as the primary family of seven
-finds in about 80% of cases (`benchmarks/simulation/family_power.py`).
+finds in about 80% of cases (`benchmarks/simulation/family_power.py`). Larger differences are found by any of the three.
 
 {markdown(rows)}
 """,
