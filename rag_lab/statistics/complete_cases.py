@@ -15,7 +15,16 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.statistics.intervals import mean_intervals
-from rag_lab.statistics.per_question import CELL, Clusters, cluster_labels, exact_mean, frame, numbers, per_question
+from rag_lab.statistics.per_question import (
+    CELL,
+    Clusters,
+    cluster_labels,
+    exact_mean,
+    frame,
+    numbers,
+    per_question,
+    with_failures_at,
+)
 from rag_lab.statistics.scales import Scale, scales_of
 
 SUMMARY_COLUMNS = (
@@ -77,7 +86,7 @@ def _limits(cell: pd.DataFrame, scale: Scale) -> list[float | None]:
     """Return the worst and the best mean that the failed rows leave open."""
     judged = cell[cell["scored"] | cell["failed"]]
     ends = (scale.worst, scale.best)
-    return [None if end is None or judged.empty else exact_mean(judged["kept"] + judged["lost"] * end) for end in ends]
+    return [None if end is None or judged.empty else exact_mean(with_failures_at(judged, end)) for end in ends]
 
 
 def _commonest_reasons(scores: pd.DataFrame) -> dict[Any, str]:

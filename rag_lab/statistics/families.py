@@ -8,7 +8,7 @@ differences alone and not on their signs, so the others keep their level.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -20,7 +20,7 @@ from rag_lab.statistics.corrections import Correction, check_correction, correct
 from rag_lab.statistics.hypotheses import Hypothesis, Sample, score_tables
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, floor_over
-from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question
+from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question, unit_places
 from rag_lab.statistics.randomization import FamilyTest, smallest_n, step_down
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
@@ -159,12 +159,10 @@ def _signed(failures: WithFailures | None, sample: Sample) -> WithFailures | Non
 class _Units:
     """The questions or clusters of a family, in one order."""
 
-    def __init__(self, clusters: Clusters | None, samples: Any) -> None:
-        ids = sorted({one for sample in samples for one in (*sample.questions, *sample.asked)}, key=str)
-        labels = cluster_labels(ids, clusters or {})
-        names = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-        self._place = {one: names[label] for one, label in zip(ids, labels, strict=True)}
-        self.n = len(names)
+    def __init__(self, clusters: Clusters | None, samples: Iterable[Sample]) -> None:
+        ids = (one for sample in samples for one in (*sample.questions, *sample.asked))
+        self._place = unit_places(ids, clusters)
+        self.n = len(set(self._place.values()))
 
     def sums(self, questions: Sequence[Any], values: Floats) -> Floats:
         """Return the sum of the values of each unit, (g,)."""

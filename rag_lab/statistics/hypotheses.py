@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rag_lab.statistics.intervals import TIE
+from rag_lab.statistics.per_question import with_failures_at
 from rag_lab.statistics.scales import SHARE, Scale
 
 Floats = npt.NDArray[np.float64]
@@ -78,7 +79,7 @@ class ScoreTable:
         self.mean = self._spread(rows["mean"], where)
         self.lost = self._spread(rows["lost"], where)
         worst = scale.worst
-        self.filled = None if worst is None else self._spread(rows["kept"] + rows["lost"] * worst, where)
+        self.filled = None if worst is None else self._spread(with_failures_at(rows, worst), where)
 
     def _spread(self, column: pd.Series[float], where: tuple[Any, Any]) -> Floats:
         table = np.full((len(self._row), len(self._column)), np.nan)

@@ -26,7 +26,7 @@ from rag_lab._kit.numbers import plain
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.bounded_mean import p_mean_not_positive
 from rag_lab.statistics.corrections import hommel
-from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
+from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question, with_failures_at
 from rag_lab.statistics.planning.reruns import questions_for_margin
 from rag_lab.statistics.resampled_units import Units, units
 from rag_lab.statistics.scales import Scale, scales_of
@@ -272,12 +272,14 @@ def _samples(
 
 
 def _sample(rows: pd.DataFrame, scale: Scale, margin: float, clusters: Clusters | None) -> _Sample:
-    wide = {name: rows.pivot(index="question_id", columns="variant_id", values=name) for name in ("kept", "lost")}
-    kept, lost = (wide[name].to_numpy(dtype=np.float64) for name in ("kept", "lost"))
-    worst, best = (np.nan if end is None else end for end in (scale.worst, scale.best))
-    labels = None if clusters is None else cluster_labels(wide["kept"].index, clusters)
-    places = {variant: place for place, variant in enumerate(wide["kept"].columns)}
-    return _Sample(places, kept + lost * worst, kept + lost * best, lost > 0, lost < 1, labels, scale, margin)
+    cells = rows.assign(worst=with_failures_at(rows, scale.worst), best=with_failures_at(rows, scale.best))
+    wide = {
+        name: cells.pivot(index="question_id", columns="variant_id", values=name) for name in ("worst", "best", "lost")
+    }
+    worst, best, lost = (table.to_numpy(dtype=np.float64) for table in wide.values())
+    labels = None if clusters is None else cluster_labels(wide["lost"].index, clusters)
+    places = {variant: place for place, variant in enumerate(wide["lost"].columns)}
+    return _Sample(places, worst, best, lost > 0, lost < 1, labels, scale, margin)
 
 
 def _check(metric: Any, margin: float, scale: Scale) -> None:

@@ -21,7 +21,7 @@ def per_question(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a row a (variant_id, metric, question_id), in order of first appearance.
 
     Columns beside the three: `scored` and `failed` (any repeat), `mean` over the scored repeats (NaN without one),
-    `kept` and `lost` (the mean with 0 for the failed repeats, and their share: with v for them it is kept + lost * v).
+    `kept` and `lost` (the mean with 0 for the failed repeats, and their share: see `with_failures_at`).
 
     Raises:
         ConfigError: if a column of the table is missing.
@@ -47,6 +47,14 @@ def per_question(scores: pd.DataFrame) -> pd.DataFrame:
     return rows[_QUESTION].drop_duplicates().merge(found, on=_QUESTION, how="left")
 
 
+def with_failures_at(questions: pd.DataFrame, end: float | None) -> pd.Series[float]:
+    """Return the mean of each row of `per_question` with its failed repeats at `end`; NaN where none was judged.
+
+    Where `end` is None, as the metric has no such value, what failed is left out.
+    """
+    return questions["mean"] if end is None else questions["kept"] + questions["lost"] * end
+
+
 def numbers(column: pd.Series[float]) -> list[float]:
     """Return the values of `column` that are there."""
     return [float(value) for value in column.dropna()]
@@ -60,6 +68,14 @@ def exact_mean(column: pd.Series[float]) -> float:
 def frame(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
     """Return a table of dtype object, in which what cannot be told is None rather than NaN."""
     return pd.DataFrame(rows, columns=list(columns), dtype=object)
+
+
+def unit_places(question_ids: Iterable[Any], clusters: Clusters | None) -> dict[Any, int]:
+    """Return the unit of each question, its cluster or itself, numbered from 0 by the sorted ids."""
+    ids = sorted(set(question_ids), key=str)
+    labels = cluster_labels(ids, clusters or {})
+    places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return {one: places[label] for one, label in zip(ids, labels, strict=True)}
 
 
 def cluster_labels(question_ids: Iterable[Any], clusters: Clusters) -> list[Hashable]:

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.per_question import exact_mean, frame, per_question
+from rag_lab.statistics.per_question import exact_mean, frame, per_question, with_failures_at
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
 
 RANKING_COLUMNS = ("rank", "variant_id", "ranked_by", "mean", "scored", "failed", "asked")
@@ -65,7 +65,7 @@ def _row(variant: Any, cell: pd.DataFrame, everything: set[Any], worst: float | 
     by = None
     if worst is not None and scored + failed:
         asked = cell[cell["scored"] | cell["failed"]]
-        by = (math.fsum(asked["kept"] + asked["lost"] * worst) + without_row * worst) / (scored + failed)
+        by = (math.fsum(with_failures_at(asked, worst)) + without_row * worst) / (scored + failed)
     return (variant, by, mean, scored, failed, scored + failed)
 
 

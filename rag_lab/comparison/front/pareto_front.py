@@ -15,7 +15,7 @@ from rag_lab.statistics.intervals import Interval
 from rag_lab.statistics.pareto.dominance import Noticed, differ
 from rag_lab.statistics.pareto.fronts import fronts
 from rag_lab.statistics.pareto.quantities import Quantity
-from rag_lab.statistics.per_question import cluster_labels
+from rag_lab.statistics.per_question import unit_places
 from rag_lab.statistics.scales import UNKNOWN
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ class _Units:
     @classmethod
     def of(cls, tables: RunTables, values: pd.DataFrame) -> _Units:
         traces = (trace for variant in values.columns for trace in tables.traces[variant])
-        names = sorted({*(trace.question.question_id for trace in traces), *values.index})
-        labels = cluster_labels(names, tables.clusters or {})
-        places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-        place_of = {name: places[label] for name, label in zip(names, labels, strict=True)}
+        place_of = unit_places([*(trace.question.question_id for trace in traces), *values.index], tables.clusters)
         scored = len({place_of[name] for name in values.index[values.notna().any(axis=1)]})
         return cls(place_of, scored, scored < (FEW_VALUES if tables.clusters is None else FEW_CLUSTERS))
 

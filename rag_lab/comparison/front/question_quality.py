@@ -10,7 +10,7 @@ import pandas as pd
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.intervals import Interval, mean_intervals
 from rag_lab.statistics.pareto.quantities import Means
-from rag_lab.statistics.per_question import cluster_labels, numbers, per_question
+from rag_lab.statistics.per_question import cluster_labels, numbers, per_question, with_failures_at
 from rag_lab.statistics.scales import UNKNOWN
 
 
@@ -21,8 +21,7 @@ def question_values(tables: RunTables, metric: str) -> pd.DataFrame:
     """
     scores = per_question(tables.scores[tables.scores["metric"] == metric])
     worst = tables.scales.get(metric, UNKNOWN).worst
-    value = scores["mean"] if worst is None else scores["kept"] + scores["lost"] * worst
-    cells = scores.assign(value=value, there=1.0)
+    cells = scores.assign(value=with_failures_at(scores, worst), there=1.0)
     wide = cells.pivot(index="question_id", columns="variant_id", values="value").sort_index()
     if worst is None:
         return wide

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from rag_lab.runs.race_record import ClosestCall, Standing
-from rag_lab.statistics.per_question import per_question
+from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.variant_order import ranking
 
@@ -65,12 +65,11 @@ def _held(scores: pd.DataFrame, metric: str, scale: Scale) -> Scale:
 
 def _values(scores: pd.DataFrame, metric: str, worst: float | None) -> dict[str, dict[str, float]]:
     """Return by variant what each question counts: its mean, failed repeats at the worst value where there is one."""
+    questions = per_question(scores[scores["metric"] == metric])
+    judged = questions.assign(value=with_failures_at(questions, worst)).dropna(subset="value")
     found: dict[str, dict[str, float]] = {}
-    questions = per_question(scores)
-    for row in questions[questions["metric"] == metric].to_dict("records"):
-        if row["scored"] or (row["failed"] and worst is not None):
-            value = row["mean"] if worst is None else row["kept"] + row["lost"] * worst
-            found.setdefault(str(row["variant_id"]), {})[str(row["question_id"])] = float(value)
+    for variant, name, value in zip(judged["variant_id"], judged["question_id"], judged["value"], strict=True):
+        found.setdefault(str(variant), {})[str(name)] = float(value)
     return found
 
 

@@ -56,7 +56,7 @@ def _class_table(study: RoutingStudy) -> Table:
         for row in study.by_class.to_dict("records")
     ]
     by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
-    family = "p corrected within this table, but for pairs that the table of differences has"
+    family = "p corrected within the secondary family, of a pair that is primary within that one"
     title = f"{study.metric} by class, {by}{_beside(study)}; {family}"
     return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rag_lab._kit.wording import counted
-from rag_lab.statistics.per_question import Clusters, cluster_labels
+from rag_lab.statistics.per_question import Clusters, unit_places, with_failures_at
 from rag_lab.statistics.resampled_units import Units
 from rag_lab.statistics.scales import Scale
 
@@ -76,11 +76,9 @@ def pilot_of(
         clusters: question_id to cluster; each is one unit.
     """
     ours = questions[questions["metric"] == metric]
-    everybody = sorted(set(questions["question_id"]), key=str)
-    labels = cluster_labels(everybody, clusters or {})
-    place = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    unit = np.array([place[label] for label in labels], dtype=np.intp)
-    sums, counts = np.zeros((len(place), len(contrasts))), np.zeros((len(place), len(contrasts)))
+    places = unit_places(questions["question_id"], clusters)
+    everybody, unit = list(places), np.array(list(places.values()), dtype=np.intp)
+    sums, counts = (np.zeros((len(set(places.values())), len(contrasts))) for _ in range(2))
     for column, weights in enumerate(contrasts.values()):
         values = _differences(ours, weights, scale).reindex(everybody).to_numpy(dtype=np.float64)
         np.add.at(sums[:, column], unit, np.nan_to_num(values))
@@ -96,8 +94,7 @@ def _differences(ours: pd.DataFrame, weights: Mapping[Any, float], scale: Scale)
     total: pd.Series[float] | None = None
     for variant, weight in used.items():
         rows = ours[ours["variant_id"] == variant].set_index("question_id")
-        at = scale.worst if weight > 0 else scale.best
-        value = rows["mean"] if at is None else rows["kept"] + rows["lost"] * at
+        value = with_failures_at(rows, scale.worst if weight > 0 else scale.best)
         part = value.astype(float) * (weight * scale.sign)
         total = part if total is None else total.add(part)
     return pd.Series(dtype=float) if total is None else total
