@@ -12,7 +12,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
-from rag_lab.evaluation.shallow import shallow
+from rag_lab.evaluation.shallow import shallow, shallow_told
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.runs.manifest_diff import Change, manifest_diff, suspects
 from rag_lab.statistics.complete_cases import summary
@@ -60,7 +60,7 @@ class AcrossRuns:
         metrics = dict.fromkeys(metric for run in runs for metric in run.quality_metrics)
         named = zip(self.names, runs, strict=True)
         configs = {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
-        return [*map(str, shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
+        return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""
