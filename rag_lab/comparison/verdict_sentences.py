@@ -9,7 +9,7 @@ from typing import Any
 from rag_lab._kit.numbers import number, p_text, plain, seconds, signed, signed_interval, with_interval
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.advice.blind import is_blind
-from rag_lab.comparison.advice.statements import holds_zero, margin_sentence, removed, statement
+from rag_lab.comparison.advice.statements import holds_zero, margin_sentence, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_caveats import caveats
 
@@ -223,7 +223,7 @@ def main_effects_by_margin(comparison: Comparison, metric: str) -> list[str]:
         if found is None or not found.is_found or row["verdict"] in ("better", "worse"):
             continue
         name, against = f"{row['factor']}={row['level']}", f"{row['factor']}={row['first']}"
-        gone = against if str(row["level"]) in ("none", "False", "0") else ""
+        gone = removed_level(str(row["factor"]), str(row["level"]), str(row["first"]))
         told.append(margin_sentence(f"Averaged over the other modules, {name}", against, metric, found, gone))
     return told
 

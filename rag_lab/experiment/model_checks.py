@@ -48,7 +48,7 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     """
     infos = [info for metric in metrics or () if (info := _info(metric))]
     needed = {
-        "embedding": _embeds(config) or any("embeddings" in info.needs for info in infos),
+        "embedding": embeds(config) or any("embeddings" in info.needs for info in infos),
         "understanding": asks_understanding(config),
         "hyde": config.query.hyde != "none" and config.query.hyde_writer == "llm",
         "generation": config.answer.is_on or metrics is None or any(map(_reads_context, infos)),
@@ -59,7 +59,7 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
 
 
-def _embeds(config: PipelineConfig) -> bool:
+def embeds(config: PipelineConfig) -> bool:
     """Tell whether a search, a splitter, the guard of rewrites or the selection compares embeddings."""
     return (
         config.searches_vectors

@@ -15,7 +15,7 @@ from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.split.splitters import SPLITTERS
 from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.experiment.model_checks import asks_understanding
+from rag_lab.experiment.model_checks import asks_understanding, embeds
 from rag_lab.runs.run_once import SamePipeline, run_once_told
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
@@ -112,13 +112,7 @@ def _answers(config: PipelineConfig, readers: Readers) -> bool:
 
 
 def _embeds(config: PipelineConfig) -> bool:
-    return (
-        config.searches_vectors
-        or config.corpus.splitter == "semantic"
-        or config.query.rewrite != "none"
-        or config.select.diversity == "mmr"
-        or _is_own(config)
-    )
+    return embeds(config) or _is_own(config)
 
 
 def _samples(config: PipelineConfig, readers: Readers) -> bool:

@@ -11,7 +11,7 @@ from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.advice.price import Price, average, surplus
-from rag_lab.comparison.advice.statements import holds_zero, removed, statement
+from rag_lab.comparison.advice.statements import holds_zero, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.statistics.effects.factors import factor_values
 from rag_lab.statistics.verdict import NO_DIFFERENCE
@@ -107,7 +107,7 @@ def _main_effects(comparison: Comparison, metric: str) -> list[ModuleRow]:
         price = average(costs, ours).minus(average(costs, theirs)) if ours and theirs else Price()
         ends = (number(row["effect"]), number(row["low"]), number(row["high"]))
         found = comparison.not_worse.get((metric, factor, level))
-        gone = f"{factor}={first}" if level in ("none", "False", "0", "no") else ""
+        gone = removed_level(factor, level, first)
         said = _word(row, row["effect"], _sign(comparison, metric), found, gone)
         name = f"{factor} = {level}"
         rows.append(ModuleRow(name, "", int(row["n"]), *ends, *said, price, first, factor=factor, level=level))

@@ -14,10 +14,12 @@ from rag_lab._kit.numbers import p_text
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.run_tables import RunTables
+from rag_lab.statistics.effects.factors import level_text
 
 Said = Literal["better", "worse", "not worse", "not better", "cannot tell"]
 WITHIN = "but by less than"  # so begins what is said of a finding that is smaller than the margin
 _OFF = ("none", None, False, 0, "")
+_OFF_LEVELS = frozenset(map(level_text, _OFF))
 
 
 def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Said, str]:
@@ -62,6 +64,11 @@ def removed(tables: RunTables, variant: str, against: str) -> str:
     if not gone or any(pairs[key][1] not in _OFF for key in gone):
         return ""
     return listing([f"{key}={was}" for key, was in gone.items()])
+
+
+def removed_level(factor: str, level: str, first: str) -> str:
+    """Name what a level of a factor does without, as `removed` does of a variant; "" where it changes anything else."""
+    return f"{factor}={first}" if level in _OFF_LEVELS else ""
 
 
 def holds_zero(row: Mapping[Any, Any]) -> str:

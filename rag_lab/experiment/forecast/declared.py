@@ -7,8 +7,10 @@ from rag_lab.evaluation.registry import ParsedName
 from rag_lab.evaluation.shallow import comparable
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
+from rag_lab.statistics.randomization import smallest_n
+from rag_lab.statistics.verdict import ALPHA
 
-_FEWEST = 6  # of which signs can be flipped so that fewer than 5% of the flips go as far: 2 / 2**6 = .03
+_FEWEST = smallest_n(ALPHA)
 _NAMED = 5  # pairs that are written out
 
 

@@ -42,13 +42,22 @@ def _work(plan: Plan, home: Path, foresee: Foresee) -> tuple[int, int]:
 
 def round_rows(plan: Plan) -> list[tuple[str, ...]]:
     """Return a row of `ROUND_HEADER` for each round that is run and for the proof."""
-    rows, n_left, before = [], len(plan.variants), 0
-    for number, n_kept in enumerate(kept_after_rounds(plan), start=1):
-        n = len(plan.rounds[number - 1])
-        rows.append((str(number), f"{n:,}", f"{n - before:,}", f"{n_left:,}", f"{n_kept + 1:,}"))
-        n_left, before = n_kept + 1, n
-    n_proof = f"{len(plan.questions):,}"
-    return [*rows, ("proof", n_proof, n_proof, "2", "")]
+    *rounds, (n_proof, _, n_proven) = _counts(plan)
+    stay = [n_variants for _, _, n_variants in rounds[1:]] + [n_proven]
+    rows = [
+        (str(number), *(f"{n:,}" for n in (*counts, n_stay)))
+        for number, (counts, n_stay) in enumerate(zip(rounds, stay, strict=True), start=1)
+    ]
+    return [*rows, ("proof", f"{n_proof:,}", f"{n_proof:,}", str(n_proven), "")]
+
+
+def _counts(plan: Plan) -> list[tuple[int, int, int]]:
+    """Return the questions, the new ones among them, and the variants of each round that is run and of the proof."""
+    counts, n_left, before = [], len(plan.variants), 0
+    for n_kept, questions in zip(kept_after_rounds(plan), plan.rounds, strict=False):
+        counts.append((len(questions), len(questions) - before, n_left))
+        n_left, before = n_kept + 1, len(questions)
+    return [*counts, (len(plan.questions), len(plan.questions), n_left)]
 
 
 def race_notes(plan: Plan) -> list[str]:
@@ -56,7 +65,7 @@ def race_notes(plan: Plan) -> list[str]:
     if not plan.rounds:
         return []
     repeats = plan.experiment.repeats
-    asked = repeats * sum(int(row[2].replace(",", "")) * int(row[3].replace(",", "")) for row in round_rows(plan))
+    asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
     whole = full_plan(plan)
     full = repeats * len(whole.questions) * len(whole.variants)
     return [

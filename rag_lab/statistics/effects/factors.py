@@ -50,9 +50,10 @@ def factor_values(
         baseline_values: {factor: value} of the baseline; without it that level is called `baseline`.
     """
     names = list(dict.fromkeys(name for values in changes.values() for name in values))
-    base = {name: _text((baseline_values or {}).get(name, "baseline")) for name in names}
+    base = {name: level_text((baseline_values or {}).get(name, "baseline")) for name in names}
     return {
-        variant: base | {name: _text(value) for name, value in values.items()} for variant, values in changes.items()
+        variant: base | {name: level_text(value) for name, value in values.items()}
+        for variant, values in changes.items()
     }
 
 
@@ -81,9 +82,9 @@ def read_factors(
     ordered = [baseline, *(variant for variant in values if variant != baseline)]
     if any(set(values[variant]) != set(names) for variant in ordered):
         raise ValueError("every variant must have a level of each factor")
-    varied = [name for name in names if len({_text(values[variant][name]) for variant in ordered}) > 1]
-    levels = {name: tuple(dict.fromkeys(_text(values[variant][name]) for variant in ordered)) for name in varied}
-    cells = {tuple(_text(values[variant][name]) for name in varied): variant for variant in ordered}
+    varied = [name for name in names if len({level_text(values[variant][name]) for variant in ordered}) > 1]
+    levels = {name: tuple(dict.fromkeys(level_text(values[variant][name]) for variant in ordered)) for name in varied}
+    cells = {tuple(level_text(values[variant][name]) for name in varied): variant for variant in ordered}
     if len(cells) < len(ordered):
         raise ValueError("two variants have the same level of every factor")
     found = _cells_of(same, {name: one[0] for name, one in levels.items()})
@@ -97,7 +98,7 @@ def read_factors(
 
 
 def _cells_of(same: Iterable[tuple[Mapping[str, Any], Any]], first: Mapping[str, str]) -> dict[Levels, Any]:
-    return {tuple(_text(levels.get(name, first[name])) for name in first): variant for levels, variant in same}
+    return {tuple(level_text(levels.get(name, first[name])) for name in first): variant for levels, variant in same}
 
 
 def _is_in(level: str, levels: Levels) -> bool:
@@ -129,8 +130,8 @@ def _absent(levels: dict[str, Levels], cells: Mapping[Levels, Any], alike: Mappi
     return f"the grid lacks {size - len(known)} of {size} combinations (such as {example})"
 
 
-def _text(value: Any) -> str:
-    """Write a level as in YAML where that is one word; two equal values look the same."""
+def level_text(value: Any) -> str:
+    """Return the value of a factor as its level: as in YAML where that is one word; two equal values look the same."""
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, default=str)

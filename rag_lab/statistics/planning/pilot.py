@@ -12,11 +12,13 @@ import pandas as pd
 
 from rag_lab._kit.wording import counted
 from rag_lab.statistics.per_question import Clusters, unit_places, with_failures_at
+from rag_lab.statistics.randomization import smallest_n
 from rag_lab.statistics.resampled_units import Units
 from rag_lab.statistics.scales import Scale
+from rag_lab.statistics.verdict import ALPHA
 
 LEAST_QUESTIONS = 40  # with fewer the spread is anybody's guess
-LEAST_APART = 6  # units that differ; with fewer no test finds anything
+LEAST_APART = smallest_n(ALPHA)  # units that differ; with fewer no test finds anything
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,6 +12,7 @@ import pytest
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.price import Price
 from rag_lab.comparison.advice.recommendation import recommendation
+from rag_lab.comparison.advice.statements import removed_level
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison, with_answers
 from rag_lab.comparison.verdict_caveats import families_told
@@ -21,6 +22,7 @@ from rag_lab.report.page.report_page import to_html
 from rag_lab.report.tables.advice_table import module_table
 from rag_lab.report.tables.comparison_tables import named_tables
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.statistics.effects.factors import level_text
 
 N = 300
 BASE = np.linspace(0.3, 0.7, N)
@@ -213,6 +215,12 @@ def test_main_effects_have_the_same_statements(synthetic: ModuleType, tmp_path: 
         ("retrieval.ndcg@5", "rerank.name", "query_likelihood"),
         ("retrieval.ndcg@5", "query.hyde", "always"),
     }
+
+
+@pytest.mark.parametrize("off", ["none", None, False, 0])
+def test_a_level_that_turns_something_off_names_what_may_be_left_out(off: object) -> None:
+    assert removed_level("answer.thinking", level_text(off), level_text(True)) == "answer.thinking=true"
+    assert removed_level("answer.thinking", level_text(True), level_text(off)) == ""
 
 
 def test_of_a_metric_without_a_worst_value_it_is_said_that_no_margin_can_be_tested(made: Made) -> None:
