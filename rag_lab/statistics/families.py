@@ -46,8 +46,6 @@ class Options:
     clusters: Clusters | None = None
     noise: Mapping[Any, NoiseComponents] | None = None
     scales: Mapping[Any, Scale] | None = None
-    confidence: float = 0.95
-    seed: int = 0
 
 
 def answers(
@@ -109,7 +107,7 @@ def _tested(
     units = _Units(options.clusters, members.values())
     sums = {key: units.sums(one.questions, one.values) for key, one in members.items()}
     able = [key for key, column in sums.items() if np.count_nonzero(column) >= smallest_n(alpha)]
-    test = step_down(np.stack([sums[key] for key in able], axis=1), options.seed) if able else None
+    test = step_down(np.stack([sums[key] for key in able], axis=1)) if able else None
     family = Family(name, alpha, len(able), test.critical(alpha) if test else None)
     p_corrected = _corrected(test, options.correction)
     failures = _with_failures({key: members[key] for key in able}, sums, units, options)
@@ -118,7 +116,7 @@ def _tested(
         if key in place and test is not None:
             found[key] = (float(test.alone[place[key]]), p_corrected[place[key]], family, failures.get(key))
         else:
-            alone = step_down(sums[key][:, None], options.seed).alone[0] if len(one.values) else None
+            alone = step_down(sums[key][:, None]).alone[0] if len(one.values) else None
             found[key] = (None if alone is None else float(alone), None, family, None)
     return found
 
@@ -140,7 +138,7 @@ def _with_failures(
         key: units.sums(one.asked, one.filled) if key in failed and len(one.filled) else sums[key]
         for key, one in members.items()
     }
-    test = step_down(np.stack(list(columns.values()), axis=1), options.seed)
+    test = step_down(np.stack(list(columns.values()), axis=1))
     p_values = _corrected(test, options.correction)
     return {
         key: WithFailures(float(one.filled.mean()), p_values[index]) if len(one.filled) else WithFailures(None, None)
@@ -184,4 +182,4 @@ def _differences(
     pairs = [(one, np.zeros(len(one))) for one in values]
     widths = [scales[one.metric].width for one in hypotheses]
     reach = [None if width is None else width * one.reach for one, width in zip(hypotheses, widths, strict=True)]
-    return paired_differences(pairs, options.confidence, options.seed, groups, reach)
+    return paired_differences(pairs, clusters=groups, reach=reach)

@@ -195,7 +195,10 @@ def _told(made: _Shown, names: dict[str, str]) -> str:
         return ""
     against = table[table["against"] == made.baseline]
     rows = [row for metric in made.metrics for row in _rows(against, metric) if row["verdict"] in _MARKS]
-    family = f"primary: {made.metrics[0]}; all others secondary; correction: {CORRECTIONS[made.correction]}"
+    # In a grid effects are primary, and no pair of variants.
+    is_primary = (against["family"] == "primary").any()
+    families = f"primary: {made.metrics[0]}; all others secondary" if is_primary else "all secondary"
+    family = f"{families}; correction: {CORRECTIONS[made.correction]}"
     if not rows:
         return fill(f"No difference from the baseline can be told from chance ({family}).", WIDTH)
     cells = [

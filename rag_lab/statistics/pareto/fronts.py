@@ -17,6 +17,7 @@ from rag_lab.statistics.pareto.quantities import Means, Quantity
 
 N_RESAMPLES = 2_000
 _BATCH = 200  # fixed, as the draws depend on it; a divisor of N_RESAMPLES
+_SEED = 0
 _STREAM = 7  # of random numbers, beside those of the other methods
 
 Floats = npt.NDArray[np.float64]
@@ -31,20 +32,17 @@ class Fronts:
     shares: Floats
 
 
-def fronts(
-    quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Sequence[Sequence[int]], seed: int = 0
-) -> Fronts:
+def fronts(quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Sequence[Sequence[int]]) -> Fronts:
     """Return the fronts of `quality` against each choice of `costs` in `which`.
 
     Args:
         quality: of the variants; more is better.
         costs: of the same variants and units, with the smallest difference that counts.
         which: for each front the costs that it is against, by their place.
-        seed: of the resamples.
     """
     units = len(quality.sums)
     seen = _on(quality, costs, which, np.ones((units, 1)))
-    drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in _draws(units, seed))
+    drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in _draws(units))
     return Fronts(seen[:, :, 0], np.asarray(drawn / N_RESAMPLES))
 
 
@@ -57,7 +55,7 @@ def _on(
     return np.stack([not_dominated(good, [told[place] for place in places]) for places in which])
 
 
-def _draws(units: int, seed: int) -> Iterator[Floats]:
+def _draws(units: int) -> Iterator[Floats]:
     """Yield (units, _BATCH) counts."""
     for batch in range(N_RESAMPLES // _BATCH):
-        yield np.random.default_rng([seed, _STREAM, batch]).poisson(1.0, (units, _BATCH)).astype(np.float64)
+        yield np.random.default_rng([_SEED, _STREAM, batch]).poisson(1.0, (units, _BATCH)).astype(np.float64)

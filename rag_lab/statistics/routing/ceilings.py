@@ -83,7 +83,7 @@ def question_ceiling(table: pd.DataFrame, repeated: pd.DataFrame | None = None, 
     return _ceiling(d, scale, seen, seen - gain, ends)
 
 
-def class_ceiling(table: pd.DataFrame, column: str = "labelled", seed: int = 0, scale: Scale = SHARE) -> Ceiling:
+def class_ceiling(table: pd.DataFrame, column: str = "labelled", scale: Scale = SHARE) -> Ceiling:
     """Return the ceiling of a router that knows the class in `column` and which arm is better for it.
 
     A question without a class goes with the better arm for all. The interval reaches down to where classes dealt out at
@@ -95,7 +95,7 @@ def class_ceiling(table: pd.DataFrame, column: str = "labelled", seed: int = 0, 
     if not len(d):
         return _NOTHING
     classes = np.where(rows[column] == "", 0, pd.factorize(rows[column])[0] + 1).astype(np.int64)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     width = int(classes.max()) + 1
     dealt = [_cells(d, dealt_out(classes, groups, random), width) for _ in range(N_REFERENCES)]
     by_chance = _best(np.array(dealt)) / len(d)

@@ -29,6 +29,14 @@ def test_variants_stand_beside_metrics_with_interval_count_and_mark(run):
     assert re.search(rf"▲ C always-none +{MAIN} +\+0\.\d{{3}}", differences)
 
 
+def test_the_family_of_the_differences_is_said_and_in_a_grid_it_is_the_secondary_one(run, tmp_path):
+    assert "from chance (all secondary; correction: max-T)" in compare_screen(run.path)
+    plans = {name: {} for name in ("baseline", "other")}
+    listed = write_run(tmp_path / "list", plans, {MAIN: dict.fromkeys(plans, np.linspace(0, 1, 30))})
+    told = " ".join(compare_screen(listed.path).split())
+    assert f"(primary: {MAIN}; all others secondary; correction: max-T)" in told
+
+
 def test_what_to_use_is_said_before_the_numbers(run):
     lines = compare_screen(run.path).splitlines()
     assert lines[2].startswith("Use ")
