@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.statistics.hypotheses import Hypothesis
 
 FEW = 20  # questions: fewer show only very large differences
 _ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
@@ -50,7 +47,7 @@ def families_told(comparison: Comparison) -> str:
 
 def _unable(comparison: Comparison) -> list[str]:
     """Name once how many comparisons cannot be significant; they count in no correction."""
-    answers = {_key(hypothesis): answer for hypothesis, answer in comparison.answers.items()}
+    answers = {(one.metric, one.unsigned, one.questions): answer for one, answer in comparison.answers.items()}
     tested = [one for one in answers.values() if one.p_value is not None]
     unable = [one for one in tested if one.p_corrected is None]
     if not unable:
@@ -60,13 +57,6 @@ def _unable(comparison: Comparison) -> list[str]:
         f"{len(unable)} of {counted(len(tested), 'comparison')} {is_are} not counted in the correction: too few "
         "questions or clusters differ for any test (fewer than six at the level of 0.05)."
     ]
-
-
-def _key(hypothesis: Hypothesis) -> Hashable:
-    """Return the same for hypotheses that are one comparison, as a - b and b - a, or a pair and a toggle, are."""
-    weights = sorted((name, weight) for name, weight in hypothesis.weights if weight)
-    sign = 1.0 if not weights or weights[0][1] > 0 else -1.0
-    return hypothesis.metric, tuple((name, sign * weight) for name, weight in weights), hypothesis.questions
 
 
 def _thin(comparison: Comparison) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,13 @@ class Hypothesis:
     def of_pair(cls, metric: Any, variant: Any, against: Any, is_primary: bool = False) -> Hypothesis:
         """Return that `variant` scores like `against`."""
         return cls(metric, ((variant, 1.0), (against, -1.0)), is_primary=is_primary)
+
+    @property
+    def unsigned(self) -> tuple[tuple[Any, float], ...]:
+        """The weights that count, sorted, the first of them positive: a - b and b - a are one comparison."""
+        weighed = sorted(((variant, weight) for variant, weight in self.weights if weight), key=lambda one: str(one[0]))
+        sign = 1.0 if not weighed or weighed[0][1] > 0 else -1.0
+        return tuple((variant, sign * weight) for variant, weight in weighed)
 
     @property
     def squares(self) -> float:
@@ -91,7 +98,7 @@ class ScoreTable:
         variants = sorted(hypothesis.weights, key=lambda one: str(one[0]))
         if any(variant not in self._column for variant, _ in variants):
             nothing = np.zeros(0)
-            return Sample((), nothing, (), nothing, 0, (hypothesis.metric, _unsigned(variants), b""))
+            return Sample((), nothing, (), nothing, 0, (hypothesis.metric, hypothesis.unsigned, b""))
         columns = np.array([self._column[name] for name, _ in variants], dtype=np.int64)
         weights = np.array([weight for _, weight in variants])
         among = self._among(hypothesis.questions)
@@ -99,7 +106,7 @@ class ScoreTable:
         asked = among[~np.isnan(self.lost[np.ix_(among, columns)]).any(axis=1)]
         n_failed = int((self.lost[np.ix_(asked, columns[weights != 0])] > 0).any(axis=1).sum())
         filled = np.zeros(0) if self.filled is None else _exact(self.filled[np.ix_(asked, columns)] @ weights)
-        key = (hypothesis.metric, _unsigned(variants), scored.tobytes())
+        key = (hypothesis.metric, hypothesis.unsigned, scored.tobytes())
         values = _exact(self.mean[np.ix_(scored, columns)] @ weights)
         return Sample(tuple(self.questions[scored]), values, tuple(self.questions[asked]), filled, n_failed, key)
 
@@ -111,13 +118,6 @@ class ScoreTable:
 
 def _exact(values: Floats) -> Floats:
     return np.where(np.abs(values) <= TIE, 0.0, values)
-
-
-def _unsigned(variants: Sequence[tuple[Any, float]]) -> tuple[tuple[Any, float], ...]:
-    """Return the weights that count, the first of them positive: a - b and b - a are one comparison."""
-    weighed = [(variant, weight) for variant, weight in variants if weight]
-    sign = 1.0 if not weighed or weighed[0][1] > 0 else -1.0
-    return tuple((variant, sign * weight) for variant, weight in weighed)
 
 
 def score_tables(questions: pd.DataFrame, scales: Mapping[Any, Scale]) -> dict[Any, ScoreTable]:
