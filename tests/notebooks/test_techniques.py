@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 STORIES = {
     "fusion": (3, ["rrf: mode = rrf", "dense", "mine"]),
     "parents": (2, ["parents = page", "parent_size = 1200"]),
-    "significance": (2, ["upper end of the 95% interval", "most misleading ten"]),
+    "significance": (2, ["by more than 0.05", "most misleading ten"]),
     "sweeps": (2, ["4 variants (grid)", "diversity = mmr", "lost -"]),
     "judges": (1, ["swapped_entity", "model", "negation"]),
     "rewriting": (2, ["class by the model", "proposed: ", "unguarded"]),
