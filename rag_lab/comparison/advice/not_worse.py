@@ -19,7 +19,12 @@ from rag_lab.comparison.advice.price import Price, average
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.effects import planned_effects
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.statistics.non_inferiority import BEST_COLUMNS, not_worse, not_worse_than_best, questions_needed
+from rag_lab.statistics.non_inferiority.margin_tests import (
+    BEST_COLUMNS,
+    not_worse,
+    not_worse_than_best,
+    questions_needed,
+)
 
 MOST_PLANNED = 3
 Key = tuple[str, str, str]  # metric, variant and against; or metric, factor and level

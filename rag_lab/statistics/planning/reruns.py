@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from rag_lab.statistics.bounded_mean import p_mean_about
 from rag_lab.statistics.corrections import hommel
+from rag_lab.statistics.non_inferiority.bounded_mean import p_mean_about
 from rag_lab.statistics.resampled_units import Units
 from rag_lab.statistics.verdict import ALPHA
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_lab.statistics.bounded_mean import p_mean_about
 from rag_lab.statistics.corrections import hommel
+from rag_lab.statistics.non_inferiority.bounded_mean import p_mean_about
 from rag_lab.statistics.planning.reruns import MOST_UNITS, for_margin, questions_for_margin
 from rag_lab.statistics.resampled_units import Units, units
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
-from rag_lab.statistics.bounded_mean import p_mean_about, p_mean_not_positive
+from rag_lab.statistics.non_inferiority.bounded_mean import p_mean_about, p_mean_not_positive
 
 
 @pytest.mark.parametrize(("n", "rate"), [(1, 0.3), (5, 0.4), (30, 0.05), (117, 0.05), (500, 0.01), (2000, 0.01)])
