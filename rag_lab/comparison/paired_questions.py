@@ -35,7 +35,7 @@ def paired_questions(tables: RunTables, variant_id: str, metric: str | None = No
         raise ConfigError(unknown_name("variant beside the baseline", variant_id, others))
     if metric not in set(tables.scores["metric"]):
         raise ConfigError(unknown_name("metric of the run", metric, dict.fromkeys(tables.scores["metric"])))
-    scored = per_question(tables.scores[tables.scores["metric"] == metric])
+    scored = per_question(tables.scores, [metric])
     means = scored[scored["scored"]].pivot_table(index="question_id", columns="variant_id", values="mean")
     both = means.reindex(columns=[baseline, variant_id]).dropna()
     asked = {name: question for name, question in tables.asked.items() if name in both.index}

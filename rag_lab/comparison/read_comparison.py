@@ -81,8 +81,8 @@ def read_comparison(
 
 def with_answers(tables: Comparison) -> Comparison:
     """Return the comparison with its differences: all that will be shown of it is tested at once."""
-    pairs = _pairs(tables)
     effects = planned_effects(tables)
+    pairs = _pairs(tables, effects.is_grid)
     studies = [pair for study in planned_studies(tables) for pair in study.pairs]
     hypotheses = [
         *(pair.hypothesis for pair in pairs if not pair.withheld),
@@ -93,7 +93,7 @@ def with_answers(tables: Comparison) -> Comparison:
     return replace(tables, answers=found, differences=differences_table(pairs, found))
 
 
-def _pairs(tables: Comparison) -> list[Pair]:
+def _pairs(tables: Comparison, is_grid: bool) -> list[Pair]:
     """Return the pairs that are shown in every metric: those declared, those with the baseline, or all.
 
     In a grid, effects are primary, and no pair of variants.
@@ -106,7 +106,7 @@ def _pairs(tables: Comparison) -> list[Pair]:
     else:
         wanted = [*run.pairs, *((variant, run.baseline) for variant in variants if variant != run.baseline)]
     usable = [pair for pair in dict.fromkeys(wanted) if scored.issuperset(pair)]
-    declared = set() if planned_effects(tables).is_grid else set(run.pairs)
+    declared = set() if is_grid else set(run.pairs)
     return [
         replace(
             one,

@@ -69,7 +69,7 @@ def resampled_means(columns: Sequence[Units], seed: int) -> Floats:
     stacked = np.hstack([sums, sizes]).T.copy()
     means = (sums.sum(axis=0) / counts.sum(axis=0))[:, None]
     resampled = np.empty((len(columns), N_RESAMPLES))
-    for batch, draws in enumerate(_draws(len(sums), seed)):
+    for batch, draws in enumerate(poisson_draws(len(sums), seed, 0, N_RESAMPLES // _BATCH, _BATCH)):
         drawn = stacked @ draws
         totals = drawn[len(columns) :]
         if totals.shape[0] > 1:
@@ -81,10 +81,18 @@ def resampled_means(columns: Sequence[Units], seed: int) -> Floats:
     return resampled
 
 
-def _draws(rows: int, seed: int) -> Iterator[Floats]:
-    """Yield (rows, _BATCH) counts; the first rows are the same for any number of rows."""
-    for batch in range(N_RESAMPLES // _BATCH):
-        yield np.random.default_rng([seed, 0, batch]).poisson(1.0, (rows, _BATCH)).astype(np.float64)
+def poisson_draws(rows: int, seed: int, stream: int, n_batches: int, size: int) -> Iterator[Floats]:
+    """Yield `n_batches` times (rows, size) counts; the first rows are the same for any number of rows.
+
+    Args:
+        rows: units.
+        seed: of the draws.
+        stream: tells the draws of one method from those of another with the same seed.
+        n_batches: how many.
+        size: resamples in a batch, on which the draws depend.
+    """
+    for batch in range(n_batches):
+        yield np.random.default_rng([seed, stream, batch]).poisson(1.0, (rows, size)).astype(np.float64)
 
 
 def _quantiles(resampled: Floats, levels: Floats) -> tuple[Floats, Floats]:

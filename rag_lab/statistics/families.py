@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -66,20 +66,30 @@ def answers(
     wanted = dict.fromkeys(hypotheses)
     samples = {one: tables[one.metric].sample(one) for one in wanted if one.metric in tables}
     found: dict[Hypothesis, Answer] = {}
-    tested: dict[Hashable, tuple[float | None, float | None, Family, WithFailures | None]] = {}
+    tested: dict[Hashable, _Tested] = {}
     for name in get_args(FamilyName):
         tested |= _tested(_members(samples, name), name, options)
     kept = [one for one in wanted if one in samples]
     for one, difference in zip(kept, _differences(kept, samples, scales, options), strict=True):
         scale = scales[one.metric]
         floor = floor_over((options.noise or {}).get(one.metric), difference.n, one.squares)
-        p_value, p_corrected, family, failures = tested[samples[one].key]
-        # Of two mirror images one was tested.
-        found[one] = Answer(
-            difference, p_value, p_corrected, family, _signed(failures, samples[one]), floor, scale.higher_is_better
-        )
+        test, failures = tested[samples[one].key], _failures(samples[one], tested[samples[one].key])
+        told = (test.p_value, test.p_corrected, test.family, failures)
+        found[one] = Answer(difference, *told, floor, scale.higher_is_better)
     nothing = Answer(PairedDifference(None, None, None, 0, 0, 0, 0), None, None)
     return {one: found.get(one, nothing) for one in wanted}
+
+
+class _Tested(NamedTuple):
+    """What was found of a comparison, or of its mirror image: numbers that have no sign.
+
+    with_failures: the corrected p-value with failures at the worst value; None where the metric has none.
+    """
+
+    p_value: float | None
+    p_corrected: float | None
+    family: Family
+    with_failures: float | None = None
 
 
 def lone_answer(values: Sequence[float]) -> Answer:
@@ -99,11 +109,9 @@ def _members(samples: Mapping[Hypothesis, Sample], name: FamilyName) -> dict[Has
     return {sample.key: sample for sample in samples.values() if (sample.key in primary) is (name == "primary")}
 
 
-def _tested(
-    members: Mapping[Hashable, Sample], name: FamilyName, options: Options
-) -> dict[Hashable, tuple[float | None, float | None, Family, WithFailures | None]]:
+def _tested(members: Mapping[Hashable, Sample], name: FamilyName, options: Options) -> dict[Hashable, _Tested]:
     alpha = STRICT[name] if options.strict else ALPHA
-    found: dict[Hashable, tuple[float | None, float | None, Family, WithFailures | None]] = {}
+    found: dict[Hashable, _Tested] = {}
     units = _Units(options.clusters, members.values())
     sums = {key: units.sums(one.questions, one.values) for key, one in members.items()}
     able = [key for key, column in sums.items() if np.count_nonzero(column) >= smallest_n(alpha)]
@@ -114,10 +122,12 @@ def _tested(
     place = {key: index for index, key in enumerate(able)}
     for key, one in members.items():
         if key in place and test is not None:
-            found[key] = (float(test.alone[place[key]]), p_corrected[place[key]], family, failures.get(key))
+            alone = float(test.alone[place[key]])
+            found[key] = _Tested(alone, p_corrected[place[key]], family, failures.get(key))
         else:
-            alone = step_down(sums[key][:, None]).alone[0] if len(one.values) else None
-            found[key] = (None if alone is None else float(alone), None, family, None)
+            found[key] = _Tested(
+                float(step_down(sums[key][:, None]).alone[0]) if len(one.values) else None, None, family
+            )
     return found
 
 
@@ -129,8 +139,8 @@ def _corrected(test: FamilyTest | None, correction: Correction) -> list[float | 
 
 def _with_failures(
     members: Mapping[Hashable, Sample], sums: Mapping[Hashable, Floats], units: _Units, options: Options
-) -> dict[Hashable, WithFailures]:
-    """Test a family again with failures at the worst value; only comparisons in which something failed are returned."""
+) -> dict[Hashable, float | None]:
+    """Return the corrected p-values with failures at the worst value, of the comparisons in which something failed."""
     failed = {key for key, one in members.items() if one.n_failed}
     if not failed:
         return {}
@@ -141,17 +151,17 @@ def _with_failures(
     test = step_down(np.stack(list(columns.values()), axis=1))
     p_values = _corrected(test, options.correction)
     return {
-        key: WithFailures(float(one.filled.mean()), p_values[index]) if len(one.filled) else WithFailures(None, None)
-        for index, (key, one) in enumerate(members.items())
+        key: p_value if len(one.filled) else None
+        for (key, one), p_value in zip(members.items(), p_values, strict=True)
         if key in failed
     }
 
 
-def _signed(failures: WithFailures | None, sample: Sample) -> WithFailures | None:
-    """Return it with the sign of the hypothesis itself, where its mirror image was tested."""
-    if failures is None or failures.mean is None:
-        return failures
-    return WithFailures(float(sample.filled.mean()), failures.p_corrected)
+def _failures(sample: Sample, test: _Tested) -> WithFailures | None:
+    """Return what becomes of a comparison that can be significant where failures count; None where nothing failed."""
+    if not sample.n_failed or test.p_corrected is None:
+        return None
+    return WithFailures(float(sample.filled.mean()) if len(sample.filled) else None, test.with_failures)
 
 
 class _Units:

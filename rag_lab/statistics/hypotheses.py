@@ -77,7 +77,6 @@ class ScoreTable:
     """The scores of one metric as questions x variants, from the rows of `per_question`; sorted by name."""
 
     def __init__(self, rows: pd.DataFrame, scale: Scale = SHARE) -> None:
-        self.scale = scale
         order = sorted(set(rows["question_id"]), key=str)
         self._row = {question: place for place, question in enumerate(order)}
         self.questions = np.array(order, dtype=object)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ Clusters = Mapping[Any, Hashable]  # question_id to its document, or whatever el
 _QUESTION = [*CELL, "question_id"]
 
 
-def per_question(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a (variant_id, metric, question_id), in order of first appearance.
+def per_question(scores: pd.DataFrame, metrics: Collection[Any] | None = None) -> pd.DataFrame:
+    """Return a row a (variant_id, metric, question_id), in order of first appearance; of all metrics, or of these.
 
     Columns beside the three: `scored` and `failed` (any repeat), `mean` over the scored repeats (NaN without one),
     `kept` and `lost` (the mean with 0 for the failed repeats, and their share: see `with_failures_at`).
@@ -29,6 +29,8 @@ def per_question(scores: pd.DataFrame) -> pd.DataFrame:
     missing = [column for column in INPUT_COLUMNS if column not in scores.columns]
     if missing:
         raise ConfigError(f"The table of scores lacks the columns {', '.join(missing)}; give one as in scores.parquet.")
+    if metrics is not None:
+        scores = scores[scores["metric"].isin(metrics)]
     value = pd.to_numeric(scores["value"]).astype(float)
     scored = (scores["status"] == "scored") & np.isfinite(value)
     failed = scores["status"].isin(["scored", "failed"]) & ~scored

@@ -42,9 +42,8 @@ def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataF
     Raises:
         ConfigError: if a column of the table is missing, or a score lies beyond the scale.
     """
-    questions = per_question(scores)
+    ours = per_question(scores, [metric])
     variants = list(dict.fromkeys(scores["variant_id"]))
-    ours = questions[questions["metric"] == metric]
     is_bounded = scale.low is not None or scale.high is not None
     if is_bounded and scales_of(scores, {metric: scale}).get(metric, scale) != scale:
         raise ConfigError(f"{metric} has scores beyond its range; give a scale that holds them, or `UNKNOWN`.")

@@ -17,7 +17,7 @@ import pandas as pd
 from rag_lab.comparison.advice.blind import is_blind
 from rag_lab.comparison.advice.price import Price, average
 from rag_lab.comparison.cut_offs import not_compared
-from rag_lab.comparison.effects import planned_effects
+from rag_lab.comparison.effects import PlannedEffects, planned_effects
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.non_inferiority.margin_tests import (
     BEST_COLUMNS,
@@ -56,8 +56,9 @@ class NotWorse:
 def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key, NotWorse]:
     """Return what the margins of a run allow one to say; empty where it has none."""
     found: dict[Key, NotWorse] = {}
+    planned = planned_effects(tables)
     for metric, margin in tables.run.margins.items():
-        contrasts = {key: _kept(weights, prices) for key, weights in _contrasts(tables, metric).items()}
+        contrasts = {key: _kept(weights, prices) for key, weights in _contrasts(tables, planned, metric).items()}
         weights = {key: one[0] for key, one in contrasts.items()}
         if metric not in tables.quality_metrics or not weights:
             continue
@@ -113,9 +114,8 @@ def best_found(tables: RunTables) -> pd.DataFrame:
     return not_worse_than_best(tables.quality_scores, able, margin, clusters=tables.clusters, scales=tables.scales)
 
 
-def _contrasts(tables: RunTables, metric: str) -> dict[tuple[str, str], dict[str, float]]:
+def _contrasts(tables: RunTables, planned: PlannedEffects, metric: str) -> dict[tuple[str, str], dict[str, float]]:
     """Return (variant, against) or (factor, level) to the weights of what the metric compares."""
-    planned = planned_effects(tables)
     if planned.is_grid:
         mains = [one for one in planned.effects if one.contrast.kind == "main" and one.metric == metric]
         return {(one.contrast.factor, one.contrast.level): one.contrast.weights for one in mains}

@@ -19,7 +19,7 @@ def question_values(tables: RunTables, metric: str) -> pd.DataFrame:
 
     In a metric without a worst value a question that failed is as one that was not asked.
     """
-    scores = per_question(tables.scores[tables.scores["metric"] == metric])
+    scores = per_question(tables.scores, [metric])
     worst = tables.scales.get(metric, UNKNOWN).worst
     cells = scores.assign(value=with_failures_at(scores, worst), there=1.0)
     wide = cells.pivot(index="question_id", columns="variant_id", values="value").sort_index()

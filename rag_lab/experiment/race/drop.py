@@ -65,7 +65,7 @@ def _held(scores: pd.DataFrame, metric: str, scale: Scale) -> Scale:
 
 def _values(scores: pd.DataFrame, metric: str, worst: float | None) -> dict[str, dict[str, float]]:
     """Return by variant what each question counts: its mean, failed repeats at the worst value where there is one."""
-    questions = per_question(scores[scores["metric"] == metric])
+    questions = per_question(scores, [metric])
     judged = questions.assign(value=with_failures_at(questions, worst)).dropna(subset="value")
     found: dict[str, dict[str, float]] = {}
     for variant, name, value in zip(judged["variant_id"], judged["question_id"], judged["value"], strict=True):

@@ -16,8 +16,8 @@ from rag_lab.report.figures.figure_style import (
     MUTED,
     SAME,
     SHADE,
-    literal,
     new_figure,
+    variant_name,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from rag_lab.report.figures.figure_style import ShownFigure
 
-LABEL_CHARS = 30
 _WIDTH_INCHES = 7.6
 _BAR_INCHES = 5.2  # about what is left for the bars beside the names of variants
 _CHAR_INCHES = 0.075  # of a label in a bar
@@ -61,20 +60,13 @@ def evidence_figure(comparison: Comparison) -> ShownFigure:
     most = max((row["items"] for row in rows), default=1)
     for place, row in enumerate(rows):
         _bar(axes, comparison, place, row, most)
-    names = [
-        f"{literal(comparison.label(row['variant_id']), LABEL_CHARS)}\u2002{_code(comparison, row)}" for row in rows
-    ]
-    axes.set_yticks(range(len(rows)), names)
+    axes.set_yticks(range(len(rows)), [variant_name(comparison, row["variant_id"]) for row in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     axes.set_xlim(0, most)
     axes.set_xlabel("labelled pieces of evidence", loc="right")
     axes.spines[:].set_visible(False)
     _key(axes, comparison)
     return figure
-
-
-def _code(comparison: Comparison, row: dict[Any, Any]) -> str:
-    return comparison.codes[row["variant_id"]]
 
 
 def _bar(axes: Axes, comparison: Comparison, place: int, row: dict[Any, Any], most: int) -> None:

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from rag_lab.comparison.comparison import Comparison
+
 PIXELS_PER_POINT = 2  # sharp on screens of twice the density
 
 INK, MUTED, GRID, SHADE = "#1f2a33", "#6b7782", "#dfe4e8", "#eef1f4"
@@ -21,6 +23,7 @@ CSS_NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line", SHADE: "--shade", A
 CSS_NAMES |= {SAME: "--same"}
 FONT_SIZE = 9
 LABEL_GAP_POINTS = 11.0
+LABEL_CHARS = 30  # of the name of a variant, or a passage, beside its row
 
 
 def new_figure(width_inches: float, height_inches: float, alt: str) -> tuple[ShownFigure, Axes]:
@@ -48,6 +51,11 @@ def literal(text: str, chars: int = 80) -> str:
     """Return `text`, at most `chars` characters, so that matplotlib writes it as it is (dollars begin no formula)."""
     short = text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
     return short.replace("$", r"\$")
+
+
+def variant_name(comparison: Comparison, variant: str) -> str:
+    """Return label and letter of a variant, as they stand beside its row."""
+    return f"{literal(comparison.label(variant), LABEL_CHARS)}\u2002{comparison.codes[variant]}"
 
 
 def spread_labels(axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:

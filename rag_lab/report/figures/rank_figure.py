@@ -7,15 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.evaluation.measures.coverage import covers
-from rag_lab.report.figures.figure_style import ABOVE, FONT_SIZE, INK, MUTED, SAME, literal, new_figure
+from rag_lab.report.figures.figure_style import ABOVE, FONT_SIZE, INK, LABEL_CHARS, MUTED, SAME, literal, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rag_lab.records import Hit, Question
     from rag_lab.report.figures.figure_style import ShownFigure
-
-LABEL_CHARS = 30
 
 
 def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: int = 10) -> ShownFigure:

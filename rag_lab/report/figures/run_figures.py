@@ -20,6 +20,7 @@ from rag_lab.report.figures.figure_style import (
     SHADE,
     literal,
     new_figure,
+    variant_name,
 )
 from rag_lab.statistics.scales import SHARE
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rag_lab.report.figures.figure_style import ShownFigure
-
-LABEL_CHARS = 30
 
 
 def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
@@ -42,7 +41,7 @@ def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
     for row, plan in enumerate(plans):
         cell = comparison.cell(plan.variant_id, metric) or {}
         _dot_with_interval(axes, row, cell, _mark(comparison, plan.variant_id, metric))
-    labels = [_name(comparison, plan.variant_id) for plan in plans]
+    labels = [variant_name(comparison, plan.variant_id) for plan in plans]
     axes.set_yticks(range(len(plans)), labels)
     axes.set_ylim(max(len(plans), 1) - 0.5, -0.5)
     axes.set_xlabel(literal(comparison.directed(metric)), loc="right")
@@ -64,7 +63,7 @@ def class_figure(comparison: Comparison, metric: str) -> ShownFigure:
             base = means.get((comparison.run.baseline, name))
             _tile(axes, row, column, means.get((plan.variant_id, name)), base, sign)
     axes.set_xticks(range(len(classes)), [f"{name}\n{_count(table, name)}" for name in classes])
-    axes.set_yticks(range(len(plans)), [_name(comparison, plan.variant_id) for plan in plans])
+    axes.set_yticks(range(len(plans)), [variant_name(comparison, plan.variant_id) for plan in plans])
     axes.set_xlim(-0.5, len(classes) - 0.5)
     axes.set_ylim(len(plans) - 0.5, -0.5)
     axes.xaxis.tick_top()
@@ -75,10 +74,6 @@ def class_figure(comparison: Comparison, metric: str) -> ShownFigure:
 def _mean(comparison: Comparison, variant: str, metric: str) -> float | None:
     cell = comparison.cell(variant, metric)
     return number(cell["mean"]) if cell else None
-
-
-def _name(comparison: Comparison, variant: str) -> str:
-    return f"{literal(comparison.label(variant), LABEL_CHARS)}\u2002{comparison.codes[variant]}"
 
 
 def _mark(comparison: Comparison, variant: str, metric: str) -> tuple[str, str]:

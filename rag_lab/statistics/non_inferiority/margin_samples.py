@@ -138,7 +138,7 @@ def margin_samples(
     clusters: Clusters | None,
 ) -> dict[Any, MarginSample]:
     """Return the scores of each metric that has a margin, in the order of the margins."""
-    questions = per_question(scores)
+    questions = per_question(scores, list(margins))
     ranges = scales_of(scores, scales)
     for metric, margin in margins.items():
         if metric in ranges:

@@ -6,12 +6,13 @@ times, the same for the quality and the costs of all variants, so what they have
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_lab.statistics.bootstrap import poisson_draws
 from rag_lab.statistics.pareto.dominance import Noticed, as_noticed, not_dominated
 from rag_lab.statistics.pareto.quantities import Means, Quantity
 
@@ -42,7 +43,8 @@ def fronts(quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Seq
     """
     units = len(quality.sums)
     seen = _on(quality, costs, which, np.ones((units, 1)))
-    drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in _draws(units))
+    resamples = poisson_draws(units, _SEED, _STREAM, N_RESAMPLES // _BATCH, _BATCH)
+    drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in resamples)
     return Fronts(seen[:, :, 0], np.asarray(drawn / N_RESAMPLES))
 
 
@@ -53,9 +55,3 @@ def _on(
     good = quality.at(weights)
     told = [as_noticed(cost.at(weights), noticed) for cost, noticed in costs]
     return np.stack([not_dominated(good, [told[place] for place in places]) for places in which])
-
-
-def _draws(units: int) -> Iterator[Floats]:
-    """Yield (units, _BATCH) counts."""
-    for batch in range(N_RESAMPLES // _BATCH):
-        yield np.random.default_rng([_SEED, _STREAM, batch]).poisson(1.0, (units, _BATCH)).astype(np.float64)

@@ -54,8 +54,8 @@ def routing_table(
         ConfigError: if `none` or `always` is no arm, or a column of the scores is missing.
     """
     _check_arms(arms)
-    questions = per_question(scores)
-    ours = questions[(questions["metric"] == metric) & questions["variant_id"].isin(list(arms.values()))]
+    questions = per_question(scores, [metric])
+    ours = questions[questions["variant_id"].isin(list(arms.values()))]
     wide = ours.pivot(index="question_id", columns="variant_id", values="mean").reindex(columns=list(arms.values()))
     table = wide.set_axis(list(arms), axis=1).reset_index()
     first = {trace.question.question_id: trace for trace in reversed(traces)}

@@ -11,7 +11,7 @@ from rag_lab.experiment.forecast.power_forecast import power_forecast
 from rag_lab.experiment.forecast.power_told import power_told
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import CONFIG_FILE, SCORES_FILE
-from rag_lab.runs.score_file import write_frame
+from rag_lab.runs.score_file import COLUMNS, write_frame
 
 MORE = [
     {"id": f"m{n}", "question": f"At how many bar does valve {n} open?", "evidence": [{"source": "press.md"}]}
@@ -55,19 +55,7 @@ def run_of(checked, path, n=60, spread=0.2, same=(), rename=None):
         folder = run.variant_dir(variant.variant_id)
         folder.mkdir(parents=True)
         (folder / CONFIG_FILE).write_text(variant.config.to_yaml())
-    columns = [
-        "variant_id",
-        "question_id",
-        "metric",
-        "repeat",
-        "value",
-        "status",
-        "reason",
-        "judge",
-        "seconds",
-        "calls",
-    ]
-    write_frame(path / SCORES_FILE, pd.DataFrame(rows, columns=columns))
+    write_frame(path / SCORES_FILE, pd.DataFrame(rows, columns=list(COLUMNS)))
     return run
 
 
