@@ -136,6 +136,10 @@ class RunTables:
         """Return letter and label of a variant."""
         return f"{self.codes[variant_id]} {self.label(variant_id)}"
 
+    def called(self, variant_id: str) -> str:
+        """Return letter and label of a variant for a sentence: `B (rerank.name=none)`."""
+        return f"{self.codes[variant_id]} ({self.label(variant_id)})"
+
     def cell(self, variant_id: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `summary` for one variant and metric, or None where there is none."""
         return self._cells.get((variant_id, metric))

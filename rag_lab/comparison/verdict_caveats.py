@@ -12,8 +12,7 @@ _ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
 def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[str]:
     """Return a sentence for each thing that limits what is said of `metric`."""
     told = [
-        f"{comparison.codes[variant]} ({comparison.label(variant)}) {_ENDED[comparison.state(variant)]} and is not "
-        "compared."
+        f"{comparison.called(variant)} {_ENDED[comparison.state(variant)]} and is not compared."
         for variant in comparison.failed
     ]
     baseline = comparison.run.baseline

@@ -54,20 +54,15 @@ def asked_pairs(comparison: Comparison) -> list[Pair]:
     return list(run.pairs)
 
 
-def named(comparison: Comparison, variant_id: str) -> str:
-    """Return letter and label of a variant: `B (rerank.name=none)`."""
-    return f"{comparison.codes[variant_id]} ({comparison.label(variant_id)})"
-
-
 def against_named(comparison: Comparison, against: str) -> str:
     """Return what a pair is compared with, for a sentence."""
-    return "the baseline" if against == comparison.run.baseline else named(comparison, against)
+    return "the baseline" if against == comparison.run.baseline else comparison.called(against)
 
 
 def _called(comparison: Comparison, pair: Pair) -> str:
     """Name a pair where several stand in a list."""
     other = "" if pair[1] == comparison.run.baseline else f" against {comparison.codes[pair[1]]}"
-    return named(comparison, pair[0]) + other
+    return comparison.called(pair[0]) + other
 
 
 def _sign(comparison: Comparison, pair: Pair, metric: str) -> int:
@@ -94,7 +89,7 @@ def _by_margin(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> li
     ordered = sorted(pairs, key=lambda pair: not answers[pair].price.is_saving)
     sentences = [
         margin_sentence(
-            named(comparison, pair[0]),
+            comparison.called(pair[0]),
             against_named(comparison, pair[1]),
             metric,
             answers[pair],
@@ -131,7 +126,7 @@ def _finding(comparison: Comparison, pair: Pair, metric: str) -> str:
     wins, ties, losses = int(row["wins"]), int(row["ties"]), int(row["losses"])
     why = holds_zero(row)
     return (
-        f"{named(comparison, pair[0])} {verb} {metric} by {size}{judged}{_but(comparison, pair, metric)} against "
+        f"{comparison.called(pair[0])} {verb} {metric} by {size}{judged}{_but(comparison, pair, metric)} against "
         f"{against_named(comparison, pair[1])} (95% interval of the difference {between}; {n} questions; corrected p "
         f"{p}): {wins} questions better, {ties} equal, {losses} worse.{f' {why[:1].upper()}{why[1:]}.' if why else ''}"
         f"{_price(comparison, pair)}"

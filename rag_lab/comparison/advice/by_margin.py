@@ -10,7 +10,6 @@ from rag_lab._kit.numbers import number, p_text, with_interval
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.choices import Choices
 from rag_lab.comparison.advice.price import surplus
-from rag_lab.comparison.verdict_sentences import named
 from rag_lab.runs.margins import post_hoc_told
 
 
@@ -32,7 +31,7 @@ def by_margin(choices: Choices) -> ByMargin | None:
         return None
     chosen = shown[0]
     which = f"the cheapest of the {len(shown)} shown to be so" if len(shown) > 1 else "the only one shown to be so"
-    name = "the baseline" if chosen == comparison.run.baseline else named(comparison, chosen)
+    name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
     margin = f"{rows[chosen]['margin']:g}"
     headline = (
         f"Use {name}: it is not worse than the best variant by more than {margin} in "
@@ -46,7 +45,7 @@ def by_margin(choices: Choices) -> ByMargin | None:
 def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
     failed = int(row["n_failed"])
     lost = f", {failed} of them failed and counted against it" if failed else ""
-    least = named(choices.comparison, str(row["against"]))
+    least = choices.comparison.called(str(row["against"]))
     others = f"each of the {n_candidates - 1} other variants, least clearly {least}" if n_candidates > 2 else least
     return (
         f"That holds against {others} (margin {row['margin']:g}; one-sided corrected p "
@@ -57,7 +56,7 @@ def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
 def _saved(choices: Choices, chosen: str) -> list[str]:
     """Say what the variant takes beside the one with the best mean, and beside the baseline."""
     comparison, best = choices.comparison, choices.best
-    others = {best: f"{named(comparison, best)}, which has the best mean,", comparison.run.baseline: "the baseline"}
+    others = {best: f"{comparison.called(best)}, which has the best mean,", comparison.run.baseline: "the baseline"}
     told = [
         f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}{_differs(choices, chosen, other)}."
         for other, name in others.items()

@@ -8,7 +8,7 @@ from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.choices import Choices, Row
 from rag_lab.comparison.advice.price import Price
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.verdict_sentences import against_named, named
+from rag_lab.comparison.verdict_sentences import against_named
 from rag_lab.runs.margins import post_hoc_told
 
 MOST_SAVINGS = 2  # cheaper variants that are told one by one
@@ -58,7 +58,7 @@ def takes(comparison: Comparison, variant: str) -> str:
 def promising(choices: Choices) -> list[str]:
     """Name what would count as better if nothing else had been compared."""
     told = [
-        f"{named(choices.comparison, variant)} {seen(row)}: {row['doubt']}"
+        f"{choices.comparison.called(variant)} {seen(row)}: {row['doubt']}"
         for variant, row in choices.rows.items()
         if row["doubt"] and choices.sign * float(row["difference"]) > 0
     ]
@@ -73,7 +73,7 @@ def left_open(choices: Choices) -> str:
         return "No 95% interval leaves a gain open."
     return (
         f"The largest gain that a 95% interval leaves open is {signed(ends[variant])}, of "
-        f"{named(choices.comparison, variant)}, which {choices.surplus(variant).sentence}."
+        f"{choices.comparison.called(variant)}, which {choices.surplus(variant).sentence}."
     )
 
 
@@ -91,7 +91,7 @@ def _saving(choices: Choices, variant: str, row: Row) -> str:
         fields = unmoved(comparison, variant, choices.reference or "", metric)
         blind = f"; but {metric} reads only the {fields}, which it does not change" if fields else ""
         may = f"it scores the same on every question{blind}"
-    return f"{named(comparison, variant)} {choices.surplus(variant).sentence}: {may}."
+    return f"{comparison.called(variant)} {choices.surplus(variant).sentence}: {may}."
 
 
 def lost(comparison: Comparison, variant: str, metric: str) -> list[str]:

@@ -33,7 +33,6 @@ from rag_lab.comparison.advice.statements import WITHIN, margin_sentence, remove
 from rag_lab.comparison.changes.change_sentences import nothing_by_labels
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_caveats import FEW
-from rag_lab.comparison.verdict_sentences import named
 from rag_lab.statistics.effects.factors import factor_values
 
 
@@ -116,7 +115,7 @@ def _use_better(choices: Choices) -> Recommendation:
         [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}."] if others else []
     )
     told += [*margin_not_met(choices), *margin_wanted(choices)]
-    return _use(choices, best, f"Use {named(comparison, best)}: {does}.", told)
+    return _use(choices, best, f"Use {comparison.called(best)}: {does}.", told)
 
 
 def _interval(row: Row) -> str:
@@ -134,7 +133,7 @@ def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
     for variant in others:
         less = surplus(prices, variant, best)
         saves = f", which saves {less.told} against it" if less.is_saving else ""
-        told.append(f"{named(choices.comparison, variant)}{saves}")
+        told.append(f"{choices.comparison.called(variant)}{saves}")
     return "; ".join(told)
 
 
@@ -151,7 +150,7 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
         if levels and found == wanted:
             seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in levels.values()]
             does = f"over all settings of the other modules, {listing(seen)} in {comparison.directed(choices.metric)}"
-            headline = f"Use {named(comparison, variant)}: {does}; it {choices.surplus(variant).sentence}."
+            headline = f"Use {comparison.called(variant)}: {does}; it {choices.surplus(variant).sentence}."
             return _use(choices, variant, headline, ["Set against the baseline alone, it is not reliably better."])
     return None
 
@@ -183,7 +182,7 @@ def _gains_little(choices: Choices) -> str:
     answers = choices.comparison.not_worse
     found = {one: answers.get((choices.metric, one, choices.reference or "")) for one in choices.rows}
     shown = {one: by for one, by in found.items() if by and by.is_found and by.is_addition}
-    useless = [named(choices.comparison, one) for one in shown if choices.rows[one]["verdict"] != "worse"]
+    useless = [choices.comparison.called(one) for one in shown if choices.rows[one]["verdict"] != "worse"]
     if not useless:
         return ""
     margin = next(iter(shown.values())).margin
@@ -207,6 +206,6 @@ def _use_instead(choices: Choices, variant: str) -> Recommendation:
     found = comparison.not_worse[(choices.metric, variant, against)]
     gone = removed(comparison, variant, against)
     headline = (
-        f"Use {margin_sentence(named(comparison, variant), reference_named(choices), choices.metric, found, gone)}"
+        f"Use {margin_sentence(comparison.called(variant), reference_named(choices), choices.metric, found, gone)}"
     )
     return _use(choices, variant, headline, margin_not_met(choices))

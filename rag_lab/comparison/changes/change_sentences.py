@@ -52,7 +52,7 @@ def changes_told(comparison: Comparison) -> list[str]:
     moved = sorted((one for one in others if not one.is_nothing), key=_size, reverse=True)
     told = [_told(comparison, one) for one in moved[:FULLY_TOLD]]
     if len(moved) > FULLY_TOLD:
-        rest = [_named(comparison, one.variant_id) for one in moved[FULLY_TOLD:]]
+        rest = [comparison.called(one.variant_id) for one in moved[FULLY_TOLD:]]
         told.append(f"Less is changed by {listing(rest)}.")
     still = [one for one in others if one.is_nothing]
     return told + ([_still(comparison, still)] if still else [])
@@ -75,7 +75,7 @@ def next_steps(comparison: Comparison) -> list[str]:
 
 def _told(comparison: Comparison, one: VariantChange) -> str:
     parts = [part for part in (_ranking(comparison.changes, one), _answers(one)) if part]
-    return f"{_named(comparison, one.variant_id)} changes {' and '.join(parts)}.{_price(comparison, one)}"
+    return f"{comparison.called(one.variant_id)} changes {' and '.join(parts)}.{_price(comparison, one)}"
 
 
 def _ranking(changes: Changes, one: VariantChange) -> str:
@@ -109,7 +109,7 @@ def _price(comparison: Comparison, one: VariantChange) -> str:
 
 
 def _still(comparison: Comparison, still: Sequence[VariantChange]) -> str:
-    names = listing([_named(comparison, one.variant_id) for one in still])
+    names = listing([comparison.called(one.variant_id) for one in still])
     what = "ranking or answer" if any(one.answers for one in still) else "ranking"
     verb = "changes" if len(still) == 1 else "change"
     extra = "".join(_price(comparison, one) for one in still) if len(still) == 1 else ""
@@ -119,7 +119,3 @@ def _still(comparison: Comparison, still: Sequence[VariantChange]) -> str:
 def _size(one: VariantChange) -> float:
     ranking = 1 - one.overlap if one.overlap is not None else 0.0
     return ranking + (one.answers_changed / one.answers if one.answers else 0.0)
-
-
-def _named(comparison: Comparison, variant_id: str) -> str:
-    return f"{comparison.codes[variant_id]} ({comparison.label(variant_id)})"

@@ -106,9 +106,5 @@ def preferred_of(tables: RunTables, pair: tuple[str, str], made: list[Preference
         answer=lone_answer(sides),
         skipped=len(valid) - len(judged),
         stale=len(ours) - len(valid),
-        names=(_named(tables, variant), _named(tables, against)),
+        names=(tables.called(variant), tables.called(against)),
     )
-
-
-def _named(tables: RunTables, variant_id: str) -> str:
-    return f"{tables.codes[variant_id]} ({tables.label(variant_id)})"
