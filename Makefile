@@ -12,7 +12,7 @@ help: ## list the targets
 
 setup: .venv/ready ## install everything into .venv
 
-demo: .venv/ready ## run the demo ablation and print where its report is
+demo: .venv/ready ## run the demo and print where its report is
 	$(BIN)/rag-lab demo
 
 quick: .venv/ready ## run the quick tests: no real models, kernels, browsers, servers

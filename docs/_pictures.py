@@ -18,8 +18,8 @@ from playwright.sync_api import Page  # noqa: E402
 
 COMPARED = "Two variants, no labels"  # the part of the notebook that its picture begins with
 TALL = 1150  # pixels of the bench that a picture shows
-RUN = ROOT / "results/ablation"
-PAIR = "#questions?variant=D&against=A&metric=retrieval.ndcg%405&order=changed"
+RUN = ROOT / "results/decisive"
+PAIR = "#questions?variant=B&against=A&metric=retrieval.ndcg%405&order=changed"
 BENCH = """\
 import rag_lab as rl
 
@@ -34,8 +34,8 @@ def main() -> None:
         page.screenshot(path=ROOT / "docs/report.png")
     with browser(1280, 1000) as page:
         page.goto((RUN / "report.html").as_uri() + PAIR)
-        page.locator("#questions details.q:visible > summary").first.click()
-        page.locator("#questions").scroll_into_view_if_needed()
+        page.locator("#questions .q:visible > a").first.click()
+        page.wait_for_load_state()
         page.screenshot(path=ROOT / "docs/pair.png")
     in_jupyterlab({"bench": [BENCH]}, look_at_bench)
     your_documents()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import yaml
 from pydantic import Field, ValidationError
@@ -22,6 +22,8 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.config import ModelsConfig
 from rag_lab.shows_itself import shows_itself
 from rag_lab.stages.answer.config import AnswerConfig
+from rag_lab.stages.conversation.config import ConversationConfig
+from rag_lab.stages.prompts.config import PromptsConfig
 from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
 from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searches_vectors
@@ -50,12 +52,17 @@ class PipelineConfig(Section):
     corpus: CorpusConfig = CorpusConfig()
     store: StoreConfig = StoreConfig()
     models: ModelsConfig = ModelsConfig()
+    prompts: PromptsConfig = PromptsConfig()
+    conversation: ConversationConfig = ConversationConfig()
     query: QueryConfig = QueryConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     rerank: RerankConfig = RerankConfig()
     select: SelectConfig = SelectConfig()
     answer: AnswerConfig = AnswerConfig()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of every sampled reply; the repeat number is added")
+    on_truncation: Literal["count", "refuse"] = Field(
+        "count", description="what a model is sent beyond what it reads: counted and told, or refused"
+    )
 
     @property
     def searches_vectors(self) -> bool:

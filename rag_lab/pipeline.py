@@ -15,6 +15,7 @@ from rag_lab._kit.home import usable_home
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.evidence import locate_all
+from rag_lab.corpus.index.unread_children import UnreadChildren
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.given import dataset_of
 from rag_lab.errors import ConfigError, unknown_name
@@ -26,11 +27,13 @@ from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.shows_itself import shows_itself
 from rag_lab.stages.answer.answer_stages import answer_stages, context_stage
+from rag_lab.stages.conversation.conversation_stage import conversation_stage
+from rag_lab.stages.conversation.remember import REMEMBER
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.query.query_stages import query_stages
 from rag_lab.stages.readers import with_readers
 from rag_lab.stages.rerank.rerank_stage import rerank_stage
-from rag_lab.stages.retrieval.merge import Merge
+from rag_lab.stages.retrieval.merge import merge
 from rag_lab.stages.retrieval.retrieval_stages import hyde_search, prepare, searches, selection
 from rag_lab.stages.run_stage import Progress, run_stage
 from rag_lab.stages.stage import Stage
@@ -175,18 +178,40 @@ class Pipeline:
         return self.dataset.language or self.index.language
 
     def prepare(self) -> None:
-        """Build what the searches read, where it is missing, so that no question is charged with it."""
+        """Build what the searches read, where it is missing, so that no question is charged with it.
+
+        Raises:
+            ConfigError: if the embedding model does not read all of the chunks, and `on_truncation` is `refuse`.
+        """
+        self._check_unread()
         prepare(self.parts, self.stages)
+        self._check_unread()  # a model that was downloaded for it says only now how much it reads
+
+    def _check_unread(self) -> None:
+        if self._refuses and (unread := self.unread) and unread.longer:
+            model = self.replaced.get("embedding_model", self.config.models.embedding)
+            told = unread.total.told("the chunks", model)
+            raise ConfigError(f"{told}, and on_truncation is refuse; make chunks smaller, or choose another model.")
+
+    @property
+    def unread(self) -> UnreadChildren | None:
+        """What the embedding model never reads of the chunks; None where no search asks it, or it does not say."""
+        return self.index.unread if self.config.searches_vectors else None
+
+    @property
+    def _refuses(self) -> bool:
+        return self.config.on_truncation == "refuse"
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """All stages, in their order; made once, as a module of one's own remembers that it was tried."""
         parts = self.parts
         return (
+            conversation_stage(parts),
             *query_stages(parts),
             *searches(parts),
             hyde_search(parts),
-            Merge(parts.rerank.input_limit),
+            merge(parts),
             rerank_stage(parts),
             selection(parts),
             context_stage(parts),
@@ -206,6 +231,8 @@ class Pipeline:
         needed = [names(_fields_read(question, answer, read)) for question in questions]
         for stage in stages:
             places = [place for place, some in enumerate(needed) if stage.name in some]
+            if stage.name == REMEMBER:  # there is nothing to remember before the first question
+                places = [place for place in places if questions[place].history]
             if places:
                 yield stage, places
 
@@ -234,7 +261,7 @@ class Pipeline:
         traces = [Trace(question, repeat) for question in located]
         for stage, places in self.steps(located, answer, read):
             some = [_keeping_order(stage, traces[place]) for place in places]
-            done = run_stage(stage, some, self.memory, progress, self.parts.replayed)
+            done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=self._refuses)
             for place, trace in zip(places, done, strict=True):
                 traces[place] = trace
         return traces if read else [_with_texts(trace, self.index) for trace in traces]
@@ -334,6 +361,8 @@ class Pipeline:
             memory=memory,
             replayed=embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed(),
             given=self.given,
+            prompts=config.prompts.own(),
+            conversation=config.conversation,
         )
 
 

@@ -7,7 +7,7 @@ Conventions: ranks are positions in a tuple, best first; a score grows with rele
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from rag_lab.shows_itself import shows_itself
@@ -71,6 +71,15 @@ class Turn:
 
     role: Literal["user", "assistant"]
     content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a pipeline remembers of a conversation: the last turns as they were said, those before them summed up."""
+
+    n_turns: int = 0  # of the whole conversation before the question
+    turns: tuple[Turn, ...] = ()
+    summary: str = ""  # of turns before those; "" where they are forgotten, or there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +182,19 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineUse:
+    """What a model that computes on this machine took of it for one call; None is what could not be measured."""
+
+    load_s: float | None = None  # before its first call, once a process; none of a stage's seconds
+    memory_mb: float | None = None  # MiB by which the process grew for the model: its weights, and the most for calls
+    joules: float | None = None  # of the whole machine meanwhile
+
+    def share(self, calls: int) -> MachineUse:
+        """Return what one of `calls` took that were answered together: of them only energy is divided."""
+        return self if self.joules is None else replace(self, joules=self.joules / calls)
+
+
+@dataclass(frozen=True, slots=True)
 class StageRecord:
     """What one stage did to one trace, and what it cost when it was first computed."""
 
@@ -183,12 +205,15 @@ class StageRecord:
     replayed_s: float = 0.0  # of `seconds`: spent earlier, on what this result shares with others
     tokens_in: int = 0
     tokens_out: int = 0
+    thinking_tokens: int = 0  # of `tokens_out`
+    truncated_tokens: int = 0  # of what a model was sent: beyond what it reads, and so without any effect
     cost_usd: float = 0.0
     remembered: bool = False  # replayed from the store in this run
     curable: bool = False  # another attempt may do better: a rate limit, a time-out, a server that was down
     model: str = (
         ""  # the chat model that it asked, as the configuration names it; '' for none, or one given as an object
     )
+    machine: MachineUse | None = None  # what that model took; None for one that computes elsewhere
 
 
 @shows_itself("rag_lab.notebook.views.trace_view")
@@ -198,13 +223,14 @@ class Trace:
 
     question: Question
     repeat: int = 0
+    remembered: Remembered = Remembered()  # of the question's history
     query_class: QueryClass | None = None
     proposed_query: str | None = None  # the model's rewrite, before the guard
     hyde_suggested: bool | None = None  # the model's own advice, overridden by the class rule
     search_query: str | None = None  # what base retrieval searches
     phrasings: tuple[str, ...] = ()  # other wordings of it that are searched, too
     hyde_route: str | None = None  # whose prompt writes the HyDE document: a class, `general`, or None for no HyDE
-    hypothetical: str | None = None  # the HyDE document
+    hypothetical: str | None = None  # the HyDE document, the first where there are several
     hits: Mapping[str, tuple[Hit, ...]] = field(default_factory=dict)  # by search; `hyde` searched the HyDE document
     base_hits: tuple[Hit, ...] = ()  # of the searches by the question, combined as the mode of retrieval says
     candidates: tuple[Hit, ...] = ()  # merged, at most rerank.input_limit
@@ -216,6 +242,12 @@ class Trace:
     answer: Answer | None = None
     stages: tuple[StageRecord, ...] = ()
     texts: Mapping[Span, str] = field(default_factory=dict, compare=False, repr=False)  # of hits; never saved
+    other_hypotheticals: tuple[str, ...] = ()  # HyDE documents beside the first
+
+    @property
+    def hypotheticals(self) -> tuple[str, ...]:
+        """All HyDE documents."""
+        return (self.hypothetical, *self.other_hypotheticals) if self.hypothetical else ()
 
     def text(self, hit: Hit) -> str:
         """Return what a hit says, as far as this trace knows: of its texts, or as the reader got it whole; else ""."""
@@ -250,6 +282,7 @@ class Score:
     seconds: float = 0.0
     calls: int = 0
     curable: bool = False  # another attempt may give a value, so this one is not remembered
+    truncated_tokens: int = 0  # of what judge and embedding model were sent for it: beyond what they read
 
 
 def _span(passage: Passage) -> Span:

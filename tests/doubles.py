@@ -21,6 +21,7 @@ class Corpus:
     digest: str = "corpus"
     vectors_identity: dict = field(default_factory=dict)
     searched: list = field(default_factory=list)
+    unread: None = None  # of an embedding model that does not say how much it reads
 
     def parent(self, parent_id):
         text = TEXTS[parent_id]
@@ -34,6 +35,9 @@ class Corpus:
         return Chunk(chunk_id, parent.parent_id, parent.source, parent.page, middle, middle + len(text), text)
 
     labels = frozenset({access_label("", ())})
+
+    def page_starts(self, source):
+        return ()
 
     def text(self, hit):
         return self.parent(hit.parent_id).text[hit.start : hit.end]

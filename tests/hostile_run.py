@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rag_lab._kit.machine.memory import peak_memory_mb
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.loaders import load
 from rag_lab.corpus.index.corpus_index import open_index
-from rag_lab.experiment.run.peak_memory import peak_memory_mb
 
 CPU_S = 240
 ADDRESS_BYTES = 6 * 2**30

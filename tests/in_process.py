@@ -40,6 +40,8 @@ def _work(given):
         questions=tuple(plan["questions"]),
         answered=tuple(plan["answered"]),
         metrics=tuple(given["METRICS"].split(",")),
+        judge=given["JUDGE"] or None,
+        judge_language=given["JUDGE_LANGUAGE"],
         metric_embedding=given["METRIC_EMBEDDING"],
         repeats=given["REPEATS"],
         out=Path(given["OUT"]),

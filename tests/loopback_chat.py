@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from rag_lab.models.limits.reported import fewest_tokens
+
 UNDERSTANDING = {"class": "fuzzy", "hyde": True}
 
 
@@ -18,6 +20,7 @@ class LoopbackChat:
     delay_s: float = 0.0
     broken: bool = False
     prompts: list = field(default_factory=list)
+    n_tokens: int = 0  # told in all
 
     def spec(self, name="echo"):
         return f"openai:{name}?base_url={self.url}&concurrency=1&max_attempts=1"
@@ -32,6 +35,13 @@ class LoopbackChat:
         return json.dumps(UNDERSTANDING | {"rewritten": asked.splitlines()[-1]})
 
 
+def _texts(messages):
+    """The texts of messages; one that shows a picture is a list of parts."""
+    for content in (message["content"] for message in messages):
+        parts = [{"text": content}] if isinstance(content, str) else content
+        yield from (part["text"] for part in parts if "text" in part)
+
+
 def _handler(chat):
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):  # noqa: N802 - the library's name
@@ -40,8 +50,10 @@ def _handler(chat):
             status = 500 if chat.broken else 200
             message = {"role": "assistant", "content": text}
             choice = {"index": 0, "finish_reason": "stop", "message": message}
-            usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-            data = {"id": "1", "object": "chat.completion", "created": 0, "model": "echo", "choices": [choice]}
+            n_read = max(7, sum(fewest_tokens(text) for text in _texts(body["messages"])))
+            chat.n_tokens += n_read + 3
+            usage = {"prompt_tokens": n_read, "completion_tokens": 3, "total_tokens": n_read + 3}
+            data = {"id": "1", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
             reply = json.dumps(data | {"usage": usage} if status == 200 else {"error": {"message": "out of order"}})
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

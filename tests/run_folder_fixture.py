@@ -212,6 +212,7 @@ def _row(trace: Trace, variant_id: str, metric: str, value: float | None, answer
         "judge": "",
         "seconds": 0.01,
         "calls": 0,
+        "truncated_tokens": 0,
     }
 
 

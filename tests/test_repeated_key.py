@@ -91,7 +91,7 @@ def test_a_reply_its_thinking_and_its_error_come_without_the_key(written):
         replies = [model.generate([ChatRequest((Message("user", "Why?"),), max_tokens=200)])[0] for _ in script]
         assert was_sent(server)
     assert replies[0].text == replies[0].thinking == "It is [hidden]."
-    assert "It is [hidden]." in replies[1].error
+    assert "It is [hidden]" in replies[1].error
     assert replies[2].thinking == "It is [hidden]."
 
 

@@ -17,6 +17,7 @@ from rag_lab.cli import (
     index,
     judge,
     live,
+    models,
     modules,
     new,
     profile,
@@ -42,6 +43,7 @@ for _group in (runs, vary, live, compare, profile, index, ask, modules, doctor):
         app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(judge.app, name="judge")
+app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")
 
 

@@ -41,7 +41,7 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
     """
-    from rag_lab.models.toy_note import toy_note
+    from rag_lab.notebook.views.trace_view import toy_of
 
     _check(question, *(may_see or ()), namespace or "")
     permissions = None if may_see is None else tuple(name for name in may_see if name)
@@ -55,7 +55,7 @@ def ask(
     if trace.failure:
         raise typer.Exit(1)
     typer.echo(_answer(trace))
-    if trace.answer and (note := toy_note(pipeline.config.models.generation)):
+    if trace.answer and (note := toy_of(trace)):
         typer.echo(f"\n{note}", err=True)
     if label:
         label_passage(pipeline, trace.question)

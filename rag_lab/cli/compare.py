@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.margin_option import Margins
+from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.shell.next_step import next_steps
 
 
@@ -41,13 +41,14 @@ def compare(
         str, typer.Option(help="baseline: each variant against the baseline. all: every pair of variants.")
     ] = "baseline",
     margins: Margins = None,
+    without_known: WithoutKnown = None,
     all_: Annotated[bool, typer.Option("--all", help="Print every table and sentence, instead of one screen.")] = False,
     table: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Print this table alone; repeatable. scores, differences, order, effects, evidence, front, routing, "
-            "noise, coverage, costs, race, failed; of two runs scores, differences, same, changes.",
+            help="Print this table alone; repeatable. scores, differences, order, effects, evidence, gain, front, "
+            "routing, noise, coverage, costs, race, failed; of two runs scores, differences, same, changes.",
             autocompletion=completion.tables,
         ),
     ] = None,
@@ -60,11 +61,11 @@ def compare(
 
     \b
     Examples:
-      rag-lab compare results/ablation
-      rag-lab compare results/ablation --table effects --table costs
-      rag-lab compare results/ablation --format latex > ablation.tex
-      rag-lab compare results/ablation --all --pairs all --correction bh
-      rag-lab compare results/ablation --margin retrieval.ndcg@5=0.05
+      rag-lab compare results/decisive
+      rag-lab compare results/decisive --table effects --table costs
+      rag-lab compare results/decisive --format latex > decisive.tex
+      rag-lab compare results/decisive --all --pairs all --correction bh
+      rag-lab compare results/decisive --margin retrieval.ndcg@5=0.05
       rag-lab compare results/monday results/tuesday
     """
     from rag_lab.report.text.compare_text import compare_screen, compare_text
@@ -72,11 +73,11 @@ def compare(
 
     given = parse_margins(margins or [])
     if format == "text" and not all_ and not table:
-        typer.echo(compare_screen(run, other, correction, pairs, given), nl=False)
+        typer.echo(compare_screen(run, other, correction, pairs, given, without_known), nl=False)
         both = " ".join(shlex.quote(str(path)) for path in (run, other) if path)
         next_steps(f"rag-lab compare {both} --all   every sentence and table", f"rag-lab open {shlex.quote(str(run))}")
     else:
-        typer.echo(compare_text(run, other, format, correction, pairs, table or (), given), nl=False)
+        typer.echo(compare_text(run, other, format, correction, pairs, table or (), given, without_known), nl=False)
 
 
 COMMANDS = (compare,)

@@ -12,6 +12,7 @@ TABLES = (
     "order",
     "effects",
     "evidence",
+    "gain",
     "front",
     "routing",
     "noise",
@@ -121,7 +122,7 @@ def _values(field: Any) -> list[str]:
     if isinstance(default, dict):
         return []
     modules = [name for each in field.metadata if hasattr(each, "names") for name in each.names()]
-    return modules or list(map(str, _choices(field.annotation))) or [str(default)]
+    return modules or list(map(str, _choices(field.annotation))) or ["null" if default is None else str(default)]
 
 
 def _choices(annotation: Any) -> list[Any]:

@@ -13,11 +13,14 @@ import typer
 def doctor() -> None:
     """Say what works on this machine.
 
-    Packages, models, keys (set or not set, never what they are), GPU and disk.
+    Packages, models, keys (set or not set, never what they are), GPU, disk, and which presets can run.
     """
     from rag_lab._kit.home import home
+    from rag_lab._kit.machine.disk import bytes_on_disk
+    from rag_lab._kit.machine.energy import NO_METER, meters
     from rag_lab.data.dataset import list_datasets
     from rag_lab.experiment.manifest import package_versions
+    from rag_lab.experiment.runnable import shipped_presets
     from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.requirements import missing_package
     from rag_lab.models.shared import provider_problem
@@ -36,9 +39,14 @@ def doctor() -> None:
     for name in sorted({name for _, _, provider in providers for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
     typer.echo(f"GPU        {_gpu()}")
-    typer.echo(f"Home       {home()} ({_size_mb(home())} MB)")
+    typer.echo("Energy     " + (", ".join(meter.device for meter in meters()) or NO_METER))
+    typer.echo(f"Home       {home()} ({bytes_on_disk(home()) // 10**6} MB)")
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
     typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
+    typer.echo("Presets    of experiments, as this machine is")
+    for preset in shipped_presets():
+        for number, lack in enumerate(preset.lacks or ("ready",)):
+            typer.echo(f"  {'' if number else preset.name:<44} {lack}")
     typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")
 
 
@@ -48,10 +56,6 @@ def _gpu() -> str:
     if not torch.cuda.is_available():
         return "none that torch sees; models run on the CPU"
     return ", ".join(torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count()))
-
-
-def _size_mb(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) // 10**6
 
 
 COMMANDS = (doctor,)

@@ -31,8 +31,8 @@ def open_(
 
     \b
     Examples:
-      rag-lab open results/ablation
-      rag-lab open results/ablation --no-browser --port 8765
+      rag-lab open results/decisive
+      rag-lab open results/decisive --no-browser --port 8765
     """
     from rag_lab.report.live.live_report import LiveReport
     from rag_lab.report.live.server import LiveServer

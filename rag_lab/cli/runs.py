@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.margin_option import Margins
+from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
 from rag_lab.errors import RagLabError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
     from rag_lab.runs.run_folder import RunFolder
 
-DEMO = "experiments/ablation.yaml"
+DEMO = "experiments/decisive.yaml"
 Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
 RunDir = Annotated[
     Path,
@@ -33,10 +33,10 @@ DryRun = Annotated[
 
 
 def demo(out: Out = None, jobs: Jobs = 2) -> None:
-    """Run the demo, an ablation on the packaged data.
+    """Run the demo: five changes to a pipeline, one at a time.
 
-    It needs no key, no network and no GPU, takes some minutes, and ends with a report to open. If it is stopped
-    half-way, start it again and it goes on where it was.
+    On packaged data and models it needs no key, no network and no GPU, takes some minutes, and ends with a report to
+    open. If it is stopped half-way, start it again and it goes on where it was.
     """
     from rag_lab.experiment.checkout import checkout_file
     from rag_lab.experiment.plan import plan
@@ -80,17 +80,17 @@ def sweep(
 
     \b
     Examples:
-      rag-lab sweep experiments/ablation.yaml --dry-run
-      rag-lab sweep experiments/ablation.yaml --jobs 2
+      rag-lab sweep experiments/decisive.yaml --dry-run
+      rag-lab sweep experiments/decisive.yaml --jobs 2
       rag-lab sweep my_question.yaml --out results/monday
-      rag-lab sweep experiments/ablation.yaml --only hyde-always --set corpus.chunk_size=400
+      rag-lab sweep experiments/decisive.yaml --only hyde-always --set corpus.chunk_size=400
 
     \b
     An experiment file:
       name: reranker_and_hyde
       question: Does classified HyDE still help once a reranker sees the top 20?
       dataset: plant_docs          # a name that `rag-lab datasets list` shows, or a path
-      base: presets/assistant.yaml
+      base: presets/laptop.yaml
       factors:                     # the first value of each is the baseline
         query.hyde: [none, always, classified]
         rerank.name: [none, query_likelihood]
@@ -138,7 +138,7 @@ def plan_(
 
     \b
     Examples:
-      rag-lab plan experiments/ablation.yaml
+      rag-lab plan experiments/decisive.yaml
       rag-lab plan my_question.yaml --from results/last_month
       rag-lab plan my_question.yaml --pilot 40 --dry-run
       rag-lab plan my_question.yaml --pilot 40
@@ -174,6 +174,7 @@ def report(
         typer.Option("--one-file", help="Keep all questions in report.html, however large it gets, as for a mail."),
     ] = False,
     margins: Margins = None,
+    without_known: WithoutKnown = None,
 ) -> None:
     """Write the report of a run anew.
 
@@ -182,16 +183,17 @@ def report(
 
     \b
     Examples:
-      rag-lab report results/ablation
-      rag-lab report results/ablation --pdf
-      rag-lab report results/ablation --one-file
-      rag-lab report results/ablation --margin retrieval.ndcg@5=0.05
+      rag-lab report results/decisive
+      rag-lab report results/decisive --pdf
+      rag-lab report results/decisive --one-file
+      rag-lab report results/decisive --margin retrieval.ndcg@5=0.05
     """
     from rag_lab.report.page.pdf import write_pdf
     from rag_lab.report.page.report_page import write_report
     from rag_lab.runs.margins import parse_margins
 
-    page = write_report(run, one_file=one_file, margins=parse_margins(margins or []))
+    given = parse_margins(margins or [])
+    page = write_report(run, one_file=one_file, margins=given, without_known=without_known)
     typer.echo(f"Report: {page}")
     if pdf:
         typer.echo(f"On paper: {write_pdf(page)}")
@@ -210,7 +212,7 @@ def export(
 
     \b
     Example:
-      rag-lab export results/ablation ablation_trec
+      rag-lab export results/decisive decisive_trec
     """
     from rag_lab.experiment.export import export_run
     from rag_lab.runs.run_folder import RunFolder
@@ -250,15 +252,17 @@ def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     from rag_lab.comparison.race_sentences import race_sentences
     from rag_lab.experiment.forecast.bill import bill_rows
-    from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep
+    from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep, unread_counted
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.models.toy_note import toy_note
     from rag_lab.runs.asked import asked_told
     from rag_lab.runs.race_record import cost_of, read_race
+    from rag_lab.runs.stand_ins import KEY, players
 
     left_out = [asked_told(len(checked.questions), checked.left_out)] if checked.left_out else []
-    for notice in (*left_out, *checked.expansion.notices, *too_deep(checked), *not_applicable(checked)):
+    known = (*too_deep(checked), *not_applicable(checked), *unread_counted(checked))
+    for notice in (*left_out, *checked.expansion.notices, *known):
         typer.echo(notice, err=True)
     try:
         run = run_plan(checked, out, jobs)
@@ -267,8 +271,10 @@ def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -
         raise typer.Exit(130) from None
     for sentence in failures(run):
         typer.echo(sentence, err=True)
-    answering = {v.config.models.generation for v in checked.variants if v.config.answer.name != "none"}
-    for note in sorted({toy_note(spec, "the answers of this run") for spec in answering} - {""}):
+    answering = {v.config.models.generation for v in checked.variants if v.config.answer.asks_model}
+    played = [state.get(KEY) or {} for state in run.manifest()["variants"].values()]
+    wrote = {name for spec in answering for name in players(spec, played)}
+    for note in sorted({toy_note(name, "the answers of this run") for name in wrote} - {""}):
         typer.echo(note, err=True)
     typer.echo(f"{spent_text(run) if bill_rows(run) else 'No chat model was called.'}\n")
     if (race := read_race(run.path)) and not race.stopped:

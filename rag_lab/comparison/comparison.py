@@ -11,6 +11,7 @@ import pandas as pd
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.not_worse import Key, NotWorse, best_found, not_worse_found, questions_for_margin
 from rag_lab.comparison.advice.price import Price, prices
+from rag_lab.comparison.bounds.reachable_gain import Reach, reachable_gain
 from rag_lab.comparison.changes.preferred import Preferred, preferred
 from rag_lab.comparison.changes.what_changed import Changes, what_changed
 from rag_lab.comparison.effects import EffectsFound, effects_found
@@ -20,6 +21,7 @@ from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
 from rag_lab.comparison.judges import JudgeNote, judge_notes
 from rag_lab.comparison.paired_questions import paired_questions
 from rag_lab.comparison.run_tables import RunTables
+from rag_lab.comparison.unread.unread_found import VariantUnread, unread_found
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.shallow import Shallow, ranks_seen, shallow
@@ -104,6 +106,16 @@ class Comparison(RunTables):
     def evidence(self) -> Waterfall:
         """Where each labelled piece of evidence was lost under each variant, or that its answer uses it."""
         return waterfall(self)
+
+    @cached_property
+    def gain(self) -> tuple[Reach, ...]:
+        """What each variant reaches of the gain from a closed book to the labelled evidence; empty without bounds."""
+        return reachable_gain(self)
+
+    @cached_property
+    def unread(self) -> Mapping[str, VariantUnread]:
+        """What models were sent and did not read, of each variant under which there was any."""
+        return unread_found(self)
 
     @cached_property
     def preferences(self) -> tuple[Preferred, ...]:

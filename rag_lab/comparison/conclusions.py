@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from rag_lab.comparison.bounds.gain_sentences import gain_told
 from rag_lab.comparison.changes.change_sentences import changes_told, is_measured, next_steps, no_labels
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.front.front_sentences import against_told
 from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
+from rag_lab.comparison.unread.unread_sentences import unread_told
 from rag_lab.comparison.verdict_sentences import main_effects_by_margin, verdict
 from rag_lab.data.clusters import cluster_proposal, clusters_told
 from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
 from rag_lab.runs.margins import post_hoc_told
 from rag_lab.runs.run_once import run_once_told
+from rag_lab.runs.stand_ins import KEY, stand_ins_told
 from rag_lab.statistics.noise_components import noise_sentence
 
 NOT_MEASURED = (
@@ -32,11 +35,14 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Modules": [*main_effects_by_margin(comparison, metric), *comparison.effects.reliable_sentences(metric)],
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
+        "Reach": gain_told(comparison),
         "Cost": against_told(comparison),
+        "Not read": unread_told(comparison),
         "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Margin": [told] if (told := post_hoc_told(comparison.run)) else [],
         "Run once": run_once_told(comparison.run.same),
+        "Models": _models(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Answers": _toys(comparison),
         "Judge": [note.sentence for note in comparison.judges],
@@ -53,6 +59,8 @@ def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
         "Preferred": [one.sentence for one in comparison.preferences],
         "What changed": changes_told(comparison),
         "Measured": verdict(comparison) if is_scored else [],
+        "Not read": unread_told(comparison),
+        "Models": _models(comparison),
         "Answers": _toys(comparison),
         "Judge": [note.sentence for note in comparison.judges] if is_scored else [],
         "Next": next_steps(comparison),
@@ -70,6 +78,14 @@ def _clusters(comparison: Comparison) -> list[str]:
         proposal = cluster_proposal(list(comparison.asked.values()), comparison.run.clusters)
         return [proposal] if proposal else []
     return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
+
+
+def _models(tables: RunTables) -> list[str]:
+    """Return who played the roles for which several models are named; nothing where none is."""
+    states = tables.manifest.get("variants", {})
+    return stand_ins_told(
+        {tables.called(plan.variant_id): states.get(plan.variant_id, {}).get(KEY, {}) for plan in tables.variants}
+    )
 
 
 def _toys(tables: RunTables) -> list[str]:

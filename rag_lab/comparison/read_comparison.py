@@ -9,6 +9,8 @@ from typing import get_args
 
 import pandas as pd
 
+from rag_lab.comparison.bounds.known_questions import Read
+from rag_lab.comparison.bounds.known_questions import without_known as leave_out_known
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.effects import planned_effects
@@ -35,6 +37,7 @@ def read_comparison(
     correction: Correction = "max_t",
     pairs: Pairs = "baseline",
     margins: Mapping[str, float] | None = None,
+    without_known: float | None = None,
 ) -> Comparison:
     """Read the run in `run_dir` and compare its variants, as `rag_lab.compare` does; `margins` are given post hoc.
 
@@ -45,8 +48,10 @@ def read_comparison(
     if pairs not in get_args(Pairs):
         raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     run = with_margins(RunFolder.open(run_dir), margins or {})
-    traces = _traces(run)
-    scores = run.scores()
+    read = Read(run, _traces(run), run.scores())
+    if without_known is not None:
+        read = leave_out_known(read, without_known)
+    run, traces, scores = read.run, read.traces, read.scores
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
     cost_metrics = tuple(metric for metric in metrics if _is_cost(run, metric))
     quality_metrics = tuple(metric for metric in metrics if metric not in cost_metrics)

@@ -44,7 +44,7 @@ class RunTables:
     scales: range and better direction of the metrics that the registry knows; more is better in any other.
     clusters: question_id to cluster, None where questions are independent; see `data.clusters`.
 
-    `quality_metrics` are compared, `cost_metrics` (less is better) stand beside them; both in the order of the plan.
+    `quality_metrics` are compared, `cost_metrics` stand beside them; both in the order of the plan.
     """
 
     run: RunFolder

@@ -19,6 +19,7 @@ STAGE_COLUMNS = [
     "median_s",
     "tokens_in",
     "tokens_out",
+    "thinking_tokens",
     "cost_usd",
     "fallbacks",
     "failures",
@@ -30,7 +31,8 @@ def stage_table(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
     """Return one row a (variant, stage), in the order in which the stages ran.
 
     `median_s` is per question and as first computed (a replay from the store costs what the original cost); tokens are
-    means per question, `cost_usd` is the sum, `fallbacks` and `failures` are counts of the `runs`.
+    means per question, thinking among those written, `cost_usd` is the sum, `fallbacks` and `failures` are counts of
+    the `runs`.
     """
     rows = []
     for variant_id, records in _by_stage(traces).items():
@@ -46,6 +48,7 @@ def _totals(runs: list[StageRecord]) -> list[float]:
         median(record.seconds for record in runs),
         sum(record.tokens_in for record in runs) / n,
         sum(record.tokens_out for record in runs) / n,
+        sum(record.thinking_tokens for record in runs) / n,
         sum(record.cost_usd for record in runs),
         sum(record.status == "fallback" for record in runs),
         sum(record.status == "failed" for record in runs),

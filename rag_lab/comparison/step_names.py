@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rag_lab.records import Hit
 
 STAGES = {
+    "remember": "Conversation memory",
     "understand": "Understanding",
     "rewrite": "Rewriting",
     "rephrase": "Other phrasings",

@@ -19,6 +19,12 @@ class CorpusConfig(Section):
         description="PDF pages as text, with ruled tables as Markdown, as text without PyMuPDF (AGPL), or as a "
         "multimodal model reads them",
     )
+    pdf_unit: Literal["page", "file"] = Field(
+        "page", description="what is cut into children: each page of a PDF by itself, or all of them as one text"
+    )
+    duplicates: Literal["keep", "skip"] = Field(
+        "keep", description="whether files that read the same, and may be seen by the same, are all indexed"
+    )
     vision_dpi: int = Field(150, ge=36, le=600, description="resolution at which a page is shown to models.vision")
     vision_min_score: float = Field(
         0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from hashlib import blake2b
 
 Page = tuple[str, int | None, str]  # file, page and text, as the corpus has them
@@ -22,3 +22,17 @@ def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
         files.setdefault(digest.digest(), []).append(source)
     groups = (tuple(sorted(names)) for names in files.values() if len(names) > 1)
     return {name: names for names in groups for name in names}
+
+
+def repeats(pages: Iterable[Page], labels: Mapping[str, Hashable]) -> dict[str, str]:
+    """Return each file that reads as one before it by name, and the first such; files of other labels count for none.
+
+    Args:
+        pages: of all files.
+        labels: who may see a file, of those that not everybody may: a file stands in nobody's place who may not see it.
+    """
+    groups = files_of_the_same_text(pages)
+    first = {
+        name: min(other for other in same if labels.get(other) == labels.get(name)) for name, same in groups.items()
+    }
+    return {name: original for name, original in first.items() if original != name}

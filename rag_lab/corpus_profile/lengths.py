@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models.local.read_length import read_length
+from rag_lab.errors import ModelError
+from rag_lab.models.limits.read_limit import ReadsTexts
+from rag_lab.models.shared import embedder
 from rag_lab.models.token_estimate import estimated_tokens
 
 _SAMPLE = 4000  # texts that are counted, evenly spread
@@ -45,9 +47,9 @@ def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Le
     children = [child.text for child in index.children()]
     sample = children[:: max(1, len(children) // _SAMPLE)]
     model = config.models.embedding
-    reads = read_length(model)
-    if reads:
-        yield _length("chunks", "word pieces", reads.counts(sample), reads.limit, model)
+    reads = _reader(model)
+    if reads is not None and reads.most_tokens:
+        yield _length("chunks", "word pieces", reads.text_tokens(sample, "document"), reads.most_tokens, model)
     else:
         yield _length("chunks", "characters", list(map(len, children)), None, "")
     share = config.answer.context_tokens // config.rerank.final_k
@@ -55,6 +57,15 @@ def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Le
     counts = [estimated_tokens(parent.text) for parent in parents[:: max(1, len(parents) // _SAMPLE)]]
     what = f"each of {config.rerank.final_k} passages in {config.answer.context_tokens:,} tokens of context"
     yield _length("passages", "tokens at most", counts, share, what)
+
+
+def _reader(model: str) -> ReadsTexts | None:
+    """Return the embedding model of this name where it can say how much it reads."""
+    try:
+        found = embedder(model)
+        return found if isinstance(found, ReadsTexts) else None
+    except ModelError:
+        return None
 
 
 def _length(what: str, unit: str, values: Sequence[int], limit: int | None, reader: str) -> Length:

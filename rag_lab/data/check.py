@@ -116,7 +116,7 @@ def check(dataset: Dataset) -> DatasetCheck:
 
 
 def _missing(dataset: Dataset) -> Iterator[str]:
-    if not (dataset.path / QUESTIONS_FILE).exists():
+    if not dataset.questions_path.exists():
         yield f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
 
 

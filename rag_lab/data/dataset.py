@@ -1,14 +1,15 @@
 """A dataset is a folder: dataset.yaml (`Metadata`), corpus/ and questions.jsonl (one question a line).
 
 `docs/datasets.md` says every field. A folder without dataset.yaml and corpus/ is its own corpus. Whose the documents
-are is said in attributes.yaml (`rag_lab.corpus.files.attributes`).
+are is said in attributes.yaml (`rag_lab.corpus.files.attributes`). Other questions on the same documents stand beside
+questions.jsonl, in a file that is named after the dataset: `plant_docs/follow_up.jsonl`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag_lab._kit.digest import digest
@@ -22,6 +23,8 @@ from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Problem, Question
 from rag_lab.shows_itself import shows_itself
+
+_QUESTIONS_SUFFIX = ".jsonl"
 
 
 @shows_itself("rag_lab.notebook.views.dataset_view")
@@ -38,6 +41,17 @@ class Dataset:
     questions: tuple[Question, ...]
     problems: tuple[Problem, ...]  # of questions.jsonl; the corpus reports its own when it is read
     digest: str
+    questions_file: str = QUESTIONS_FILE  # in the dataset's folder
+
+    @property
+    def questions_path(self) -> Path:
+        """The file of the questions, be it there or not."""
+        return self.path / self.questions_file
+
+    @property
+    def location(self) -> Path:
+        """What `load` takes for this dataset: its folder, or a file of other questions in it."""
+        return self.path if self.questions_file == QUESTIONS_FILE else self.questions_path
 
     @property
     def corpus_dir(self) -> Path:
@@ -49,7 +63,8 @@ class Dataset:
         """Load a dataset by its path, or by its name in a folder of datasets.
 
         Names are searched in `./datasets`, in `$RAG_LAB_DATASETS`, then in the `datasets` beside the package. A path
-        may be that of any folder of documents.
+        may be that of any folder of documents. After either, `/` and the name of a .jsonl file in the folder ask the
+        questions of that file in place of those of questions.jsonl.
 
         Args:
             name_or_path: which dataset.
@@ -59,28 +74,31 @@ class Dataset:
             DatasetError: if there is no such dataset, its metadata is faulty, its corpus is empty, or it holds no
                 usable question. A single faulty question is one of `problems`.
         """
-        path = find_dataset(name_or_path)
+        name, file = _split(str(name_or_path))
+        path = find_dataset(name)
         metadata = Metadata.load(path)
         documents = corpus_folder(path)
         files = list_files(documents, None).files  # a configuration may name readers of any
-        questions, problems = _questions(path, files.keys(), metadata.page_base, labelled)
+        questions, problems = _questions(path / file, files.keys(), metadata.page_base, labelled)
         if labelled and not questions:
             first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
-            raise DatasetError(f"{path / QUESTIONS_FILE} holds no usable question{first}")
-        own = {name: path / name for name in (METADATA_FILE, QUESTIONS_FILE)}
+            raise DatasetError(f"{path / file} holds no usable question{first}")
+        own = {name: path / name for name in (METADATA_FILE, file)}
         own[ATTRIBUTES_FILE] = rules_folder(documents) / ATTRIBUTES_FILE
         own = {name: file for name, file in own.items() if file.exists()}
         digests = {
             "dataset": file_digests(own),
             CORPUS_FOLDER: file_digests({s: p for s, p in files.items() if p.suffix.lower() in LOADERS}),
         }
-        return cls(
+        made = cls(
             **metadata.model_dump(),
             path=path,
             questions=tuple(questions),
             problems=tuple(problems),
             digest=digest(digests),
+            questions_file=file,
         )
+        return made if file == QUESTIONS_FILE else replace(made, name=f"{made.name}/{file}")
 
 
 def corpus_folder(path: Path) -> Path:
@@ -89,12 +107,21 @@ def corpus_folder(path: Path) -> Path:
     return corpus if is_dataset(path) or corpus.is_dir() else path
 
 
+def _split(given: str) -> tuple[str, str]:
+    """Return the name or the path of a dataset, and the file of its questions."""
+    folder, slash, file = given.rpartition("/")
+    return (folder or slash, file) if slash and file.endswith(_QUESTIONS_SUFFIX) else (given, QUESTIONS_FILE)
+
+
 def _questions(
-    path: Path, sources: Collection[str], page_base: int, labelled: bool
+    file: Path, sources: Collection[str], page_base: int, labelled: bool
 ) -> tuple[list[Question], list[Problem]]:
-    file = path / QUESTIONS_FILE
     if file.exists():
         return read_questions(file, sources, page_base)
+    path = file.parent
+    if file.name != QUESTIONS_FILE:
+        others = sorted(other.name for other in path.glob(f"*{_QUESTIONS_SUFFIX}"))
+        raise DatasetError(f"{path}: {unknown_name('file of questions', file.name, others)}")
     if not labelled:
         return [], []
     raise DatasetError(

@@ -16,7 +16,7 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.given import same_text
-from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions
+from rag_lab.data.questions_file import read_questions
 from rag_lab.errors import DatasetError
 from rag_lab.records import Question
 
@@ -60,7 +60,7 @@ def questions_file(dataset: Dataset) -> Path:
             "Documents that were given in Python have no folder in which labels could stand; put them into a folder, "
             "and give that."
         )
-    return dataset.path / QUESTIONS_FILE
+    return dataset.questions_path
 
 
 def labelled_questions(dataset: Dataset) -> dict[str, Question]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from rag_lab.corpus.index.locate import find_quote
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.records import Document, Evidence, Problem, Question
 
 Place = tuple[str, int | None]  # source and page of a document
@@ -34,7 +33,7 @@ def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question,
 
 def question_problem(dataset: Dataset, question: Question, reason: str) -> Problem:
     """Return a problem of one question; `reason` goes on after its id."""
-    return Problem(str(dataset.path / QUESTIONS_FILE), f"question {question.question_id!r} {reason}.")
+    return Problem(str(dataset.questions_path), f"question {question.question_id!r} {reason}.")
 
 
 def _grades(question: Question, documents: Documents) -> tuple[Grades, list[str]]:

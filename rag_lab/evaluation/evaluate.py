@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.judge.replies import JudgeReplies
-from rag_lab.evaluation.metric import Tools
+from rag_lab.evaluation.metric import Tools, Visible
 from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
 from rag_lab.evaluation.remembered import score_metric
 from rag_lab.evaluation.scores import Scores
@@ -29,6 +29,7 @@ def evaluate(
     embedder: Embedder | None = None,
     memory: Path | str | None = None,
     language: str = "",
+    visible: Visible | None = None,
     progress: bool = False,
 ) -> Scores:
     """Return one score for each metric and trace: in the order of `metrics`, and of `traces` within each.
@@ -43,6 +44,7 @@ def evaluate(
         embedder: the model behind metrics that compare meanings.
         memory: a file (`home() / "scores.sqlite"`) that keeps what models were asked for; None keeps nothing.
         language: put the examples in RAGAs' prompts into this language ("german"), translated by the judge.
+        visible: tells whether the asker of a question may see a file, which `access.leak` asks; see `visible_in`.
         progress: show a progress bar.
 
     Raises:
@@ -53,7 +55,7 @@ def evaluate(
     if wrong:
         raise ConfigError(" ".join(wrong))
     store = Memory(memory) if memory is not None else None
-    tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language)
+    tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language, visible)
     scores = Scores()
     n_scores = len(metrics) * len(traces)
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)

@@ -21,8 +21,9 @@ from rag_lab.records import Question, Score, Trace
 if TYPE_CHECKING:
     from rag_lab.statistics.scales import Scale
 
-Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings"]
+Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings", "rights"]
 Needs = frozenset[Need]
+Visible = Callable[[Question, str], bool]  # who asks, and a file
 
 FIELDS: Mapping[Need, str] = {"ranking": "ranked", "contexts": "passages", "answer": "answer"}  # of the trace
 
@@ -93,12 +94,13 @@ def info_from_json(value: Any) -> MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The models that a metric may use, what the judge has said before, and the language it is asked in."""
+    """The models that a metric may use, what the judge has said before, its language, and who may see what."""
 
     judge: ChatModel | None = None
     embedder: Embedder | None = None
     replies: JudgeReplies | None = None  # of `judge`; metrics that share them ask nothing twice
     language: str = ""  # of the examples in a judge's prompts, such as "german"; RAGAs' own where empty
+    visible: Visible | None = None  # tells whether the asker of a question may see a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,8 @@ def question_gap(question: Question, needs: Needs) -> Gap | None:
     unanswerable = "" if question.answerable else ": the documents do not hold the answer"
     if "evidence" in needs and (unanswerable or not question.evidence):
         return Gap("not_applicable", f"the question has no evidence{unanswerable}")
+    if "rights" in needs and question.may_see is None and question.namespace is None:
+        return Gap("not_applicable", "its asker may see everything")
     if "reference" in needs and not question.answers:
         return Gap("not_applicable", f"the question has no reference answer{unanswerable}")
     return None

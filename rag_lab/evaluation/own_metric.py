@@ -96,6 +96,7 @@ class OwnMetric:
             seconds=judge.seconds if judge else own_s,
             calls=judge.calls if judge else 0,
             curable=is_gap and judge is not None and judge.is_troubled,
+            truncated_tokens=judge.truncated_tokens if judge else 0,
         )
 
     def _judge(self, repeat: int) -> RememberedJudge | None:

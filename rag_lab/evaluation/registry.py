@@ -27,6 +27,7 @@ METRICS = Kind(
         "ragas": BuiltIn("rag_lab.evaluation.ragas.metrics:FAMILY", "RAGAs' measures of answers and contexts"),
         "citations": BuiltIn("rag_lab.evaluation.measures.citations:FAMILY", "what the answer cites"),
         "answer": BuiltIn("rag_lab.evaluation.measures.answers:FAMILY", "the answer against references"),
+        "access": BuiltIn("rag_lab.evaluation.measures.access_leak:FAMILY", "what was shown to who may not see it"),
         "cost": BuiltIn("rag_lab.evaluation.measures.costs:FAMILY", "seconds, tokens and dollars"),
     },
 )

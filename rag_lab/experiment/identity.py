@@ -11,6 +11,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
+from rag_lab.experiment.design import Variant
 from rag_lab.experiment.plan import Plan
 
 
@@ -31,7 +32,14 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         "code": code_digest(),
         "notebook": hashlib.sha256(notebook.read_bytes()).hexdigest(),
     }
-    return {v.variant_id: digest(shared | {"config": v.config.model_dump()}) for v in plan.variants}
+    with modules_beside(plan.folder):
+        return {v.variant_id: digest(shared | _of_variant(v)) for v in plan.variants}
+
+
+def _of_variant(variant: Variant) -> dict[str, Any]:
+    """Return its configuration, and the texts of the files that it names as prompts."""
+    texts = {place: prompt.digest for place, prompt in variant.config.prompts.own().items()}
+    return {"config": variant.config.model_dump(), **({"prompts": texts} if texts else {})}
 
 
 def _metrics(plan: Plan) -> list[Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import rag_lab
 from rag_lab.experiment.identity import code_digest
 from rag_lab.experiment.plan import Plan
+from rag_lab.runs import stand_ins
 from rag_lab.runs.curable import Curable
 
 _PACKAGES = (
@@ -64,6 +65,7 @@ def build_manifest(
         "seeds": {"questions": experiment.seed, "pipeline": sorted({v.config.seed for v in plan.variants})},
         "language": next((record["language"] for record in records), None),
         "models": _merge(record["models"] for record in records),
+        "prompts": _merge(record["prompts"] for record in records),
         "judge": next((record["judge"] for record in records), None),
         "judge_language": experiment.judge_language,
         "metric_embedding": next((record["metric_embedding"] for record in records), None),
@@ -114,7 +116,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 def _variant(state: VariantState) -> dict[str, Any]:
     record = state.record or {}
-    told = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb")
+    told = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", stand_ins.KEY)
     return {
         "status": state.status,
         "reason": state.reason,
@@ -124,10 +126,10 @@ def _variant(state: VariantState) -> dict[str, Any]:
     }
 
 
-def _merge(models: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return each stage's identities, every distinct one once, in the order in which variants ran them."""
+def _merge(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what variants say under each name, every distinct value once, in the order in which they ran."""
     merged: dict[str, list[Any]] = {}
-    for one in models:
+    for one in told:
         for stage, identity in one.items():
             known = merged.setdefault(stage, [])
             if identity not in known:

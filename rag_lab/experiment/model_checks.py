@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from rag_lab._kit.registry import Kind
 from rag_lab.config import PipelineConfig
@@ -13,31 +12,28 @@ from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits
 from rag_lab.models import shared
+from rag_lab.models.failover.names import alternatives
+from rag_lab.models.failover.usable import lack
 from rag_lab.models.prices import EXAMPLE, Price, price, user_file
 from rag_lab.models.providers import (
     CHAT_MODELS,
     CROSS_ENCODERS,
     EMBEDDERS,
     QUERY_LIKELIHOODS,
-    Provider,
     providers_of,
 )
-from rag_lab.models.requirements import cuda_problem, missing_key
 from rag_lab.models.spec import ModelSpec, split_name
-from rag_lab.models.weights import find
 from rag_lab.redaction import redact_value
 
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KINDS = {"embedding": EMBEDDERS, "cross_encoder": CROSS_ENCODERS, "likelihood": QUERY_LIKELIHOODS}  # others chat
 
 
 def asks_understanding(config: PipelineConfig) -> bool:
     """Tell whether the understanding model is asked: to classify and rewrite, or for other phrasings."""
     query = config.query
-    understands = query.rewrite == "llm" or query.hyde == "classified"
-    return (understands and query.understanding == "llm") or query.phrasings > 0
+    return (query.understands and query.understanding == "llm") or query.phrasings > 0
 
 
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
@@ -49,7 +45,7 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     infos = [info for metric in metrics or () if (info := _info(metric))]
     needed = {
         "embedding": embeds(config) or any("embeddings" in info.needs for info in infos),
-        "understanding": asks_understanding(config),
+        "understanding": asks_understanding(config) or config.conversation.memory == "summary",
         "hyde": config.query.hyde != "none" and config.query.hyde_writer == "llm",
         "generation": config.answer.is_on or metrics is None or any(map(_reads_context, infos)),
         "cross_encoder": config.rerank.name == "cross_encoder",
@@ -60,12 +56,13 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
 
 
 def embeds(config: PipelineConfig) -> bool:
-    """Tell whether a search, a splitter, the guard of rewrites or the selection compares embeddings."""
+    """Tell whether a search, a splitter, the guard of rewrites, the selection or the reader compares embeddings."""
     return (
         config.searches_vectors
         or config.corpus.splitter == "semantic"
-        or config.query.rewrite != "none"
+        or (config.query.rewrite not in ("none", "joined") and config.query.guard)
         or config.select.diversity == "mmr"
+        or config.answer.name == "extract"
     )
 
 
@@ -82,40 +79,39 @@ def _info(metric: str) -> MetricInfo | None:
 
 
 def model_problem(role: str, text: str) -> str:
-    """Return why the model `text` cannot play `role` (a key of `models`, or `judge`) here, in one sentence, or ''."""
+    """Return why the model `text` cannot play `role` (a key of `models`, or `judge`) here, in one sentence, or ''.
+
+    Of `first | second` one must be able to, and no name may be malformed.
+    """
     kind = _KINDS.get(role, CHAT_MODELS)
+    names = alternatives(text)
+    slips = [(name, slip) for name in names if (slip := _slip(kind, name))]
+    lacks = [(name, lacking) for name in names if not slips and (lacking := _unshown(role, name) or lack(kind, name))]
+    found = slips[:1] or (lacks if len(lacks) == len(names) else [])
+    key = role if role == "judge" else f"models.{role}"
+    return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found)
+
+
+def _slip(kind: Kind, name: str) -> str:
+    """Return what is wrong with how a model is named, or with a module of one's own, or ''."""
     try:
-        if split_name(text, kind)[0] in kind.built_in:
-            found = _provider_problem(role, kind, ModelSpec.parse(text, kind))
+        if split_name(name, kind)[0] in kind.built_in:
+            ModelSpec.parse(name, kind)
         else:
-            shared.model_of(kind, text)
-            found = ""
+            shared.model_of(kind, name)
     except ModelError as error:
-        found = str(error)
-    return f"{role if role == 'judge' else f'models.{role}'} ({redact_value(text)}): {found}" if found else ""
-
-
-def _provider_problem(role: str, kind: Kind, spec: ModelSpec) -> str:
-    providers = providers_of(kind)
-    provider = providers[spec.provider]
-    if role == "vision" and not provider.sees_images:
-        seeing = ", ".join(sorted(name for name, other in providers.items() if other.sees_images))
-        return f"the provider {spec.provider} shows no images to a model; allowed are {seeing}."
-    if found := _missing(provider, spec):
-        return found
-    if not provider.env:
-        find(spec.name)
+        return str(error)
     return ""
 
 
-def _missing(provider: Provider, spec: ModelSpec) -> str:
-    """Return what is not installed or not set. A server on this machine needs no key."""
-    is_local = urlsplit(str(spec.options.get("base_url", ""))).hostname in _LOOPBACK
-    return (
-        provider.missing
-        or ("" if is_local else missing_key(provider.env))
-        or (cuda_problem(spec.provider) if provider.needs_cuda else "")
-    )
+def _unshown(role: str, name: str) -> str:
+    """Return why a model that reads pages cannot see them, or ''."""
+    provider, _, _ = split_name(name, CHAT_MODELS) if role == "vision" else ("", "", "")
+    providers = providers_of(CHAT_MODELS)
+    if provider not in providers or providers[provider].sees_images:
+        return ""
+    seeing = ", ".join(sorted(name for name, other in providers.items() if other.sees_images))
+    return f"the provider {provider} shows no images to a model; allowed are {seeing}."
 
 
 def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[str]:
@@ -123,7 +119,8 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
     if limits.cost_usd is None:
         return []
     problems = []
-    for spec in sorted({spec for role, spec in models if role in CHAT_ROLES}):
+    chat = (name for role, spec in models if role in CHAT_ROLES for name in alternatives(spec))
+    for spec in sorted({*chat}):
         try:
             is_unknown = price_of(spec) is None
         except ModelError:
@@ -134,6 +131,12 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
                 f"limits.cost_usd needs a price for {spec}, and none is known; add one to {where}:\n{EXAMPLE}"
             )
     return problems
+
+
+def embedding_price(spec: str) -> Price | None:
+    """Return the price of what an embedding model reads; None where it costs nothing, or no table has a price."""
+    model: Any = shared.embedder(spec)
+    return price(model.provider, model.name, writes=False) if getattr(model, "priced", False) else None
 
 
 def price_of(spec: str) -> Price | Literal["free"] | None:

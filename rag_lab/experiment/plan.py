@@ -163,7 +163,8 @@ def _readers(config: ExperimentConfig, dataset: Dataset, questions: Sequence[str
     """Return what metrics and reports read of the questions that are asked."""
     asked, reads = set(questions), reads_of(config.metrics, ())
     contexts = any("passages" in reads(one) for one in dataset.questions if one.question_id in asked)
-    return Readers(bool(answered), contexts, dataset.language)
+    turns = any(one.history for one in dataset.questions if one.question_id in asked)
+    return Readers(bool(answered), contexts, dataset.language, turns)
 
 
 def _asked(name: str, experiment: ExperimentConfig, dataset: Dataset, answers: bool) -> RaceQuestions:
@@ -217,7 +218,7 @@ def _beside(dataset: str, folder: Path) -> str | Path:
     """Return a path that leads from the experiment's file to a folder; else the name, or the path from here."""
     is_name = dataset in dict(list_datasets())
     path = folder / Path(dataset).expanduser()
-    return path if path.is_dir() and not is_name else dataset
+    return path if path.exists() and not is_name else dataset
 
 
 def _metric_problems(draft: Draft) -> list[str]:

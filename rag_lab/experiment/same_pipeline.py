@@ -25,6 +25,9 @@ from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIO
 from rag_lab.stores.sparse.language import analyzer_for
 
 _ANALYZER = "retrieval.analyzer"
+_OF_MEMORY = tuple(f"conversation.{name}" for name in ("window_turns", "summary_every", "summary_tokens"))
+_SAMPLING = ("answer.top_p", "answer.top_k", "answer.min_p")
+_OF_REPLY = ("answer.max_tokens", "answer.temperature", "answer.thinking", "answer.thinking_tokens", *_SAMPLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +37,13 @@ class Readers:
     answers: whether any question is answered, where a pipeline answers.
     contexts: whether a metric reads the context of questions that are not answered.
     language: of the dataset; "" where none is declared.
+    turns: whether any question has turns of a conversation before it.
     """
 
     answers: bool = True
     contexts: bool = True
     language: str = ""
+    turns: bool = True
 
 
 class _Idle(NamedTuple):
@@ -111,13 +116,37 @@ def _answers(config: PipelineConfig, readers: Readers) -> bool:
     return readers.answers and config.answer.is_on
 
 
+def _is_closed(config: PipelineConfig) -> bool:
+    return config.answer.context == "none"
+
+
 def _embeds(config: PipelineConfig) -> bool:
     return embeds(config) or _is_own(config)
 
 
+def _keeps(config: PipelineConfig, memory: str) -> bool:
+    return config.conversation.memory == memory
+
+
+def _remembers(config: PipelineConfig, readers: Readers) -> bool:
+    """Tell whether anything reads what was said before a question."""
+    reads = config.query.understands or config.query.rewrite != "none" or _answers(config, readers) or _is_own(config)
+    return readers.turns and reads
+
+
+def _sums_up(config: PipelineConfig, readers: Readers) -> bool:
+    return _keeps(config, "summary") and _remembers(config, readers)
+
+
 def _samples(config: PipelineConfig, readers: Readers) -> bool:
     """Tell whether any reply could be another with another seed."""
-    return _answers(config, readers) or asks_understanding(config) or config.query.hyde != "none" or _is_own(config)
+    return (
+        (_answers(config, readers) and config.answer.asks_model)
+        or asks_understanding(config)
+        or _sums_up(config, readers)
+        or config.query.hyde != "none"
+        or _is_own(config)
+    )
 
 
 def _weight(search: str) -> _Idle:
@@ -164,18 +193,76 @@ _IDLE: tuple[_Idle, ...] = (
     _Idle(("models.embedding",), "nothing compares embeddings", lambda c, _: not _embeds(c)),
     _Idle(
         ("query.understanding",),
-        "query.rewrite is not llm and query.hyde is not classified",
-        lambda c, _: c.query.rewrite != "llm" and c.query.hyde != "classified",
+        "query.rewrite is neither llm nor follow_ups, nor is query.hyde classified or suggested",
+        lambda c, _: not c.query.understands,
     ),
-    _Idle(("models.understanding",), "it is not asked", lambda c, _: not asks_understanding(c) and not _is_own(c)),
-    _Idle(("query.min_similarity",), "query.rewrite is none", lambda c, _: c.query.rewrite == "none"),
     _Idle(
-        ("query.hyde_writer", "query.hyde_max_tokens", "retrieval.hyde_k", "models.hyde"),
+        ("models.understanding",),
+        "it is not asked",
+        lambda c, readers: not asks_understanding(c) and not _sums_up(c, readers) and not _is_own(c),
+    ),
+    _Idle(
+        ("conversation.memory", *_OF_MEMORY, "prompts.summary"),
+        "nothing reads turns before a question",
+        lambda c, readers: not _remembers(c, readers),
+    ),
+    _Idle(("conversation.window_turns",), "conversation.memory is not window", lambda c, _: not _keeps(c, "window")),
+    _Idle(
+        ("conversation.summary_every", "conversation.summary_tokens", "prompts.summary"),
+        "conversation.memory is not summary",
+        lambda c, _: not _keeps(c, "summary"),
+    ),
+    _Idle(
+        ("query.guard", "query.min_similarity"),
+        "no model rewrites",
+        lambda c, _: c.query.rewrite in ("none", "joined"),
+    ),
+    _Idle(("query.min_similarity",), "query.guard is off", lambda c, _: not c.query.guard),
+    _Idle(
+        (
+            "query.hyde_writer",
+            "query.hyde_max_tokens",
+            "retrieval.hyde_k",
+            "retrieval.merge",
+            "models.hyde",
+            "query.hyde_n",
+            "query.hyde_with_query",
+        ),
         "query.hyde is none",
         lambda c, _: c.query.hyde == "none",
     ),
+    _Idle(
+        ("prompts.understanding",),
+        "no model is asked to understand the question",
+        lambda c, _: c.query.understanding != "llm" or not c.query.understands,
+    ),
+    _Idle(("prompts.phrasings",), "query.phrasings is 0", lambda c, _: not c.query.phrasings),
+    _Idle(
+        ("prompts.hyde",),
+        "no model writes hypothetical documents",
+        lambda c, _: c.query.hyde == "none" or c.query.hyde_writer != "llm",
+    ),
+    _Idle(
+        ("prompts.answer",),
+        "no model answers from passages",
+        lambda c, readers: not _answers(c, readers) or c.answer.name != "llm" or _is_closed(c),
+    ),
     _Idle(("query.class_to_hyde",), "query.hyde is not classified", lambda c, _: c.query.hyde != "classified"),
-    _Idle(("retrieval.min_similarity",), "no search compares embeddings", lambda c, _: not c.searches_vectors),
+    _Idle(
+        ("retrieval.diversity", "retrieval.fetch_k", "retrieval.mmr_trade_off"),
+        "no search compares embeddings",
+        lambda c, _: not c.searches_vectors,
+    ),
+    _Idle(
+        ("retrieval.fetch_k", "retrieval.mmr_trade_off"),
+        "retrieval.diversity is none",
+        lambda c, _: c.retrieval.diversity == "none",
+    ),
+    _Idle(
+        ("retrieval.units",),
+        "no search is by TF-IDF",
+        lambda c, _: "tfidf" not in searches_of(c.retrieval.mode),
+    ),
     _Idle(
         (_ANALYZER,),
         "no search is by words",
@@ -211,9 +298,19 @@ _IDLE: tuple[_Idle, ...] = (
     ),
     _Idle(("answer.name",), "no question is answered", lambda c, readers: not readers.answers),
     _Idle(
-        ("answer.max_tokens", "answer.temperature", "answer.thinking", "answer.thinking_tokens"),
+        _OF_REPLY,
         "no question is answered",
         lambda c, readers: not _answers(c, readers),
+    ),
+    _Idle(
+        _OF_REPLY,
+        "answer.name is extract",
+        lambda c, _: c.answer.name == "extract",
+    ),
+    _Idle(
+        ("answer.quote_sentences", "answer.quote_word_weight", "answer.quote_min_score"),
+        "answer.name is not extract",
+        lambda c, readers: c.answer.name != "extract" or not readers.answers,
     ),
     _Idle(
         ("answer.thinking_tokens",),
@@ -221,9 +318,20 @@ _IDLE: tuple[_Idle, ...] = (
         lambda c, _: not c.answer.thinking and c.answer.name in READERS.built_in,
     ),
     _Idle(
+        _SAMPLING,
+        "answer.temperature is 0 and answer.thinking is off",
+        lambda c, _: c.answer.temperature == 0 and not c.answer.thinking and c.answer.name in READERS.built_in,
+    ),
+    _Idle(
         ("answer.context", "answer.context_tokens", "answer.context_bytes", "models.generation"),
         "no question is answered and no metric reads the context",
         lambda c, readers: not _answers(c, readers) and not readers.contexts,
+    ),
+    _Idle(("answer.context_tokens", "answer.context_bytes"), "answer.context is none", lambda c, _: _is_closed(c)),
+    _Idle(
+        ("on_truncation",),
+        "no model is sent anything",
+        lambda c, readers: not _embeds(c) and c.rerank.name == "none" and not _samples(c, readers),
     ),
     _Idle(("seed",), "no reply of a model is sampled", lambda c, readers: not _samples(c, readers)),
 )

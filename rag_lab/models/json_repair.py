@@ -1,17 +1,20 @@
 """Read the JSON object in a model's reply, by rules that are each named and tested; nothing is guessed beyond them.
 
 Rules, in order: text around the object and code fences are dropped; a comma before a closing bracket is dropped; an
-object cut off in the middle (the model ran out of tokens) has its open string and brackets closed.
+object cut off in the middle (the model ran out of tokens) has its open string and brackets closed, without a member
+of which there is only the name, or half a value that is no text.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+_HALF_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -34,6 +37,7 @@ def read_json(text: str) -> tuple[dict[str, Any], str]:
         (inner, "dropped the text around the object"),
         (_without_trailing_commas(inner), "dropped a trailing comma"),
         (_closed(text[start:].rstrip()), "closed an object that was cut off"),
+        (_closed(_without_last_member(text[start:])), "closed an object that was cut off"),
     ]
     for attempt, rule in attempts:
         value = _object(attempt)
@@ -72,22 +76,39 @@ def _without_trailing_commas(text: str) -> str:
     return re.sub(r",(\s*[}\]])", r"\1", text)
 
 
+def _without_last_member(text: str) -> str:
+    """Return `text` up to its last comma outside of strings, or '' where there is none."""
+    last = 0
+    for position, character, in_string in _walk(text):
+        if character == "," and not in_string:
+            last = position
+    return text[:last]
+
+
 def _closed(text: str) -> str:
     """Close the string and the brackets that are open at the end of `text`."""
     closers: list[str] = []
+    in_string = False
+    for _, character, in_string in _walk(text):
+        if in_string:
+            continue
+        if character in "{[":
+            closers.append("}" if character == "{" else "]")
+        elif character in "}]" and closers:
+            closers.pop()
+    body = _HALF_ESCAPE.sub(r"\1", text) + '"' if in_string else re.sub(r"[,:]\s*$", "", text)
+    return body + "".join(reversed(closers))
+
+
+def _walk(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield position, character and whether a string is open after it."""
     in_string = escaped = False
-    for character in text:
+    for position, character in enumerate(text):
         if escaped:
             escaped = False
         elif in_string:
             escaped = character == "\\"
             in_string = character != '"'
-        elif character == '"':
-            in_string = True
-        elif character in "{[":
-            closers.append("}" if character == "{" else "]")
-        elif character in "}]" and closers:
-            closers.pop()
-    body = text[:-1] if escaped else text
-    body = body + '"' if in_string else re.sub(r"[,:]\s*$", "", body)
-    return body + "".join(reversed(closers))
+        else:
+            in_string = character == '"'
+        yield position, character, in_string

@@ -14,6 +14,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.prices import price
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Concurrent
+from rag_lab.models.thinking import with_least_thinking
 from rag_lab.models.token_estimate import request_tokens
 
 _WAIT_S = 0.2
@@ -48,6 +49,11 @@ class MeteredChat:
         self.context_tokens = inner.context_tokens
         if isinstance(inner, Concurrent):
             self.concurrency = inner.concurrency
+
+    @property
+    def least_thinking_tokens(self) -> int:
+        """Tokens of thinking that the inner model cannot do without."""
+        return getattr(self.inner, "least_thinking_tokens", 0)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the inner model's identity: metering changes no reply."""
@@ -99,4 +105,6 @@ class MeteredChat:
 def most_usd(model: Any, request: ChatRequest) -> float:
     """Return the most that one call of `model` can cost by the price table; 0 for a model that costs nothing."""
     found = price(model.provider, model.name) if getattr(model, "priced", False) else None
-    return 0.0 if found is None else found.cost_usd(request_tokens(request), request.max_tokens)
+    if found is None:
+        return 0.0
+    return found.cost_usd(request_tokens(request), with_least_thinking(model, request).most_tokens_out)

@@ -11,6 +11,7 @@ from rag_lab.redaction import names_secret
 
 Value = str | int | float | bool
 _SHOWN_CHARS = 40
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -82,6 +83,11 @@ def _word(key: str, raw: str, option: Option) -> str:
     if key == "base_url":
         check_url(raw, "The option base_url")
     return raw
+
+
+def on_loopback(url: str) -> bool:
+    """Tell whether an address is of this machine, where a server needs no key."""
+    return urlsplit(url).hostname in _LOOPBACK
 
 
 def check_url(url: str, what: str) -> None:

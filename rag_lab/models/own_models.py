@@ -13,6 +13,7 @@ import numpy as np
 from rag_lab._kit.own_code import OwnCode, OwnCodeError, numbers
 from rag_lab._kit.registry import Module
 from rag_lab.errors import ConfigError, ModelError
+from rag_lab.models.limits.read_limit import Kind
 from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Vectors
 from rag_lab.models.remote.reply_bounds import bounded, counted
 from rag_lab.models.token_estimate import estimated_tokens
@@ -47,6 +48,22 @@ class _Own:
     def identity(self) -> Mapping[str, Any]:
         """Return the digest of its source, with its own identity or its parameters."""
         return self._identity
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that it says it reads of one text or pair; None where it does not say."""
+        found = getattr(self.made, "most_tokens", None)
+        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+    def _tokens(self, method: str, items: list[Any], estimate: Callable[[Any], int], *more: Any) -> list[int]:
+        if method not in self._codes or not items:
+            return [estimate(item) for item in items]
+        try:
+            accept = lambda given: [int(n) for n in numbers(given, len(items), f"the {self.what}")]  # noqa: E731
+            counts: list[int] = self._codes[method].call(items, *more, accept=accept)
+        except OwnCodeError as error:
+            raise OwnModelError(str(error)) from error
+        return counts
 
     def _numbers(self, method: str, items: Sequence[Any], accept: Callable[[Any], Vectors]) -> Vectors:
         try:
@@ -117,7 +134,9 @@ class OwnEmbedder(_Own):
     """An embedder that somebody else wrote. Rows are scaled to length one, and must all be of one length."""
 
     def __init__(self, module: Module, what: str) -> None:
-        super().__init__(module, what, ("embed_documents", "embed_queries"), is_compared=True)
+        counts = callable(getattr(module.made, "text_tokens", None))
+        names = ("embed_documents", "embed_queries", *(["text_tokens"] if counts else []))
+        super().__init__(module, what, names, is_compared=True)
         self._dim = 0
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -131,6 +150,10 @@ class OwnEmbedder(_Own):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
         return self._embed("embed_queries", texts)
+
+    def text_tokens(self, texts: Sequence[str], kind: Kind) -> list[int]:
+        """Return what the model counts for each text, else upper estimates."""
+        return self._tokens("text_tokens", list(texts), estimated_tokens, kind)
 
     def _embed(self, method: str, texts: Sequence[str]) -> Vectors:
         if not texts:
@@ -161,7 +184,12 @@ class OwnScorer(_Own):
     """A cross-encoder, or another scorer of pairs, that somebody else wrote."""
 
     def __init__(self, module: Module, what: str) -> None:
-        super().__init__(module, what, ("score",), is_compared=True)
+        counts = callable(getattr(module.made, "pair_tokens", None))
+        super().__init__(module, what, ("score", *(["pair_tokens"] if counts else [])), is_compared=True)
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return what the model counts for each pair, else upper estimates."""
+        return self._tokens("pair_tokens", list(pairs), lambda pair: estimated_tokens(" ".join(pair)))
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order.

@@ -60,14 +60,16 @@ class Price:
         )
 
 
-def price(provider: str, model: str) -> Price | None:
+def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
     """Return the price of a provider's model, or None where no table has one; the user's goes first.
+
+    One that only reads, as embedding models do, needs no price for what it writes.
 
     Raises:
         ConfigError: if the user's table cannot be read.
     """
     name = model.removeprefix("models/")
-    return own_prices().get(name) or _packaged(provider, name)
+    return own_prices().get(name) or _packaged(provider, name, writes)
 
 
 def own_prices() -> Mapping[str, Price]:
@@ -104,7 +106,7 @@ def cost_usd(provider: str, model: str, tokens_in: int, tokens_out: int) -> floa
     return found.cost_usd(tokens_in, tokens_out)
 
 
-def _packaged(provider: str, name: str) -> Price | None:
+def _packaged(provider: str, name: str, writes: bool) -> Price | None:
     """Return the price in the installed `genai-prices`; None also where it lacks what is read or written."""
     from genai_prices import __version__
     from genai_prices.data_snapshot import get_snapshot
@@ -114,7 +116,7 @@ def _packaged(provider: str, name: str) -> Price | None:
     except LookupError:
         return None
     today = found.get_prices(datetime.now(UTC))
-    if today.input_mtok is None or today.output_mtok is None:
+    if today.input_mtok is None or (writes and today.output_mtok is None):
         return None
     return Price(today, _newest_change(), f"genai-prices {__version__}")
 

@@ -9,7 +9,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from rag_lab.records import MachineUse
+
 Vectors = npt.NDArray[np.float32]
+SAMPLING = ("top_p", "top_k", "min_p")  # settings of a request beside its temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +26,35 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One call of a chat model. `json_schema` asks for constrained output where the backend can give it."""
+    """One call of a chat model. `json_schema` asks for constrained output where the backend can give it.
+
+    A sampling setting that is None is left to the model: what its card names for thinking, or for a plain reply.
+    """
 
     messages: tuple[Message, ...]
-    max_tokens: int = 256
+    max_tokens: int = 256  # of the reply, thinking left out
     temperature: float = 0.0
     seed: int = 0
     json_schema: Mapping[str, Any] | None = None
-    thinking: bool = False
+    thinking_tokens: int = 0  # budget of thinking before the reply; 0 asks for a reply without
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the model is asked to think."""
+        return self.thinking_tokens > 0
+
+    @property
+    def sampling(self) -> dict[str, float]:
+        """Those settings of `SAMPLING` that it sets, by name."""
+        return {name: value for name in SAMPLING if (value := getattr(self, name)) is not None}
+
+    @property
+    def most_tokens_out(self) -> int:
+        """The most tokens that the model may write, thinking included."""
+        return self.thinking_tokens + self.max_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +64,22 @@ class ChatReply:
     text: str = ""
     thinking: str = ""
     tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_out: int = 0  # thinking included
     seconds: float = 0.0
     cost_usd: float = 0.0
     truncated: bool = False  # stopped by max_tokens
+    closed_early: bool = False  # `truncated`, and closed before it: JSON of the schema, but not all that was to come
     error: str = ""
     transient: bool = False  # another attempt may cure the error
     asked: bool = True  # False: a model that was given up was not called
+    thinking_tokens: int = 0  # of `tokens_out`
+    truncated_tokens: int = 0  # of the prompt, which the model never read
+    machine: MachineUse | None = None  # what it took of this machine, where it computes here
+
+    @property
+    def has_thought(self) -> bool:
+        """Whether the model thought before its reply, be the thought shown or only counted."""
+        return bool(self.thinking or self.thinking_tokens)
 
 
 @runtime_checkable

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from rag_lab._kit.registry import BuiltIn, Kind
+from rag_lab.models.local.gguf.gguf_types import KV_TYPES, WEIGHTS
 from rag_lab.models.options import Option
 
 _DEVICE = {"device": Option(str)}
 _DTYPE = {"dtype": Option(str, choices=("float32", "bfloat16", "float16"))}
 _BATCH = {"batch_size": Option(int, maximum=100_000)}
 _CONTEXT = {"context": Option(int, minimum=16)}
+_MAX_TOKENS = {"max_tokens": Option(int, minimum=16)}
 _THREADS = {"threads": Option(int, maximum=1024)}
 _REMOTE = {
     "base_url": Option(str),
@@ -20,7 +22,11 @@ _REMOTE = {
     "max_attempts": Option(int, maximum=100),
     "timeout_s": Option(float, minimum=0, maximum=86_400),
 }
+_OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}
+_VECTORS = {**_BATCH, "dimensions": Option(int), "document_prefix": Option(str), "query_prefix": Option(str)}
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
+_RERANK = "rag_lab.models.remote.rerank"
+_OLLAMA_PROBLEM = "rag_lab.models.remote.ollama.server:server_problem"
 _GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
@@ -31,6 +37,8 @@ class Provider(BuiltIn):
     example: str
     options: Mapping[str, Option] = field(default_factory=dict)
     env: tuple[str, ...] = ()  # environment variables of which one must be set
+    is_server: bool = False  # its weights are elsewhere
+    problem: str = ""  # `module:function` that returns what keeps it from answering now, where it can be asked at once
     needs_cuda: bool = False
     packaged: str = ""  # the short name whose weights arrive as a package
     sees_images: bool = False  # passes images on; whether the model can see them is the model's own
@@ -45,7 +53,14 @@ CHAT_MODELS = Kind(
             "GGUF weights on the CPU",
             "xllamacpp",
             example="llamacpp:smollm2",
-            options={**_CONTEXT, **_THREADS, "max_tokens": Option(int, minimum=16)},
+            options={
+                **_CONTEXT,
+                **_THREADS,
+                **_MAX_TOKENS,
+                "weights": Option(str, choices=WEIGHTS),
+                "kv": Option(str, choices=KV_TYPES),
+                "batch": Option(int, maximum=65_536),
+            },
             packaged="smollm2",
         ),
         "transformers": Provider(
@@ -73,16 +88,29 @@ CHAT_MODELS = Kind(
             example="gemini:gemini-2.5-flash",
             options=_REMOTE,
             env=_GEMINI_KEYS,
+            is_server=True,
+            sees_images=True,
+        ),
+        "ollama": Provider(
+            "rag_lab.models.remote.ollama.chat:OllamaChat",
+            "models of an Ollama server, on this machine or another",
+            "langchain_ollama",
+            "langchain-ollama",
+            example="ollama:llama3.2:3b",
+            options=_OLLAMA,
+            problem=_OLLAMA_PROBLEM,
+            is_server=True,
             sees_images=True,
         ),
         "openai": Provider(
             "rag_lab.models.remote.openai:OpenAIChat",
-            "OpenAI, and every server with its interface (Ollama, vLLM, llama.cpp)",
+            "OpenAI, and every server with its interface (vLLM, llama.cpp, TGI)",
             "langchain_openai",
             "langchain-openai",
-            example="openai:llama3.2:3b?base_url=http://127.0.0.1:11434/v1",
-            options={**_REMOTE, **_CONTEXT},
+            example="openai:qwen3-8b?base_url=http://127.0.0.1:8000/v1",
+            options={**_REMOTE, **_CONTEXT, "answers_as": Option(str)},
             env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            is_server=True,
             sees_images=True,
         ),
     },
@@ -109,6 +137,27 @@ EMBEDDERS = Kind(
             example="gemini:gemini-embedding-001",
             options={**_REMOTE, **_BATCH},
             env=_GEMINI_KEYS,
+            is_server=True,
+        ),
+        "ollama": Provider(
+            "rag_lab.models.remote.ollama.embeddings:OllamaEmbedder",
+            "embedding models of an Ollama server",
+            "ollama",
+            "langchain-ollama",
+            example="ollama:bge-m3",
+            options={**_OLLAMA, **_VECTORS},
+            problem=_OLLAMA_PROBLEM,
+            is_server=True,
+        ),
+        "openai": Provider(
+            "rag_lab.models.remote.openai_embeddings:OpenAIEmbedder",
+            "OpenAI's embedding models, and those of every server with its interface (vLLM, TEI, llama.cpp)",
+            "openai",
+            "langchain-openai",
+            example="openai:text-embedding-3-small?dimensions=512",
+            options={**_REMOTE, **_VECTORS, **_CONTEXT},
+            env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            is_server=True,
         ),
     },
 )
@@ -123,8 +172,44 @@ CROSS_ENCODERS = Kind(
             "sentence_transformers",
             "sentence-transformers",
             example="sentence_transformers:bge-reranker-v2-m3",
-            options={**_DEVICE, **_BATCH, "max_tokens": Option(int, minimum=16)},
-        )
+            options={**_DEVICE, **_BATCH, **_MAX_TOKENS},
+        ),
+        "tei": Provider(
+            f"{_RERANK}.tei:TeiScorer",
+            "the cross-encoder of a Text Embeddings Inference server",
+            "httpx",
+            example="tei:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8080",
+            options={**_REMOTE, **_BATCH},
+            is_server=True,
+            problem=f"{_RERANK}.here:tei_problem",
+        ),
+        "vllm": Provider(
+            f"{_RERANK}.documents:VllmScorer",
+            "a cross-encoder of a vLLM server, or of another with its route /rerank (llama.cpp, Infinity)",
+            "httpx",
+            example="vllm:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8000",
+            options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
+            is_server=True,
+            problem=f"{_RERANK}.here:vllm_problem",
+        ),
+        "cohere": Provider(
+            f"{_RERANK}.documents:CohereScorer",
+            "Cohere's rerankers",
+            "httpx",
+            example="cohere:rerank-v3.5",
+            options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
+            env=("CO_API_KEY", "COHERE_API_KEY"),
+            is_server=True,
+        ),
+        "jina": Provider(
+            f"{_RERANK}.documents:JinaScorer",
+            "Jina's rerankers",
+            "httpx",
+            example="jina:jina-reranker-v2-base-multilingual",
+            options={**_REMOTE, **_BATCH},
+            env=("JINA_API_KEY",),
+            is_server=True,
+        ),
     },
 )
 

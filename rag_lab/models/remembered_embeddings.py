@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from rag_lab._kit.digest import digest
 from rag_lab.errors import ModelError
 from rag_lab.memory.checked_rows import checksum, recall
 from rag_lab.memory.results import Replayed, batches
+from rag_lab.models.limits.read_limit import Kind, ReadsTexts, most_tokens
 from rag_lab.models.protocols import Embedder, Vectors
 
-Kind = Literal["document", "query"]
 Watch = bool | Callable[[int, int], None]  # told after each portion that is saved: how many are done, and of how many
 
 _MOST_TEXTS = 512  # embedded before they are saved: what a kill loses at most
@@ -65,14 +65,26 @@ class RememberedEmbedder:
         """
         return self._embed("query", texts)
 
-    def known_documents(self, texts: Sequence[str]) -> dict[str, bool]:
-        """Return a key for each different passage, and whether its vector is known; no model is loaded."""
-        keys = list(dict.fromkeys(self._keys("document", texts)))
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a text that the inner embedder reads; None where it does not say."""
+        return most_tokens(self.inner)
+
+    def text_tokens(self, texts: Sequence[str], kind: Kind) -> list[int]:
+        """Count as the inner embedder does; 0 where it counts nothing."""
+        return self.inner.text_tokens(texts, kind) if isinstance(self.inner, ReadsTexts) else [0] * len(texts)
+
+    def known_documents(self, texts: Sequence[str]) -> dict[str, str | None]:
+        """Return a key for each different passage, with the passage, None where its vector is known.
+
+        No model is loaded.
+        """
+        found = dict(zip(self._keys("document", texts), texts, strict=True))
         if not self.path.exists():
-            return {key.hex(): False for key in keys}
+            return {key.hex(): text for key, text in found.items()}
         with opened(self.path, _SCHEMA) as connection:
-            known = _known(connection, keys)
-        return {key.hex(): key in known for key in keys}
+            known = _known(connection, list(found))
+        return {key.hex(): None if key in known else text for key, text in found.items()}
 
     def _embed(self, kind: Kind, texts: Sequence[str]) -> Vectors:
         if not texts:

@@ -11,6 +11,7 @@ from typing import Any
 from rag_lab._kit.digest import digest
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
+from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
 from rag_lab.models.protocols import PairScorer
 
 
@@ -25,6 +26,15 @@ class RememberedScorer:
     def identity(self) -> Mapping[str, Any]:
         """The inner scorer's: remembering changes no score."""
         return self.inner.identity()
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a pair that the inner scorer reads; None where it does not say."""
+        return most_tokens(self.inner)
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Count as the inner scorer does; 0 where it counts nothing."""
+        return self.inner.pair_tokens(pairs) if isinstance(self.inner, ReadsPairs) else [0] * len(pairs)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each pair, in order."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from rag_lab._kit.registry import Kind
 from rag_lab._kit.source_digest import source_digest
 from rag_lab.errors import ModelError
+from rag_lab.models.failover.choice import answering
+from rag_lab.models.failover.usable import missing
 from rag_lab.models.metered import metered
 from rag_lab.models.own import given_model, named_model, own_target
 from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
@@ -24,7 +27,6 @@ from rag_lab.models.providers import (
     Provider,
     providers_of,
 )
-from rag_lab.models.requirements import cuda_problem, missing_key
 from rag_lab.models.spec import ModelSpec, split_name
 
 _NAMED: dict[tuple[str, str, str], Any] = {}  # kind, name, digest of the source: an edited one is another one
@@ -41,6 +43,7 @@ def chat_model(model: str | Any, purpose: str = "") -> ChatModel:
     Raises:
         ModelError: if the name is malformed, its provider or an option is unknown, or a model of one's own cannot be.
     """
+    model = _playing(CHAT_MODELS, model)
     found = model_of(CHAT_MODELS, model)
     return metered(cast(ChatModel, found), model if isinstance(model, str) else repr(found), purpose)
 
@@ -69,9 +72,12 @@ def spec_of(model: object) -> str:
 def model_of(kind: Kind, model: str | Any) -> Any:
     """Return the one shared model of this kind for a name, or for an object; see `chat_model`.
 
+    Of `first | second` it is the first that answers; see `failover.choice`.
+
     Raises:
         ModelError: if there is none.
     """
+    model = _playing(kind, model)
     with _LOCK:
         if not isinstance(model, str):
             at = (kind.name, id(model))
@@ -85,20 +91,29 @@ def model_of(kind: Kind, model: str | Any) -> Any:
         return _NAMED[key]
 
 
+def _playing(kind: Kind, model: str | Any) -> str | Any:
+    """Return the name of the model that plays the role where several are named, else what was given."""
+    return answering(kind, model, partial(model_of, kind)) if isinstance(model, str) else model
+
+
 def _built_in(kind: Kind, text: str) -> Any:
     spec = ModelSpec.parse(text, kind)
     provider = providers_of(kind)[spec.provider]
-    module, _, name = provider.target.partition(":")
-    constructor: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return constructor(spec.name, **spec.arguments(provider))
+    return _target(provider.target)(spec.name, **spec.arguments(provider))
+
+
+def _target(text: str) -> Callable[..., Any]:
+    module, _, name = text.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def provider_problem(name: str, provider: Provider) -> str:
     """Return what keeps a provider from working here, in one sentence, or ''. No weights are loaded."""
-    if problem := provider.missing or missing_key(provider.env):
+    if problem := missing(name, provider):
         return problem
-    if provider.needs_cuda:
-        return cuda_problem(name)
+    if provider.problem:
+        return str(_target(provider.problem)())
     return _missing_weights(provider.packaged) if provider.packaged else ""
 
 

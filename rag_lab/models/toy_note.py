@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from urllib.parse import urlsplit
 
 from rag_lab.errors import ModelError
 from rag_lab.models.providers import CHAT_MODELS, providers_of
@@ -11,7 +12,7 @@ from rag_lab.models.requirements import cuda_problem, missing_key, missing_packa
 from rag_lab.models.spec import split_name
 
 KEY = "models.generation"
-_OLLAMA = "http://127.0.0.1:11434/v1"
+_PORT_OF_OLLAMA = 11434
 
 
 def toy_note(spec: object, what: str = "this") -> str:
@@ -46,11 +47,11 @@ def better_model() -> str:
     chat = providers_of(CHAT_MODELS)
     if not missing_key(chat["gemini"].env):
         return f"Its key is set here, so take Gemini: --set {KEY}={chat['gemini'].example}"
-    if address := os.environ.get("OPENAI_BASE_URL"):
-        ollama = address.rstrip("/") == _OLLAMA
-        return f"OPENAI_BASE_URL is set here, so take a model of that server: --set {KEY}=openai:" + (
-            "llama3.2:3b" if ollama else "NAME"
-        )
+    ollama = chat["ollama"].example
+    if os.environ.get("OLLAMA_HOST") or _is_ollama(os.environ.get("OPENAI_BASE_URL", "")):
+        return f"An Ollama server is named here, so take a model of it: --set {KEY}={ollama}"
+    if os.environ.get("OPENAI_BASE_URL"):
+        return f"OPENAI_BASE_URL is set here, so take a model of that server: --set {KEY}=openai:NAME"
     if os.environ.get("OPENAI_API_KEY"):
         return f"A key is set here, so take OpenAI: --set {KEY}=openai:gpt-4o-mini"
     if not missing_package("unsloth", "unsloth") and not cuda_problem(
@@ -59,6 +60,13 @@ def better_model() -> str:
         return f"There is a GPU here, so take: --set {KEY}={chat['unsloth'].example}"
     install = "" if shutil.which("ollama") else "install Ollama (https://ollama.com), "
     return (
-        f"No key and no GPU is set up here; {install}run `ollama pull llama3.2:3b`, then "
-        f"`export OPENAI_BASE_URL={_OLLAMA}` and --set {KEY}=openai:llama3.2:3b"
+        f"No key and no GPU is set up here; {install}run `rag-lab models pull {ollama}`, then take --set {KEY}={ollama}"
     )
+
+
+def _is_ollama(address: str) -> bool:
+    """Tell whether an address is of Ollama's OpenAI interface."""
+    try:
+        return urlsplit(address).port == _PORT_OF_OLLAMA
+    except ValueError:
+        return False

@@ -106,7 +106,7 @@ def allowed_names() -> str:
 
 def loading_error(source: Source, error: Exception) -> ModelError:
     """Return the sentence for weights that do not load."""
-    reason = " ".join(str(error).split())[:200]
+    reason = _reason(source, error)
     if source.on_hub:
         unknown = type(error).__name__ == "RepositoryNotFoundError"
         need = (
@@ -119,6 +119,17 @@ def loading_error(source: Source, error: Exception) -> ModelError:
             f"{allowed_names()}."
         )
     return ModelError(f"Cannot load the weights {source.name!r} ({type(error).__name__}: {reason}).")
+
+
+def _reason(source: Source, error: Exception) -> str:
+    """Return what a library says, in fewer words where they are known, and without the folder that the user gave."""
+    said = " ".join(str(error).split())
+    if isinstance(error, FileNotFoundError):
+        return f"{Path(said).name} is missing: copy or download the whole model"
+    if "ignore_mismatched_sizes" in said:
+        return "the weights have other sizes than config.json says: it is another model's"
+    folder = source.location.rstrip("/")
+    return said.replace(f"{folder}/", "").replace(folder, source.name)[:200]
 
 
 @cache

@@ -69,6 +69,7 @@ def compare(
     correction: Correction = "max_t",
     pairs: Pairs = "baseline",
     margin: Mapping[str, float] | None = None,
+    without_known: float | None = None,
 ) -> ShownComparison:
     """Read the run in `run_dir` and compare its variants.
 
@@ -78,9 +79,11 @@ def compare(
             screening many variants) or `none`.
         pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to find.
         margin: by metric the largest mean loss that you would accept; given here it is shown as post hoc.
+        without_known: leave out the questions that a closed book (`answer.context: none`) answers with this score or a
+            better one, in the first metric that reads answers: they tell nothing of retrieval.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or an option is unknown.
     """
-    found = read_comparison(run_dir, correction=correction, pairs=pairs, margins=margin)
+    found = read_comparison(run_dir, correction=correction, pairs=pairs, margins=margin, without_known=without_known)
     return ShownComparison(**{field.name: getattr(found, field.name) for field in fields(found)})

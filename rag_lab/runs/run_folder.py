@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rag_lab.config import PipelineConfig
+
+Recorded = TypeVar("Recorded")
 
 PLAN_FILE = "plan.json"
 MANIFEST_FILE = "manifest.json"
@@ -167,14 +169,22 @@ class RunFolder:
         Raises:
             DamagedFile: if its record is none.
         """
+        return self.recorded(variant_id, "not_indexed", _places, "what it says is not indexed names no evidence")
+
+    def recorded(self, variant_id: str, key: str, read: Callable[[Any], Recorded], damage: str) -> Recorded | None:
+        """Return what a variant's record says under `key`, as `read` makes it; None where it recorded nothing of it.
+
+        Raises:
+            DamagedFile: for `damage`, if `read` cannot make anything of it.
+        """
         path = self.variant_dir(variant_id) / RECORD_FILE
-        found = read_json(path).get("not_indexed") if path.is_file() else None
+        found = read_json(path).get(key) if path.is_file() else None
         if found is None:
             return None
         try:
-            return {str(name): [int(place) for place in places] for name, places in found.items()}
-        except (AttributeError, TypeError, ValueError):
-            raise DamagedFile(path, "what it says is not indexed names no evidence") from None
+            return read(found)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise DamagedFile(path, damage) from None
 
     def scored(self) -> list[str]:
         """Return the variants that a sweep has found whole, in the order of the plan."""
@@ -240,6 +250,10 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DamagedFile(path, "it holds no JSON object")
     return value
+
+
+def _places(found: Mapping[str, Any]) -> dict[str, list[int]]:
+    return {str(name): [int(place) for place in places] for name, places in found.items()}
 
 
 def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ COLUMNS = {
     "judge": "string",
     "seconds": "float64",
     "calls": "int64",
+    "truncated_tokens": "int64",
 }
 
 

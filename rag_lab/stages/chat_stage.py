@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
-from rag_lab.records import StageStatus, Trace
+from rag_lab.records import MachineUse, StageStatus, Trace
 from rag_lab.stages.stage import Outcome
+
+_OF_USE = ("load_s", "memory_mb", "joules")
 
 
 @runtime_checkable
@@ -27,6 +29,34 @@ def written(messages: Sequence[Message]) -> str:
     return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
 
 
+def summed(replies: Sequence[ChatReply]) -> ChatReply:
+    """Return what several calls for one question cost together, without any text."""
+    return ChatReply(
+        tokens_in=sum(reply.tokens_in for reply in replies),
+        tokens_out=sum(reply.tokens_out for reply in replies),
+        seconds=sum(reply.seconds for reply in replies),
+        cost_usd=sum(reply.cost_usd for reply in replies),
+        transient=any(reply.transient for reply in replies),
+        thinking_tokens=sum(reply.thinking_tokens for reply in replies),
+        truncated_tokens=sum(reply.truncated_tokens for reply in replies),
+        machine=_machine_of(replies),
+    )
+
+
+def _machine_of(replies: Sequence[ChatReply]) -> MachineUse | None:
+    """Return what one model took of this machine for all of them: of the figures only energy adds up."""
+    uses = [reply.machine for reply in replies if reply.machine is not None]
+    if not uses:
+        return None
+    loads, memories, joules = ([value for use in uses if (value := getattr(use, name)) is not None] for name in _OF_USE)
+    return MachineUse(max(loads, default=None), max(memories, default=None), sum(joules) if joules else None)
+
+
+def nothing_written(reply: ChatReply) -> str:
+    """Return why there is no text in a reply that is no error."""
+    return "the model thought and wrote no reply" if reply.has_thought else "the model wrote nothing"
+
+
 def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStatus = "ok", reason: str = "") -> Outcome:
     """Return the outcome of one call: its tokens, seconds and cost, and whether another attempt may cure its error."""
     return Outcome(
@@ -36,6 +66,9 @@ def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStat
         seconds=reply.seconds,
         tokens_in=reply.tokens_in,
         tokens_out=reply.tokens_out,
+        thinking_tokens=reply.thinking_tokens,
+        truncated_tokens=reply.truncated_tokens,
         cost_usd=reply.cost_usd,
+        machine=reply.machine,
         lasting=not reply.transient,
     )

@@ -13,6 +13,8 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
 from rag_lab.models.remembered_scores import RememberedScorer
 from rag_lab.stages.answer.config import AnswerConfig
+from rag_lab.stages.conversation.config import ConversationConfig
+from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
 from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig
@@ -22,7 +24,8 @@ from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig
 class Parts:
     """What the stages of one pipeline share.
 
-    `given` holds objects that stand in place of what the sections name, by slot; see `SLOTS` of the pipeline.
+    `given` holds objects that stand in place of what the sections name, by slot; see `SLOTS` of the pipeline, and
+    `prompts` those of one's own, by the key of the section that names them.
     `retrieval` names an analyzer, the dataset's where the configuration leaves it to that.
     """
 
@@ -38,6 +41,8 @@ class Parts:
     memory: Memory | None = None
     replayed: Replayed = field(default_factory=Replayed)
     given: Mapping[str, Any] = field(default_factory=dict)
+    prompts: Mapping[str, ChatTemplate] = field(default_factory=dict)
+    conversation: ConversationConfig = field(default_factory=ConversationConfig)
 
     @property
     def selects(self) -> bool:

@@ -11,15 +11,19 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.shared import spec_of
-from rag_lab.records import StageRecord, Trace
+from rag_lab.records import MachineUse, Remembered, StageRecord, Trace
 from rag_lab.stages.own_stage import lost
 from rag_lab.stages.stage import Outcome, Stage
 from rag_lab.stages.trace_fields import field_type
 
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
+
+# Fields that stages have come to read, each with what it holds where there is nothing to read.
+_LATER = {"remembered": Remembered()}
 
 
 def run_stage(
@@ -28,8 +32,12 @@ def run_stage(
     memory: Memory | None = None,
     progress: Progress | None = None,
     replayed: Replayed | None = None,
+    *,
+    refuses: bool = False,
 ) -> list[Trace]:
     """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
+
+    Where it `refuses`, a trace fails of which a model was sent more than it reads.
 
     Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most. What the memories
     below the stage count in `replayed` is added to its seconds.
@@ -48,10 +56,19 @@ def run_stage(
             progress(stage.name + waits, done, len(wanted))
 
     outcomes = known | work.do(remembering, [key for key in wanted if key not in known], tell)
+    judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
     return [
-        trace if key is None else apply_outcome(stage, trace, outcomes[key], remembered=key in known)
+        trace if key is None else apply_outcome(stage, trace, judged[key], remembered=key in known)
         for key, trace in zip(keys, traces, strict=True)
     ]
+
+
+def _refused(outcome: Outcome) -> Outcome:
+    """Return what is left of a result for which a model did not read all that it was sent."""
+    if not outcome.truncated_tokens or outcome.status == "failed":
+        return outcome
+    why = outcome.reason or f"{counted(outcome.truncated_tokens, 'token')} were not read"
+    return replace(outcome, status="failed", reason=f"refused, as on_truncation says: {why}")
 
 
 def _keys(stage: Stage, traces: Sequence[Trace], remembering: bool) -> list[str | None]:
@@ -76,9 +93,16 @@ def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str
             "stage": stage.name,
             "identity": identity,
             "repeat": trace.repeat,
-            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads if path not in without},
+            "reads": {
+                path: to_jsonable_python(_read(trace, path)) for path in _told(stage, trace) if path not in without
+            },
         }
     )
+
+
+def _told(stage: Stage, trace: Trace) -> list[str]:
+    """Return the fields that the stage reads; what came later and holds nothing leaves keys as they were before it."""
+    return [path for path in stage.reads if path not in _LATER or _read(trace, path) != _LATER[path]]
 
 
 def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed) -> Work[Outcome]:
@@ -113,7 +137,10 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         replayed_s=outcome.replayed_s,
         tokens_in=outcome.tokens_in,
         tokens_out=outcome.tokens_out,
+        thinking_tokens=outcome.thinking_tokens,
+        truncated_tokens=outcome.truncated_tokens,
         cost_usd=outcome.cost_usd,
+        machine=outcome.machine,
         remembered=remembered,
         curable=not outcome.lasting,
         model=spec_of(getattr(stage, "model", None)),
@@ -145,4 +172,5 @@ def decode_outcome(text: str) -> Outcome:
     """Return the outcome that the memory holds as `text`."""
     data = from_json(text)
     updates = {name: field_type(name).validate_python(value) for name, value in data.pop("updates").items()}
-    return Outcome(updates=updates, **data)
+    machine = data.pop("machine", None)
+    return Outcome(updates=updates, machine=MachineUse(**machine) if machine else None, **data)

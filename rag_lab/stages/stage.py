@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rag_lab.records import StageStatus, Trace
+from rag_lab.records import MachineUse, StageStatus, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,10 @@ class Outcome:
     replayed_s: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
+    thinking_tokens: int = 0
+    truncated_tokens: int = 0
     cost_usd: float = 0.0
+    machine: MachineUse | None = None
     lasting: bool = True
 
 

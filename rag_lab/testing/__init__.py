@@ -34,6 +34,8 @@ from rag_lab.testing.contracts.stage_kinds import (
     UnderstandingContract,
 )
 from rag_lab.testing.contracts.vector_store import VectorStoreContract
+from rag_lab.testing.loopback_ollama import ollama_server
+from rag_lab.testing.loopback_rerank import rerank_server
 from rag_lab.testing.loopback_servers import ModelServer, Scripted, gemini_server, openai_server
 from rag_lab.testing.models import HashEmbedder, OverlapScorer, ScriptedChat
 from rag_lab.testing.sample_traces import sample_chat, sample_index, sample_question, sample_trace
@@ -64,7 +66,9 @@ __all__ = [
     "UnderstandingContract",
     "VectorStoreContract",
     "gemini_server",
+    "ollama_server",
     "openai_server",
+    "rerank_server",
     "sample_chat",
     "sample_index",
     "sample_question",

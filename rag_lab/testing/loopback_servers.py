@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from rag_lab.models.limits.reported import fewest_tokens
 from rag_lab.testing.models import HashEmbedder
 
 Json = dict[str, Any]
+_LEAST_READ = 7  # tokens of a prompt
 
 
 @dataclass(frozen=True)
@@ -29,21 +31,31 @@ class Scripted:
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: str | bytes | None = None
     endless: bool = False
+    dies_after: int | None = None  # bytes of the body, after which the connection breaks
     delay_s: float = 0.0
     thinking: str = ""
     finish: str = "stop"
     details: Sequence[Json] = ()  # of a Gemini error, such as RetryInfo
+    window: int | None = None  # tokens of a prompt that the server reads, and reports; the rest it cuts in silence
 
 
+Render = Callable[[str, Json, Scripted], Json | list[Json] | str]
 Script = Sequence[Scripted | str] | Callable[[Json], Scripted | str]
 
 
 @dataclass
 class ModelServer:
-    """A running server. `bodies`, `paths` and `headers` hold what was asked; after a list's end it answers `ok`."""
+    """A running server. `bodies`, `paths` and `headers` hold what was asked; after a list's end it answers `ok`.
+
+    What only looks at the server (a GET, a path of `descriptions`) takes nothing from the script: `looks` holds its
+    paths, and `seen` says with what status, and how late, it is answered.
+    """
 
     script: Script
     url: str = ""
+    descriptions: Collection[str] = ()
+    seen: Scripted = Scripted()
+    looks: list[str] = field(default_factory=list)
     bodies: list[Json] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -62,24 +74,33 @@ class ModelServer:
             found = self.script[position] if position < len(self.script) else "ok"
         return Scripted(found) if isinstance(found, str) else found
 
+    def look(self, path: str, headers: dict[str, str], body: Json | None = None) -> Scripted:
+        """Record who looks at the server and return `seen`."""
+        with self._lock:
+            self.looks.append(path)
+        return self.seen
+
 
 @contextmanager
 def openai_server(script: Script = ()) -> Iterator[ModelServer]:
-    """Serve `/v1/chat/completions`; `url` is what `base_url` takes."""
-    with _running(script, _openai_body, "/v1") as server:
+    """Serve `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`; `url` is what `base_url` takes."""
+    with running_server(script, _openai_body, "/v1") as server:
         yield server
 
 
 @contextmanager
 def gemini_server(script: Script = ()) -> Iterator[ModelServer]:
     """Serve `generateContent`, `embedContent` and `batchEmbedContents` (vectors of `HashEmbedder`)."""
-    with _running(script, _gemini_body, "") as server:
+    with running_server(script, _gemini_body, "") as server:
         yield server
 
 
 @contextmanager
-def _running(script: Script, render: Callable[[str, Json, Scripted], Json], suffix: str) -> Iterator[ModelServer]:
-    state = ModelServer(script)
+def running_server(
+    script: Script, render: Render, suffix: str = "", descriptions: Collection[str] = ()
+) -> Iterator[ModelServer]:
+    """Serve what `render` makes of a path, the body that was asked and the script's answer; a text goes as it is."""
+    state = ModelServer(script, descriptions=descriptions)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state, render))
     server.daemon_threads = True
     state.url = f"http://127.0.0.1:{server.server_port}{suffix}"
@@ -91,16 +112,23 @@ def _running(script: Script, render: Callable[[str, Json, Scripted], Json], suff
         server.server_close()
 
 
-def _handler(state: ModelServer, render: Callable[[str, Json, Scripted], Json]) -> type[BaseHTTPRequestHandler]:
+def _handler(state: ModelServer, render: Render) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # or a body waits 40 ms for the client to acknowledge its headers
 
+        def do_GET(self) -> None:
+            self._answer({}, state.look(self.path, dict(self.headers.items())))
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            reply = state.answer(self.path, dict(self.headers.items()), body)
+            asked = state.look if self.path in state.descriptions else state.answer
+            self._answer(body, asked(self.path, dict(self.headers.items()), body))
+
+        def _answer(self, body: Json, reply: Scripted) -> None:
             time.sleep(reply.delay_s)
-            text = json.dumps(render(self.path, body, reply)) if reply.raw is None else reply.raw
+            made = render(self.path, body, reply) if reply.raw is None else reply.raw
+            text = made if isinstance(made, str | bytes) else json.dumps(made)
             try:
                 self._send(reply, text.encode() if isinstance(text, str) else text)
             except (BrokenPipeError, ConnectionResetError):
@@ -115,7 +143,8 @@ def _handler(state: ModelServer, render: Callable[[str, Json, Scripted], Json]) 
             else:
                 self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content)
+            self.wfile.write(content[: reply.dies_after])
+            self.close_connection = self.close_connection or reply.dies_after is not None
             while reply.endless:
                 self.wfile.write(content)
 
@@ -128,16 +157,21 @@ def _handler(state: ModelServer, render: Callable[[str, Json, Scripted], Json]) 
 def _openai_body(path: str, body: Json, reply: Scripted) -> Json:
     if reply.status >= 400:
         return {"error": {"message": reply.text or "scripted failure", "type": "scripted", "code": None}}
+    if path.endswith("/models"):
+        return {"object": "list", "data": [{"id": "tiny", "object": "model"}]}
+    if path.endswith("/embeddings"):
+        return _openai_embeddings(body)
     message: Json = {"role": "assistant", "content": reply.text}
     if reply.thinking:
         message["reasoning_content"] = reply.thinking
+    n_read = _read([str(message.get("content") or "") for message in body.get("messages", [])], reply)
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 0,
         "model": body.get("model", ""),
         "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
-        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+        "usage": {"prompt_tokens": n_read, "completion_tokens": 3, "total_tokens": n_read + 3},
     }
 
 
@@ -145,19 +179,41 @@ def _gemini_body(path: str, body: Json, reply: Scripted) -> Json:
     if reply.status >= 400:
         error = {"code": reply.status, "message": reply.text or "scripted failure", "details": list(reply.details)}
         return {"error": {**error, "status": "SCRIPTED"}}
+    if not body:
+        return {"name": path.rpartition("/")[2]}
     if path.partition("?")[0].endswith("mbedContents") or ":embedContent" in path:
         return _embeddings(body)
+    texts = [part.get("text", "") for content in body.get("contents", []) for part in content["parts"]]
+    n_read = _read(texts, reply)
     parts: list[Json] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
     parts += [{"text": reply.text}] if reply.text else []
     finish = {"stop": "STOP", "length": "MAX_TOKENS"}.get(reply.finish, reply.finish.upper())
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}],
-        "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10},
+        "usageMetadata": {"promptTokenCount": n_read, "candidatesTokenCount": 3, "totalTokenCount": n_read + 3},
     }
+
+
+def _read(texts: Sequence[str], reply: Scripted) -> int:
+    """Return how many tokens a server reads of these texts: words, seven at least, within its window."""
+    n = max(_LEAST_READ, sum(map(fewest_tokens, texts)))
+    return n if reply.window is None else min(n, reply.window)
+
+
+def _openai_embeddings(body: Json) -> Json:
+    rows = hashed_rows(body["input"], body.get("dimensions", 16))
+    data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+    usage = {"prompt_tokens": 7, "total_tokens": 7}
+    return {"object": "list", "data": data, "model": body.get("model", ""), "usage": usage}
+
+
+def hashed_rows(texts: Sequence[str], dim: int = 16) -> list[list[float]]:
+    """Return vectors of `HashEmbedder`, none of length one, as a server may give them."""
+    return [[3 * float(value) for value in row] for row in HashEmbedder(dim).embed_documents(texts)]
 
 
 def _embeddings(body: Json) -> Json:
     asked = body.get("requests") or [body]
     texts = ["".join(part["text"] for part in request["content"]["parts"]) for request in asked]
-    rows = [{"values": [3 * float(value) for value in row]} for row in HashEmbedder(16).embed_documents(texts)]
+    rows = [{"values": row} for row in hashed_rows(texts)]
     return {"embeddings": rows} if "requests" in body else {"embedding": rows[0]}

@@ -9,6 +9,7 @@ from small_dataset import write_dataset
 from rag_lab import cli
 from rag_lab.data.dataset import Dataset
 from rag_lab.models import shared
+from rag_lab.stages import run_stage
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
 RETRIEVAL_ALONE = ("--set", "answer.name=none", "--set", "query.rewrite=none", "--set", "query.hyde=none")
@@ -50,12 +51,14 @@ def test_who_asks_does_not_learn_which_namespaces_there_are(ask):
 
 def test_passages_that_do_not_fit_are_told_from_nothing_found(ask):
     assert "does not fit the budget" in ask("What is there?", "--set", "answer.context_bytes=1")[1]
-    assert "nothing was found" in ask("What is there?", "--set", "retrieval.min_similarity=1")[1]
+    assert "nothing was found" in ask("What is there?", "--set", "retrieval.min_score=1")[1]
 
 
 def test_an_answer_of_the_packaged_model_says_that_a_toy_wrote_it_and_what_to_set(ask, monkeypatch):
     script = ScriptedChat(lambda request: '{"answer": "40 bar", "citations": [1]}')
-    monkeypatch.setattr(shared, "chat_model", lambda *_: script)
+    asked = []
+    monkeypatch.setattr(shared, "chat_model", lambda name, *_: asked.append(name) or script)
+    monkeypatch.setattr(run_stage, "spec_of", lambda _: asked[-1])  # a double is known by no name
     _, out, err = ask("What is there?", "--set", "answer.name=llm")
     assert out.startswith("40 bar\n[1] ")
     assert "A toy model wrote this" in err and "--set models.generation=" in err

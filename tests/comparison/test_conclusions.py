@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.conclusions import conclusions, topics
 from rag_lab.records import StageRecord
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.shown_comparison import compare
@@ -92,3 +93,23 @@ def test_what_was_not_run_and_what_came_late_are_told(synthetic: ModuleType, tmp
     told = conclusions(compare(run.path))
     assert "The margin of retrieval.ndcg@3 is post hoc" in " ".join(told)
     assert any(one.startswith("9 combinations are the same pipelines as others by construction") for one in told)
+
+
+@pytest.mark.slow
+def test_who_played_a_role_that_names_several_models_is_told(synthetic: ModuleType, tmp_path: Path) -> None:
+    values = np.linspace(0.2, 0.9, 12)
+    run = synthetic.write_run(
+        tmp_path / "run",
+        {"base": {}, "other": {"corpus.chunk_size": 2000}},
+        {synthetic.MAIN: {"base": values, "other": values}},
+    )
+    text, path = "ollama:a | gemini:b", run.path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert "Models" not in topics(compare(run.path))
+    for name, model in (("base", "ollama:a"), ("other", "gemini:b")):
+        manifest["variants"][name]["played_by"] = {text: [model]}
+    path.write_text(json.dumps(manifest))
+    found = compare(run.path)
+    (told,) = topics(found)["Models"]
+    assert told.startswith(f"Of {text}, the role was played by ollama:a in A (base) and gemini:b in B (other): ")
+    assert "the role was played by ollama:a in A (base) and gemini:b in B (other)" in to_html(found)

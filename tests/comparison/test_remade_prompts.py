@@ -11,7 +11,7 @@ from html_page import Page
 from scripted import HashEmbedder, ScriptedJudge
 
 from rag_lab.comparison.questions.remade_prompts import remade_prompts
-from rag_lab.records import Question, Trace, Turn
+from rag_lab.records import Question, Remembered, Trace, Turn
 from rag_lab.report.page.report_page import write_report
 from rag_lab.stages.query.hyde import Hyde
 from rag_lab.stages.query.rewrite import GuardedRewrite
@@ -37,7 +37,7 @@ def test_what_is_made_again_is_what_the_model_got(routed: bool) -> None:
     model = ScriptedJudge(lambda request: json.dumps(UNDERSTOOD) if request.json_schema else "The odour is sulphide.")
     understand, hyde = LlmUnderstanding(model), Hyde(model, 32)
     route = RouteHyde({"fuzzy": routed})
-    traces = [Trace(QUESTION)]
+    traces = [Trace(QUESTION, remembered=Remembered(1, QUESTION.history))]
     for stage in (understand, GuardedRewrite(HashEmbedder(), -1), route, hyde):
         traces = run_stage(stage, traces)
     remade = remade_prompts(manifest(understand, hyde))

@@ -177,3 +177,30 @@ def test_contoso_hr() -> None:
         "Northwind_Standard_Benefits_Details.pdf",
         7,
     )
+
+
+def test_a_file_of_other_questions_is_named_after_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "tiny")
+    (path / "more.jsonl").write_text('{"id": "m1", "question": "And then?"}\n', encoding="utf-8")
+    own, more = Dataset.load(path), Dataset.load(f"{path}/more.jsonl")
+    assert [question.text for question in more.questions] == ["And then?"]
+    assert (more.path, more.corpus_dir) == (own.path, own.corpus_dir)
+    assert (own.name, more.name) == ("tiny", "tiny/more.jsonl")
+    assert own.digest != more.digest
+    assert Dataset.load(more.location) == more and Dataset.load(own.location) == own
+    monkeypatch.setenv("RAG_LAB_DATASETS", str(tmp_path))
+    assert Dataset.load("tiny/more.jsonl") == more
+
+
+def test_other_questions_change_nothing_for_those_of_the_dataset(tmp_path: Path) -> None:
+    path = make(tmp_path / "tiny")
+    before = Dataset.load(path)
+    (path / "more.jsonl").write_text('{"question": "And then?"}\n', encoding="utf-8")
+    assert Dataset.load(path) == before
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_file_of_questions_that_is_not_there_is_named_with_those_that_are(tmp_path: Path, labelled: bool) -> None:
+    path = make(tmp_path / "tiny")
+    with pytest.raises(DatasetError, match=r"Unknown file of questions 'question.jsonl': allowed are questions.jsonl"):
+        Dataset.load(f"{path}/question.jsonl", labelled=labelled)

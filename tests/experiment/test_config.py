@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import yaml
 
@@ -43,7 +45,7 @@ def test_the_base_is_a_file_beside_the_experiment_a_preset_or_the_keys(tmp_path)
     (tmp_path / "a" / "mine" / "small.yaml").write_text("rerank: {final_k: 2}")
     assert ExperimentConfig.load(tmp_path / "a" / "e.yaml").base.rerank.final_k == 2
 
-    assert ExperimentConfig.load(write(tmp_path / "b.yaml", base="assistant")).base == PipelineConfig()
+    assert ExperimentConfig.load(write(tmp_path / "b.yaml", base="epistemon")).base.retrieval.mode == "rrf"
     assert ExperimentConfig.load(write(tmp_path / "c.yaml", base={"seed": 4})).base.seed == 4
     dotted = ExperimentConfig.load(write(tmp_path / "d.yaml", base={"rerank": {"final_k": 2}, "rerank.name": "none"}))
     assert (dotted.base.rerank.final_k, dotted.base.rerank.name) == (2, "none")
@@ -111,9 +113,17 @@ def test_a_missing_file_is_one_sentence(tmp_path):
         ExperimentConfig.load(tmp_path / "none.yaml")
 
 
-def test_the_assistant_says_every_key_so_that_it_teaches_and_is_the_default():
-    path = checkout_file("experiments/presets/assistant.yaml")
-    assert yaml.safe_load(path.read_text()) == PipelineConfig().model_dump()
+def test_the_assistant_says_every_key_so_that_it_teaches_and_names_each_default_that_it_leaves():
+    text = checkout_file("experiments/presets/assistant.yaml").read_text()
+    config, default = PipelineConfig.parse(yaml.safe_load(text)), PipelineConfig()
+    assert yaml.safe_load(text).keys() == default.model_dump().keys()
+    for section, values in default.model_dump().items():
+        assert not isinstance(values, dict) or yaml.safe_load(text)[section].keys() == values.keys()
+    named = re.findall(r"^  (\w+): (\S+) +# default (\S+?)[,;:]?(?: |$)", text, re.MULTILINE)
+    told = {(key, str(yaml.safe_load(here)), str(yaml.safe_load(left))) for key, here, left in named}
+    before = default.flat()
+    differs = {(key.rpartition(".")[2], str(value), str(before[key])) for key, value in config.differing().items()}
+    assert told == differs
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,7 @@ def test_variants_are_presets_files_and_changes_of_the_base(tmp_path):
     (tmp_path / "small.yaml").write_text("rerank: {final_k: 2}")
     variants = {"a": "assistant", "b": "small.yaml", "c": {"retrieval.mode": "rrf"}}
     config = ExperimentConfig.load(listed(tmp_path / "e.yaml", variants, base={"seed": 4}))
-    assert config.variants["a"] == PipelineConfig()
+    assert config.variants["a"] == PipelineConfig.load(checkout_file("experiments/presets/assistant.yaml"))
     assert config.variants["b"].rerank.final_k == 2
     assert config.variants["c"] == PipelineConfig().override({"seed": 4, "retrieval.mode": "rrf"})
     (tmp_path / "again.yaml").write_text(config.to_yaml())

@@ -22,8 +22,10 @@ FACTORS = {
     "rerank.final_k": st.integers(1, 100),
     "answer.temperature": st.floats(0, 2),
     "answer.thinking": st.booleans(),
-    "models.hyde": st.from_regex(r"[a-z]{1,8}:[A-Za-z0-9/ .:-]{1,40}", fullmatch=True),
-    "models.generation": st.from_regex(r"[a-z]{1,8}:[A-Za-z0-9/ .:-]{1,40}", fullmatch=True),
+    "models.hyde": st.from_regex(r"[a-z]{1,8}:[A-Za-z0-9/.:-]([A-Za-z0-9/ .:-]{0,38}[A-Za-z0-9/.:-])?", fullmatch=True),
+    "models.generation": st.from_regex(
+        r"[a-z]{1,8}:[A-Za-z0-9/.:-]([A-Za-z0-9/ .:-]{0,38}[A-Za-z0-9/.:-])?", fullmatch=True
+    ),
 }
 factors = st.lists(st.sampled_from(sorted(FACTORS)), max_size=3, unique=True).flatmap(
     lambda keys: st.fixed_dictionaries({key: st.lists(FACTORS[key], min_size=1, max_size=4) for key in keys})

@@ -31,6 +31,7 @@ def record(**models):
     return {
         "config_identity": "c",
         "language": "english (detected)",
+        "prompts": {},
         "models": models,
         "judge": None,
         "metric_embedding": {"name": "minilm"},
@@ -52,6 +53,7 @@ def test_a_manifest_says_what_ran_and_how_it_ended(checked):
     assert manifest["variants"]["baseline"]["failed_stages"] == {"parse": 1}
     assert manifest["variants"]["final_k-3"]["reason"] == "It broke."
     assert manifest["models"] == {"generate": [{"name": "a"}]}
+    assert "played_by" not in manifest["variants"]["baseline"]
     assert manifest["problems"] == ["press.pdf: no text"]
     assert manifest["language"] == "english (detected)"
     assert manifest["start"] <= manifest["end"]
@@ -102,3 +104,9 @@ def test_a_variants_identity_changes_with_all_that_changes_its_results(checked, 
         for update in ({"metrics": ["cost.usd"]}, {"judge": "llamacpp:smollm2"}, {"repeats": 2})
     ]
     assert len({identities["baseline"] for identities in [before, *changed]}) == 1 + len(changed)
+
+
+def test_who_played_a_role_that_names_several_models_is_kept_for_each_variant(checked):
+    played = {"ollama:a | gemini:b": ["gemini:b"]}
+    states = [VariantState("baseline", "ok", record=record() | {"played_by": played})]
+    assert build_manifest(checked, states, {}, now())["variants"]["baseline"]["played_by"] == played

@@ -39,7 +39,7 @@ def test_the_default_models_can_be_used(role, model):
         ("generation", "gemini:gemini-2.5-flash", "GOOGLE_API_KEY"),
         ("judge", "openai:gpt-5?base_url=https://models.example/v1", "OPENAI_API_KEY"),
         ("embedding", "sentence_transformers:./nowhere", "./nowhere"),
-        ("vision", "llamacpp:smollm2", "shows no images to a model; allowed are gemini, openai."),
+        ("vision", "llamacpp:smollm2", "shows no images to a model; allowed are gemini, ollama, openai."),
         ("vision", "gemini:gemini-2.5-flash", "GOOGLE_API_KEY"),
     ],
 )

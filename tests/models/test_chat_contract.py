@@ -8,8 +8,9 @@ from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.protocols import ChatReply
 from rag_lab.models.remote.gemini import GeminiChat
+from rag_lab.models.remote.ollama.chat import OllamaChat
 from rag_lab.models.remote.openai import OpenAIChat
-from rag_lab.testing import ChatModelContract, Scripted, ScriptedChat, gemini_server, openai_server
+from rag_lab.testing import ChatModelContract, Scripted, ScriptedChat, gemini_server, ollama_server, openai_server
 
 
 def _asked_of(text):
@@ -33,6 +34,12 @@ def openai(request):
 
 
 @contextmanager
+def ollama(request):
+    with ollama_server(lambda body: _asked_of(body["messages"][-1]["content"])) as server:
+        yield OllamaChat("tiny", base_url=server.url)
+
+
+@contextmanager
 def gemini(request):
     with gemini_server(lambda body: _asked_of(body["contents"][-1]["parts"][0]["text"])) as server:
         yield GeminiChat("gemini-2.5-flash", base_url=server.url)
@@ -49,7 +56,7 @@ def llamacpp(request):
     yield LlamaCppChat("smollm2", context=512)
 
 
-BUILDERS = [scripted, openai, gemini, transformers, pytest.param(llamacpp, marks=pytest.mark.slow)]
+BUILDERS = [scripted, openai, ollama, gemini, transformers, pytest.param(llamacpp, marks=pytest.mark.slow)]
 
 
 class TestChatModels(ChatModelContract):

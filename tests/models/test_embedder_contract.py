@@ -6,7 +6,9 @@ import pytest
 
 from rag_lab.models.local.sentence_transformers import SentenceTransformerEmbedder
 from rag_lab.models.remote.gemini_embeddings import GeminiEmbedder
-from rag_lab.testing import EmbedderContract, HashEmbedder, gemini_server
+from rag_lab.models.remote.ollama.embeddings import OllamaEmbedder
+from rag_lab.models.remote.openai_embeddings import OpenAIEmbedder
+from rag_lab.testing import EmbedderContract, HashEmbedder, gemini_server, ollama_server, openai_server
 
 
 @contextmanager
@@ -25,8 +27,20 @@ def gemini():
         yield GeminiEmbedder("gemini-embedding-001", base_url=server.url, batch_size=2)
 
 
+@contextmanager
+def ollama():
+    with ollama_server() as server:
+        yield OllamaEmbedder("tiny", base_url=server.url, batch_size=2)
+
+
+@contextmanager
+def openai():
+    with openai_server() as server:
+        yield OpenAIEmbedder("tiny", base_url=server.url, batch_size=2)
+
+
 class TestEmbedders(EmbedderContract):
-    @pytest.fixture(autouse=True, params=[hashed, minilm, gemini])
+    @pytest.fixture(autouse=True, params=[hashed, minilm, gemini, ollama, openai])
     def _each(self, request, monkeypatch):
         monkeypatch.setenv("GOOGLE_API_KEY", "hunter2secret")
         with request.param() as built:

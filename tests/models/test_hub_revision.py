@@ -4,15 +4,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from tests.loopback_hub import FIRST, loopback_hub
 
-FIRST, SECOND = "1" * 40, "2" * 40
+pytestmark = pytest.mark.slow
 
 IDENTITIES = """
 import json, sys, time, urllib.request
@@ -43,63 +40,10 @@ print(json.dumps([first, second, look(), none, refused("lab/other")]))
 """
 
 
-@contextmanager
-def hub(folder):
-    """Serve `folder` as the model lab/tiny; /move makes a new commit of it, /stop ends the service."""
-    state = {"commit": FIRST, "up": True}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):  # noqa: N802 - the library's name
-            path = self.path.partition("?")[0]
-            if path == "/move":
-                state["commit"] = SECOND
-            elif path == "/stop":
-                state["up"] = False
-            if path in ("/move", "/stop"):
-                self._send(200, b"")
-            elif not state["up"]:
-                self._send(503, b"")
-            elif path in ("/api/models/lab/tiny", f"/api/models/lab/tiny/revision/{state['commit']}"):
-                self._send(200, json.dumps({"id": "lab/tiny", "sha": state["commit"], "siblings": []}).encode())
-            elif path.startswith("/lab/tiny/resolve/"):
-                self._file(*path.removeprefix("/lab/tiny/resolve/").split("/", 1))
-            else:
-                kind = "EntryNotFound" if "/lab/tiny" in path else "RepoNotFound"
-                self._send(404, b"", {"X-Error-Code": kind})
-
-        do_HEAD = do_GET  # noqa: N815 - the library's name
-
-        def _file(self, revision, name):
-            commit, file = state["commit"] if revision == "main" else revision, folder / name
-            if not file.is_file():
-                return self._send(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit})
-            etag = f'"{name}-{commit}"'
-            return self._send(200, file.read_bytes(), {"X-Repo-Commit": commit, "ETag": etag})
-
-        def _send(self, status, content, headers=()):
-            self.send_response(status)
-            for key, value in {**dict(headers), "Content-Length": str(len(content))}.items():
-                self.send_header(key, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(content)
-
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.fixture(scope="module")
 def seen(tiny_cross_encoder, tmp_path_factory):
     home = tmp_path_factory.mktemp("hub")
-    with hub(tiny_cross_encoder) as url:
+    with loopback_hub({"lab/tiny": tiny_cross_encoder}) as url:
         settings = {"HF_ENDPOINT": url, "HF_HOME": str(home / "hf"), "RAG_LAB_HOME": str(home), "HF_HUB_OFFLINE": "0"}
         done = subprocess.run(
             [sys.executable, "-c", IDENTITIES, url],

@@ -28,6 +28,10 @@ def test_plain_json_is_read_as_it_is(value):
         ('{"answer": "12", "citations": [1, 2', {"answer": "12", "citations": [1, 2]}, "cut off"),
         ('{"answer": "12", "citations": [1,', {"answer": "12", "citations": [1]}, "cut off"),
         ('{"answer": "a \\', {"answer": "a "}, "cut off"),
+        ('{"answer": "a \\u00e', {"answer": "a "}, "cut off"),
+        ('{"answer": "12", "cita', {"answer": "12"}, "cut off"),
+        ('{"answer": "12", "citations":', {"answer": "12"}, "cut off"),
+        ('{"answer": "12, 13", "found": tr', {"answer": "12, 13"}, "cut off"),
         ('{"answer": "line\nbreak"}', {"answer": "line\nbreak"}, ""),
     ],
 )
@@ -61,3 +65,11 @@ def test_a_cut_object_is_never_read_as_more_than_it_said(value, data):
     except RepairError:
         return
     assert all(value[key].startswith(found[key]) for key in found if found[key] and key in value)
+
+
+@given(st.text(min_size=1), st.lists(st.integers()), st.data())
+def test_what_was_said_before_the_cut_is_always_read(answer, citations, data):
+    text = json.dumps({"answer": answer, "citations": citations})
+    said = len(json.dumps({"answer": answer})) - 1
+    found, _ = read_json(text[: data.draw(st.integers(said, len(text)))])
+    assert found["answer"] == answer.encode("utf-8", "ignore").decode()

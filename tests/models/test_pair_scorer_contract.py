@@ -4,7 +4,9 @@ import pytest
 
 from rag_lab.models.local.cross_encoder import CrossEncoderScorer
 from rag_lab.models.local.query_likelihood import QueryLikelihoodScorer
-from rag_lab.testing import OverlapScorer, PairScorerContract
+from rag_lab.models.remote.rerank.documents import CohereScorer, JinaScorer, VllmScorer
+from rag_lab.models.remote.rerank.tei import TeiScorer
+from rag_lab.testing import OverlapScorer, PairScorerContract, rerank_server
 
 BUILDERS = {
     "overlap": lambda request: OverlapScorer(),
@@ -15,6 +17,20 @@ BUILDERS = {
         str(request.getfixturevalue("tiny_causal")), device="cpu"
     ),
 }
+
+
+REMOTE = {"tei": TeiScorer, "vllm": VllmScorer, "cohere": CohereScorer, "jina": JinaScorer}
+
+
+class TestRemotePairScorers(PairScorerContract):
+    @pytest.fixture(autouse=True, params=REMOTE.values(), ids=REMOTE)
+    def _each(self, request, monkeypatch):
+        for name in ("CO_API_KEY", "JINA_API_KEY"):
+            monkeypatch.setenv(name, "hunter2secret")
+        with rerank_server() as server:
+            scorer = request.param("tiny", base_url=server.url, batch_size=2)
+            self.make = lambda: scorer
+            yield
 
 
 class TestPairScorers(PairScorerContract):

@@ -5,7 +5,10 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
-from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, MODEL_KINDS, providers_of
+from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, MODEL_KINDS, providers_of
+from rag_lab.models.remote.rerank.documents import VllmScorer
+from rag_lab.models.remote.rerank.tei import TeiScorer
+from rag_lab.testing import ollama_server, rerank_server
 
 EXAMPLES = [(kind, provider.example) for kind in MODEL_KINDS for provider in providers_of(kind).values()]
 
@@ -57,3 +60,22 @@ def test_doctor_is_told_what_is_missing(monkeypatch):
     assert "OPENAI_API_KEY" in found(CHAT_MODELS, "openai")
     monkeypatch.setenv("GEMINI_API_KEY", "x")
     assert found(CHAT_MODELS, "gemini") == found(EMBEDDERS, "gemini") == ""
+
+
+def test_doctor_is_told_whether_ollama_answers(monkeypatch):
+    with ollama_server() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        assert shared.provider_problem("ollama", providers_of(CHAT_MODELS)["ollama"]) == ""
+    assert "No Ollama answers" in shared.provider_problem("ollama", providers_of(CHAT_MODELS)["ollama"])
+    monkeypatch.setenv("OLLAMA_HOST", f"{server.url}/v1")
+    assert "OpenAI interface" in shared.provider_problem("ollama", providers_of(EMBEDDERS)["ollama"])
+
+
+def test_doctor_is_told_whether_a_reranking_server_answers_here(monkeypatch):
+    providers = providers_of(CROSS_ENCODERS)
+    with rerank_server() as server:
+        monkeypatch.setattr(TeiScorer, "address", server.url)
+        assert shared.provider_problem("tei", providers["tei"]) == ""
+    monkeypatch.setattr(VllmScorer, "address", server.url)
+    problem = shared.provider_problem("vllm", providers["vllm"])
+    assert problem == f"Nothing answers at {server.url}; a server elsewhere is vllm:MODEL?base_url=ADDRESS."

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +17,17 @@ from rag_lab.models.thinking import split_thinking
         ("<think></think>b", "b", ""),
         ("<think>a</think>b<think>c</think>d", "bd", "a\nc"),
         ("", "", ""),
+        ('{"answer": "a</think>b <think>c"}', '{"answer": "a</think>b <think>c"}', ""),
+        ('{"maybe": 1} or so</think>{"answer": 2}', '{"answer": 2}', '{"maybe": 1} or so'),
     ],
 )
 def test_thinking_is_split_off(raw, text, thinking):
     assert split_thinking(raw) == (text, thinking)
+
+
+@given(st.dictionaries(st.text(), st.sampled_from(["<think>", "</think>", "a</think>b", "<think>a</think>"])))
+def test_marks_in_the_strings_of_an_object_are_text(value):
+    assert split_thinking(f" {json.dumps(value)}\n") == (json.dumps(value), "")
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"])).map("".join))

@@ -11,7 +11,7 @@ from rag_lab.models.toy_note import toy_note
 @pytest.fixture(autouse=True)
 def bare_machine(monkeypatch):
     """A machine without keys, servers, a GPU or Ollama."""
-    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(module, "cuda_problem", lambda _: "no GPU")
     monkeypatch.setattr(module.shutil, "which", lambda _: None)
@@ -38,7 +38,8 @@ def test_a_model_that_was_brought_as_an_object_is_no_toy():
     [
         ("GEMINI_API_KEY", "sk-hidden-key", "models.generation=gemini:gemini-2.5-flash"),
         ("OPENAI_API_KEY", "sk-hidden-key", "models.generation=openai:gpt-4o-mini"),
-        ("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1/", "models.generation=openai:llama3.2:3b"),
+        ("OLLAMA_HOST", "gpu-box:11434", "models.generation=ollama:llama3.2:3b"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1/", "models.generation=ollama:llama3.2:3b"),
         ("OPENAI_BASE_URL", "http://10.0.0.3:8000/v1", "models.generation=openai:NAME"),
     ],
 )
@@ -59,6 +60,7 @@ def test_a_gpu_is_advised_where_unsloth_is_installed(monkeypatch):
 def test_where_nothing_is_set_ollama_s_lines_are_given_and_it_is_not_installed_twice(monkeypatch):
     note = toy_note("llamacpp:smollm2")
     assert "https://ollama.com" in note
-    assert "OPENAI_BASE_URL=http://127.0.0.1:11434/v1" in note
+    assert "rag-lab models pull ollama:llama3.2:3b" in note
+    assert note.endswith("--set models.generation=ollama:llama3.2:3b")
     monkeypatch.setattr(module.shutil, "which", lambda _: "/usr/bin/ollama")
     assert "https://ollama.com" not in toy_note("llamacpp:smollm2")

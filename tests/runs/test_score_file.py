@@ -24,6 +24,7 @@ def test_the_file_has_the_contract_s_columns_and_nulls(tmp_path):
         "judge",
         "seconds",
         "calls",
+        "truncated_tokens",
     ]
     assert table["value"].to_pylist() == [0.5, None, 0.5]
     assert table["variant_id"].to_pylist() == ["baseline", "baseline", "no_hyde"]
@@ -44,6 +45,7 @@ def test_reading_gives_back_what_was_written(tmp_path):
         "judge": "j",
         "seconds": 2.5,
         "calls": 3,
+        "truncated_tokens": 0,
     }
 
 

@@ -62,7 +62,8 @@ def test_a_stage_is_needed_for_what_others_read_not_for_its_place(tmp_path, doub
     base = {"models": {"understanding": CHAT}, "query": {"rewrite": "llm", "hyde": "none"}}
     stages = stages_of(tmp_path, base=base)
     on = {stage.name for stage in stages if stage.writes}
-    assert {stage.name for stage in with_readers(stages, {"query_class"}) if stage.writes} == {"understand"}
+    needed = {stage.name for stage in with_readers(stages, {"query_class"}) if stage.writes}
+    assert needed == {"remember", "understand"}
     assert {stage.name for stage in with_readers(stages, set()) if stage.writes} == set()
     assert "understand" in on
 

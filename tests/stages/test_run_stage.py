@@ -9,7 +9,7 @@ from rag_lab.memory import results, sharing
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models.own_models import OwnModelError
 from rag_lab.models.shared import chat_model
-from rag_lab.records import Hit, Question, Trace
+from rag_lab.records import Hit, MachineUse, Question, Trace
 from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome
 
@@ -43,6 +43,16 @@ def test_what_others_have_paid_for_counts_as_this_results_own(memory):
     assert (again.seconds, again.replayed_s, again.remembered) == (record.seconds, 300.0, True)
     (alone,) = run_stage(Shout(version=2), traces("a"), memory)[0].stages
     assert alone.replayed_s == 0.0
+
+
+def test_what_a_model_took_of_the_machine_is_remembered(memory):
+    class Measured(Shout):
+        def run(self, traces):
+            return [replace(outcome, machine=MachineUse(1.5, 300.0, None)) for outcome in super().run(traces)]
+
+    run_stage(Measured(), traces("a"), memory)
+    (again,) = run_stage(Measured(), traces("a"), memory)[0].stages
+    assert (again.remembered, again.machine) == (True, MachineUse(1.5, 300.0, None))
 
 
 def test_a_record_names_the_chat_model_that_the_configuration_named(memory):

@@ -6,18 +6,22 @@ from rag_lab.config import PipelineConfig
 from rag_lab.experiment.forecast.foresight import stand_ins
 from rag_lab.records import QUERY_CLASSES, Question, Trace
 from rag_lab.stages.answer.context import Assemble
+from rag_lab.stages.answer.context_budget import ContextBudget
+from rag_lab.stages.answer.extract import Extract
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.chat_stage import ChatStage
 from rag_lab.stages.query.hyde import Hyde
 from rag_lab.stages.query.rephrase import Rephrase
-from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
-from rag_lab.stages.query.route import RouteHyde
+from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, OwnWords, RewrittenFollowUps
+from rag_lab.stages.query.route import SUGGESTED, RouteHyde
 from rag_lab.stages.query.understand import LlmUnderstanding
 from rag_lab.stages.rerank.keep_order import KeepOrder
 from rag_lab.stages.rerank.pair_rerank import PairRerank
 from rag_lab.stages.retrieval.combine import Combine
+from rag_lab.stages.retrieval.hyde_search import SearchHyde
 from rag_lab.stages.retrieval.merge import Merge
+from rag_lab.stages.retrieval.mmr import SearchMmr
 from rag_lab.stages.retrieval.search import Search
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stages.retrieval.select import Select
@@ -33,25 +37,44 @@ STAGES = {
     "understand": lambda: LlmUnderstanding(sample_chat()),
     "own_words": lambda: OwnWords(),
     "rewrite": lambda: GuardedRewrite(HashEmbedder(), 0.2),
+    "any_rewrite": lambda: AnyRewrite(),
+    "follow_ups": lambda: RewrittenFollowUps(GuardedRewrite(HashEmbedder(), 0.2)),
+    "route_suggested": lambda: RouteHyde(SUGGESTED),
     "route_always": lambda: RouteHyde(None),
     "route": lambda: RouteHyde(RULE),
     "hyde": lambda: Hyde(sample_chat(), 32),
+    "hyde_several": lambda: Hyde(sample_chat(), 32, n=3),
     "rephrase": lambda: Rephrase(sample_chat(), 2),
     "dense": lambda: Search(DenseSearcher(sample_index(), HashEmbedder()), sample_index(), 3, "dense"),
-    "dense_hyde": lambda: Search(
-        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"), sample_index(), 3, "hyde"
+    "dense_mmr": lambda: Search(
+        DenseSearcher(sample_index(), HashEmbedder()),
+        sample_index(),
+        2,
+        "dense",
+        mmr=SearchMmr(sample_index(), HashEmbedder(), 3, 0.5),
+    ),
+    "dense_hyde": lambda: SearchHyde(
+        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"), sample_index(), 3
+    ),
+    "mean_hyde": lambda: SearchHyde(
+        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"), sample_index(), 3, None, True, True
     ),
     "bm25": lambda: Search(SparseSearcher(sample_index(), "bm25", "unicode"), sample_index(), 3, "bm25"),
+    "tfidf_files": lambda: Search(
+        SparseSearcher(sample_index(), "tfidf", "english", units="document"), sample_index(), 3, "tfidf"
+    ),
     "tfidf": lambda: Search(SparseSearcher(sample_index(), "tfidf", "english"), sample_index(), 3, "tfidf"),
     "combine": lambda: Combine({"dense": 0.7, "bm25": 0.3, "tfidf": 0.1}, "z_score", 60, 3),
     "select": lambda: Select(sample_index(), HashEmbedder(), "knee", "mmr", 0.5, 2),
     "merge": lambda: Merge(3),
+    "base_first": lambda: Merge(3, "base_first"),
     "keep": lambda: KeepOrder(2),
     "pairs": lambda: PairRerank("cross_encoder", OverlapScorer(), sample_index(), 2, "child"),
     "joint": lambda: PairRerank("query_likelihood", OverlapScorer(), sample_index(), 2, "parent", retrieval_weight=1.0),
-    "context": lambda: Assemble(sample_index(), sample_chat(), 2, 200),
+    "context": lambda: Assemble(sample_index(), ContextBudget(sample_chat(), 200), 2),
     "generate": lambda: Generate(sample_chat(), 32, 0.0),
     "parse": lambda: Parse(),
+    "extract": lambda: Extract(HashEmbedder(), 3, 0.5, 0.1),
 }
 
 

@@ -16,7 +16,7 @@ GROUPS = {
     "Your documents": ("new", "profile", "index", "ask", "datasets"),
     "Experiments": ("demo", "run", "vary", "plan", "sweep"),
     "Results": ("open", "compare", "report", "export"),
-    "The workbench": ("modules", "judge", "doctor"),
+    "The workbench": ("modules", "models", "judge", "doctor"),
 }
 
 

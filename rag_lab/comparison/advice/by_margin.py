@@ -9,6 +9,7 @@ from typing import Any
 from rag_lab._kit.numbers import number, p_text, with_interval
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.choices import Choices
+from rag_lab.comparison.advice.gained import gained
 from rag_lab.comparison.advice.price import surplus
 from rag_lab.runs.margins import post_hoc_told
 
@@ -30,16 +31,21 @@ def by_margin(choices: Choices) -> ByMargin | None:
     if not shown:
         return None
     chosen = shown[0]
-    which = f"the cheapest of the {len(shown)} shown to be so" if len(shown) > 1 else "the only one shown to be so"
     name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
-    margin = f"{rows[chosen]['margin']:g}"
-    headline = (
-        f"Use {name}: it is not worse than the best variant by more than {margin} in "
-        f"{comparison.directed(choices.metric)}, and {which}."
-    )
+    headline = f"Use {name}: {_why(choices, chosen, len(shown), rows[chosen]['margin'])}."
     late = post_hoc_told(comparison.run)
     told = (_proof(choices, rows[chosen], len(rows)), *_saved(choices, chosen), *([late] if late else []))
     return ByMargin(chosen, headline, told)
+
+
+def _why(choices: Choices, chosen: str, n_shown: int, margin: float) -> str:
+    """Say what the variant gains, where it is reliably better than the reference, and that it is good enough."""
+    near = f"not worse than the best variant by more than {margin:g}"
+    if chosen in choices.better:
+        which = f"the cheapest of the {n_shown}" if n_shown > 1 else "the only variant"
+        return f"{gained(choices, chosen)} and is {which} shown to be {near}"
+    which = f"the cheapest of the {n_shown} shown to be so" if n_shown > 1 else "the only one shown to be so"
+    return f"it is {near} in {choices.comparison.directed(choices.metric)}, and {which}"
 
 
 def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
@@ -48,7 +54,7 @@ def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
     least = choices.comparison.called(str(row["against"]))
     others = f"each of the {n_candidates - 1} other variants, least clearly {least}" if n_candidates > 2 else least
     return (
-        f"That holds against {others} (margin {row['margin']:g}; one-sided corrected p "
+        f"The margin holds against {others} (margin {row['margin']:g}; one-sided corrected p "
         f"{p_text(row['p_corrected'])}; {counted(int(row['n']), 'question')}{lost})."
     )
 

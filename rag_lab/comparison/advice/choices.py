@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_lab._kit.numbers import number
 from rag_lab.comparison.advice import price
+from rag_lab.comparison.bounds.bound_arms import bound_arms
 from rag_lab.comparison.comparison import Comparison
 
 Row = Mapping[str, Any]  # of a table of differences
@@ -33,8 +34,9 @@ class Choices:
 
     @cached_property
     def rows(self) -> dict[str, Row]:
-        """The difference of each variant from the reference that could be told with an interval."""
-        ids = [plan.variant_id for plan in self.comparison.variants]
+        """The difference of each variant from the reference that has an interval; bounds are no choice."""
+        bounds = bound_arms(self.comparison)
+        ids = [plan.variant_id for plan in self.comparison.variants if plan.variant_id not in bounds]
         found = {variant: self.comparison.pair(variant, self.reference or "", self.metric) for variant in ids}
         return {variant: row for variant, row in found.items() if row and number(row["low"]) is not None}
 
@@ -62,7 +64,8 @@ class Choices:
     @property
     def best(self) -> str:
         """The variant with the best mean, failures counted as the worst."""
-        return str(self.comparison.ranking["variant_id"].iloc[0])
+        order = self.comparison.ranking["variant_id"]
+        return str(order[~order.isin([*bound_arms(self.comparison)])].iloc[0])
 
     def surplus(self, variant: str) -> price.Price:
         """Return how much more than the reference a variant takes."""

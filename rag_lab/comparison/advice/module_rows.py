@@ -11,8 +11,9 @@ from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.advice.price import Price, average, surplus
-from rag_lab.comparison.advice.statements import holds_zero, removed, removed_level, statement
+from rag_lab.comparison.advice.statements import holds_zero, is_lesser, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.unread.unread_sentences import unlike_told
 from rag_lab.statistics.effects.factors import factor_values
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
@@ -43,6 +44,7 @@ class ModuleRow:
     effect, low, high: difference of the main metric and its 95% interval; None where that cannot be told.
     word: what the statistics say of it.
     why: what qualifies the word, or the reason why there is no effect; else empty.
+    is_lesser: whether it is shown to be smaller than the margin.
     price: how much more a question takes.
     """
 
@@ -58,6 +60,7 @@ class ModuleRow:
     against: str = ""
     factor: str = ""
     level: str = ""
+    is_lesser: bool = False
 
 
 def module_rows(comparison: Comparison) -> list[ModuleRow]:
@@ -92,8 +95,10 @@ def _pair(comparison: Comparison, variant: str, against: str, metric: str) -> Mo
     said = _word(row, row["difference"], _sign(comparison, metric), found, removed(comparison, variant, against))
     if said[0] == "no difference" and (fields := unmoved(comparison, variant, against, metric)):
         said = "no difference", f"the metric is blind to it: it reads the {fields}"
+    said = _qualified(unlike_told(comparison, [variant], [against]), said)
     ends = (number(row["difference"]), number(row["low"]), number(row["high"]))
-    return ModuleRow(label, variant, int(row["n"]), *ends, *said, price, other)
+    lesser = is_lesser(str(row["verdict"]), found)
+    return ModuleRow(label, variant, int(row["n"]), *ends, *said, price, other, is_lesser=lesser)
 
 
 def _main_effects(comparison: Comparison, metric: str) -> list[ModuleRow]:
@@ -109,9 +114,16 @@ def _main_effects(comparison: Comparison, metric: str) -> list[ModuleRow]:
         found = comparison.not_worse.get((metric, factor, level))
         gone = removed_level(factor, level, first)
         said = _word(row, row["effect"], _sign(comparison, metric), found, gone)
-        name = f"{factor} = {level}"
-        rows.append(ModuleRow(name, "", int(row["n"]), *ends, *said, price, first, factor=factor, level=level))
+        said = _qualified(unlike_told(comparison, ours, theirs), said)
+        at, lesser = (factor, level), is_lesser(str(row["verdict"]), found)
+        rows.append(ModuleRow(f"{factor} = {level}", "", int(row["n"]), *ends, *said, price, first, *at, lesser))
     return rows
+
+
+def _qualified(unlike: str, said: tuple[Word, str]) -> tuple[Word, str]:
+    """Return what is said, with what makes it no fair comparison before what else qualifies it."""
+    word, why = said
+    return word, "; ".join(filter(None, (unlike, why)))
 
 
 def _sign(comparison: Comparison, metric: str) -> int:

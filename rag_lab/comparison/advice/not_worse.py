@@ -16,6 +16,7 @@ import pandas as pd
 
 from rag_lab.comparison.advice.blind import is_blind
 from rag_lab.comparison.advice.price import Price, average
+from rag_lab.comparison.bounds.bound_arms import bound_arms
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.effects import PlannedEffects, planned_effects
 from rag_lab.comparison.run_tables import RunTables
@@ -101,12 +102,12 @@ def best_found(tables: RunTables) -> pd.DataFrame:
     """Return for each variant whether it is not worse than the best by more than the margin of the main metric.
 
     Candidates and rivals are the variants that the run is about: where it names pairs, those of the pairs. Variants
-    that the metric is blind to, or sees to another depth than the first of them, are neither.
+    that the metric is blind to, or sees to another depth than the first of them, are neither, and no bound is one.
     """
     metric = tables.main_metric
     if metric is None or metric not in tables.run.margins:
         return pd.DataFrame(columns=list(BEST_COLUMNS))
-    asked = {variant for pair in tables.run.pairs for variant in pair}
+    asked = {variant for pair in tables.run.pairs for variant in pair} - set(bound_arms(tables))
     ids = [plan.variant_id for plan in tables.variants if plan.variant_id in asked]
     scored = [variant for variant in ids if (tables.cell(variant, metric) or {}).get("scored")]
     able = [one for one in scored if one == scored[0] or not _is_withheld(tables, one, scored[0], metric)]

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_lab._kit.numbers import plain, signed, with_interval
+from rag_lab._kit.numbers import plain, with_interval
 from rag_lab._kit.wording import counted, listing, short_verdict
 from rag_lab.comparison.advice.by_margin import by_margin
-from rag_lab.comparison.advice.choices import Choices, Row
+from rag_lab.comparison.advice.choices import Choices
+from rag_lab.comparison.advice.gained import gained
 from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows
 from rag_lab.comparison.advice.price import surplus
 from rag_lab.comparison.advice.reasons import (
@@ -29,9 +30,11 @@ from rag_lab.comparison.advice.reasons import (
     savings,
     takes,
 )
-from rag_lab.comparison.advice.statements import WITHIN, margin_sentence, removed
+from rag_lab.comparison.advice.statements import margin_sentence, removed
+from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
 from rag_lab.comparison.changes.change_sentences import nothing_by_labels
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.unread.unread_sentences import measures_cutting
 from rag_lab.comparison.verdict_caveats import FEW
 from rag_lab.statistics.effects.factors import factor_values
 
@@ -59,6 +62,8 @@ def recommendation(comparison: Comparison) -> Recommendation:
         return _undecided(comparison, reason, [one.sentence for one in comparison.preferences])
     if metric is None:
         return _undecided(comparison, "no quality metric was asked for, so nothing can be said about quality.")
+    if labels := bound_arms(comparison).get(comparison.run.baseline):
+        return _undecided(comparison, f"the baseline is a bound, which reads {BOUNDS[labels]}, so nothing can be kept.")
     choices = Choices(comparison, metric)
     if reason := _nothing_compared(comparison, metric, choices):
         return _undecided(comparison, reason)
@@ -70,12 +75,14 @@ def recommendation(comparison: Comparison) -> Recommendation:
 
 
 def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = ()) -> Recommendation:
-    return Recommendation(None, f"Undecided: {reason}", (*told, *caveats(comparison)), "")
+    reasons = (*measures_cutting(comparison), *told, *caveats(comparison))
+    return Recommendation(None, f"Undecided: {reason}", reasons, "")
 
 
 def _use(choices: Choices, variant: str, headline: str, told: Sequence[str]) -> Recommendation:
     comparison = choices.comparison
     config = comparison.run.config(variant)
+    told = (*measures_cutting(comparison), *told)
     reasons = (*told, *lost(comparison, variant, choices.metric), *caveats(comparison))
     return Recommendation(variant, headline, reasons, config.to_yaml() if config is not None else "")
 
@@ -107,23 +114,12 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
 
 def _use_better(choices: Choices) -> Recommendation:
     comparison, (best, *others) = choices.comparison, choices.better
-    row = choices.rows[best]
-    verb = "raises" if float(row["difference"]) > 0 else "lowers"
-    by = f"{plain(abs(row['difference']))} [{_interval(row)}]"
-    does = f"it {verb} {comparison.directed(choices.metric)} by {by} and {choices.surplus(best).sentence}"
+    does = f"{gained(choices, best)} and {choices.surplus(best).sentence}"
     told = (
         [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}."] if others else []
     )
     told += [*margin_not_met(choices), *margin_wanted(choices)]
     return _use(choices, best, f"Use {comparison.called(best)}: {does}.", told)
-
-
-def _interval(row: Row) -> str:
-    """Write the interval of the size of a difference."""
-    ends = sorted(abs(float(row[end])) for end in ("low", "high"))
-    if float(row["low"]) < 0 < float(row["high"]):
-        return f"{signed(row['low'])} to {signed(row['high'])}"
-    return f"{plain(ends[0])} to {plain(ends[1])}"
 
 
 def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
@@ -142,7 +138,8 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
     comparison = choices.comparison
     levels: dict[str, ModuleRow] = {}
     for row in module_rows(comparison):
-        if row.factor and row.word == "better" and not row.why.startswith(WITHIN):
+        is_bound = row.factor == "answer.context" and row.level in BOUNDS
+        if row.factor and row.word == "better" and not row.is_lesser and not is_bound:
             levels.setdefault(row.factor, row)
     values = factor_values({plan.variant_id: plan.changes for plan in comparison.variants}, comparison.baseline_values)
     wanted = values[comparison.run.baseline] | {factor: row.level for factor, row in levels.items()}

@@ -17,7 +17,6 @@ from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.effects.factors import level_text
 
 Said = Literal["better", "worse", "not worse", "not better", "cannot tell"]
-WITHIN = "but by less than"  # so begins what is said of a finding that is smaller than the margin
 _OFF = ("none", None, False, 0, "")
 _OFF_LEVELS = frozenset(map(level_text, _OFF))
 
@@ -30,19 +29,23 @@ def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[
         found: by the margin; None where there is none.
         removed: what the variant does without; see `removed`.
     """
-    is_bounded = found is not None and found.is_found
     if verdict == "better" or verdict == "worse":
-        lesser = "worse" if found is None or not found.is_addition else "better"
-        by = f"{WITHIN} {found.margin:g}" if found and is_bounded and verdict == lesser else ""
-        if by and found and found.is_addition:
-            by += f": {_may_go(found, removed)}"
+        by = ""
+        if found is not None and is_lesser(verdict, found):
+            may_go = f": {_may_go(found, removed)}" if found.is_addition else ""
+            by = f"but by less than {found.margin:g}{may_go}"
         return ("better" if verdict == "better" else "worse"), by
-    if found is None or not is_bounded:
+    if found is None or not found.is_found:
         return "cannot tell", ""
     told = f"by more than {found.margin:g}"
     if found.is_addition or found.price.is_saving:
         told += f": {_may_go(found, removed)}"
     return ("not better" if found.is_addition else "not worse"), told
+
+
+def is_lesser(verdict: str, found: NotWorse | None) -> bool:
+    """Tell whether a finding, `better` or `worse`, is shown to be smaller than the margin."""
+    return found is not None and found.is_found and verdict == ("better" if found.is_addition else "worse")
 
 
 def _may_go(found: NotWorse, removed: str) -> str:

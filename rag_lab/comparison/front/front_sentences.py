@@ -36,7 +36,7 @@ def against_told(comparison: Comparison) -> list[str]:
     return [_told(comparison, front) for front in comparison.front.fronts if len(front.costs) == 1]
 
 
-def percent(share: float) -> str:
+def share_of_resamples(share: float) -> str:
     """Write a share of resamples; what is not always is never written as 100%, nor what happens as 0%."""
     if 0 < share < 0.01 or 0.99 < share < 1:
         return "< 1%" if share < 0.5 else "> 99%"
@@ -61,7 +61,7 @@ def _certainty(comparison: Comparison, front: Front) -> str:
         if shares
     ]
     if not moves:
-        return f"no variant leaves or joins it in {percent(SELDOM)} of resamples or more"
+        return f"no variant leaves or joins it in {share_of_resamples(SELDOM)} of resamples or more"
     return f"{', and '.join(moves)} of resamples, so the front is not certain"
 
 
@@ -69,6 +69,6 @@ def _moves(comparison: Comparison, shares: Mapping[str, float], verb: str) -> st
     """Write who leaves or joins a front, the commonest first: `C leaves it in 38%, D in 12%`."""
     in_order = sorted(shares.items(), key=lambda item: -item[1])
     (first, share), *others = in_order
-    told = [f"{comparison.codes[first]} {verb} it in {percent(share)}"]
-    told += [f"{comparison.codes[variant]} in {percent(share)}" for variant, share in others]
+    told = [f"{comparison.codes[first]} {verb} it in {share_of_resamples(share)}"]
+    told += [f"{comparison.codes[variant]} in {share_of_resamples(share)}" for variant, share in others]
     return some_of(told, _MOST)

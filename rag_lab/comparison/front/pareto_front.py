@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from rag_lab.comparison.advice.price import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS, Price
+from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
 from rag_lab.comparison.front.question_costs import question_costs
 from rag_lab.comparison.front.question_quality import quality_intervals, quality_of, question_values
 from rag_lab.comparison.run_tables import RunTables
@@ -157,11 +158,13 @@ def _differ(cost: Cost, prices: Mapping[str, Price]) -> bool:
 
 
 def _left_out(tables: RunTables, metric: str, prices: Mapping[str, Price]) -> dict[str, str]:
-    found = {}
+    found, bounds = {}, bound_arms(tables)
     for plan in tables.variants:
         cell = tables.cell(plan.variant_id, metric)
         if plan.variant_id in tables.failed:
             found[plan.variant_id] = tables.state(plan.variant_id)
+        elif plan.variant_id in bounds:
+            found[plan.variant_id] = f"a bound, which reads {BOUNDS[bounds[plan.variant_id]]}"
         elif not cell or not cell["scored"]:
             found[plan.variant_id] = "no scores"
         elif prices.get(plan.variant_id, Price()).seconds is None:

@@ -109,7 +109,7 @@ def _card(
     return QuestionCard(
         question=runs[0][1].question,
         understood=share([(letter, _understanding(trace)) for letter, trace in runs], total),
-        hypothetical=share([(letter, t.hypothetical) for letter, t in runs if t.hypothetical], total),
+        hypothetical=share([(letter, "\n\n".join(t.hypotheticals)) for letter, t in runs if t.hypotheticals], total),
         sent={
             stage: share([(letter, text) for letter, trace in runs if (text := prompt(trace))], total)
             for stage, prompt in remade.items()

@@ -9,7 +9,7 @@ from rag_lab.records import Trace
 from rag_lab.stages.chat_stage import written
 from rag_lab.stages.query import prompts
 from rag_lab.stages.query.hyde import Hyde, hyde_messages
-from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
 from rag_lab.stages.switched_off import OFF
 
 Remade = Callable[[Trace], str]  # empty where the model was not asked
@@ -30,7 +30,11 @@ def _is_ours(identities: list[Mapping[str, Any]]) -> bool:
 
 
 def _understanding(trace: Trace) -> str:
-    return written(prompts.understanding_messages(trace.question)) if _ran(trace, LlmUnderstanding.name) else ""
+    return (
+        written(prompts.understanding_messages(trace.question.text, trace.remembered))
+        if _ran(trace, LlmUnderstanding.name)
+        else ""
+    )
 
 
 def _hyde(trace: Trace) -> str:
@@ -39,7 +43,7 @@ def _hyde(trace: Trace) -> str:
 
 
 def _ran(trace: Trace, stage: str) -> bool:
-    return any(record.stage == stage and record.reason != OFF for record in trace.stages)
+    return any(record.stage == stage and record.reason not in (OFF, NOT_ASKED) for record in trace.stages)
 
 
 _PROMPTS: dict[str, Remade] = {LlmUnderstanding.name: _understanding, Hyde.name: _hyde}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_lab.comparison.questions.in_common import Shared, share
+from rag_lab.models.thinking import split_thinking
 from rag_lab.records import Trace
 
 
@@ -25,8 +26,9 @@ class Exchange:
     """What a model was sent, message by message, and what came back; each empty where there was none."""
 
     prompt: str
-    raw: str
+    raw: str  # without the thinking
     thinking: str
+    thinking_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,19 @@ def _reply(trace: Trace) -> Reply | None:
         failure = trace.failure
         if failure is None:
             return None
-        return Reply(trace.raw_text or "", False, (), (), f"{failure.stage} failed: {failure.reason}")
+        written, _ = split_thinking(trace.raw_text or "")
+        return Reply(written, False, (), (), f"{failure.stage} failed: {failure.reason}")
     cited = tuple((c.number, place(c.source, c.page), c.quote) for c in trace.answer.citations)
     return Reply(trace.answer.text, trace.answer.abstained, cited, trace.answer.rejected_citations, "")
 
 
+def thinking_of(trace: Trace) -> str:
+    """Return what the reader thought, also where no answer came of it."""
+    return trace.answer.thinking if trace.answer else split_thinking(trace.raw_text or "")[1]
+
+
 def _exchange(trace: Trace) -> Exchange:
-    thinking = trace.answer.thinking if trace.answer else ""
-    return Exchange(trace.prompt or "", trace.raw_text or "", thinking)
+    thinking = thinking_of(trace)
+    raw = split_thinking(trace.raw_text or "")[0] if thinking else trace.raw_text or ""
+    tokens = sum(record.thinking_tokens for record in trace.stages if record.stage == "generate")
+    return Exchange(trace.prompt or "", raw, thinking, tokens)

@@ -39,12 +39,13 @@ class Recipe:
 
     def identity(self) -> dict[str, Any]:
         """Return whatever can change an index beside its files."""
-        return {
+        found = {
             "format": _FORMAT,
             "reading": dict(self.reading.identity()),
             "cut": dict(cut_identity(self.config, self.splitter)),
             "libraries": {name: version(name) for name in _LIBRARIES},
         }
+        return found if self.config.duplicates == "keep" else {**found, "duplicates": self.config.duplicates}
 
 
 def index_path(parts: Mapping[str, Any], home: Path) -> Path:
@@ -122,5 +123,6 @@ def _write(partial: Path, processed: Processed, parts: Mapping[str, Any]) -> Non
         "n_children": len(chunks.children),
         "problems": [{"source": source, "reason": reason} for source, reason in processed.problems],
         "made_of": parts,
+        **processed.as_read.kept(),
     }
     (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -63,6 +63,6 @@ class ChildVectors:
         """Return the store that `ensure` built."""
         return registry.stores_of(self.store, self.given).open(self.folder(searched))
 
-    def known(self, children: Sequence[Chunk]) -> dict[str, bool]:
-        """Return a key for each different text of these children, and whether it was embedded before."""
+    def known(self, children: Sequence[Chunk]) -> dict[str, str | None]:
+        """Return a key for each different text of these children, with the text, None where it was embedded before."""
         return self.embedder.known_documents([child.text for child in children])

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,8 +63,10 @@ class ChunkStore:
         return [_record(Document, row) for row in rows]
 
     def document(self, source: str, page: int | None) -> Document:
-        """Return one document; KeyError if there is none of that source and page."""
-        rows = self._rows("SELECT * FROM documents WHERE source = ? AND page IS ?", source, page)
+        """Return the document that holds a page, be it the file in one; KeyError if there is none."""
+        rows = self._rows(
+            "SELECT * FROM documents WHERE source = ? AND (page IS ? OR page IS NULL) ORDER BY page DESC", source, page
+        )
         if not rows:
             raise KeyError((source, page))
         return _record(Document, rows[0])
@@ -79,6 +82,11 @@ class ChunkStore:
         """Return all children, in the order of the corpus."""
         return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
 
+    def files(self) -> list[Chunk]:
+        """Return each file as one text under its own name, in the order of the corpus."""
+        of_files = groupby(self.all_documents(), key=lambda document: document.source)
+        return [_whole(source, list(documents)) for source, documents in of_files]
+
     def all_documents(self) -> list[Document]:
         """Return all documents, in the order of the corpus."""
         return [_record(Document, row) for row in self._rows("SELECT * FROM documents ORDER BY rowid")]
@@ -92,8 +100,13 @@ class ChunkStore:
         return [_record(Chunk, row) for row in self._rows("SELECT * FROM parents ORDER BY rowid")]
 
     def parents(self, source: str, page: int | None) -> list[Chunk]:
-        """Return the parents of one document, in order."""
-        rows = self._rows("SELECT * FROM parents WHERE source = ? AND page IS ? ORDER BY start", source, page)
+        """Return the parents of one document, in order; those of a file that is one text have pages of their own."""
+        rows = self._rows(
+            "SELECT * FROM parents WHERE source = ?1 AND (page IS ?2 OR ?2 IS NULL AND "
+            "(SELECT count(*) FROM documents WHERE source = ?1) = 1) ORDER BY start",
+            source,
+            page,
+        )
         return [_record(Chunk, row) for row in rows]
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
@@ -129,6 +142,11 @@ class ChunkStore:
             self._local.process = os.getpid()
         connection: sqlite3.Connection = self._local.connection
         return connection
+
+
+def _whole(source: str, documents: Sequence[Document]) -> Chunk:
+    text, first = "\n".join(document.text for document in documents), documents[0]
+    return Chunk(source, source, source, None, 0, len(text), text, first.namespace, first.permissions)
 
 
 def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:

@@ -18,6 +18,7 @@ from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.files.tracking import Changes, IndexedFile, track
+from rag_lab.corpus.index.as_read import AsRead
 from rag_lab.corpus.index.build import (
     CHUNKS,
     FOR_NOW,
@@ -33,7 +34,9 @@ from rag_lab.corpus.index.child_vectors import ChildVectors
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.index.levels import Units
 from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.index.unread_children import UnreadChildren, unread_children
 from rag_lab.corpus.languages import language_of, main_language
+from rag_lab.corpus.page_starts import PageStarts
 from rag_lab.corpus.same_text import files_of_the_same_text
 from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import cut_identity
@@ -44,6 +47,7 @@ from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName, open_sparse
 from rag_lab.stores.sparse.sparse_index import SparseIndex
+from rag_lab.stores.sparse.units import Unit
 from rag_lab.stores.vector.engine import SearchedRows
 
 _SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
@@ -67,7 +71,8 @@ class CorpusIndex:
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
-        self._sparse: dict[tuple[SparseName, Analyzer], SparseIndex] = {}
+        self._unread: UnreadChildren | None = None
+        self._sparse: dict[tuple[SparseName, Analyzer, Unit], SparseIndex] = {}
         self._levels: dict[Level, Units] = {}
         self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
@@ -155,8 +160,15 @@ class CorpusIndex:
         if not self.has_vectors:
             self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
 
-    def known_texts(self) -> dict[str, bool]:
-        """Return a key for each different text of the children, and whether it was embedded before."""
+    @property
+    def unread(self) -> UnreadChildren | None:
+        """What the embedding model never reads of the children; None where it does not say, or not yet."""
+        if self._unread is None:
+            self._unread = unread_children(self._vectors.embedder, self.path / SEARCHED, self._chunks.children)
+        return self._unread
+
+    def known_texts(self) -> dict[str, str | None]:
+        """Return a key for each different text of the children, with the text, None where it was embedded before."""
         return self._vectors.known(self._chunks.children())
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
@@ -200,16 +212,21 @@ class CorpusIndex:
         """Return the first k units of `level` that hold these children, given best first; see `search`."""
         return self._units(level).best(lambda rows, n: ([list(chunk_ids)], [list(scores)]), 1, k, step)[0]
 
-    def sparse(self, name: SparseName, analyzer: Analyzer) -> SparseIndex:
-        """Return the sparse index of the children; it is built when it is first asked for, and kept."""
-        key = (name, analyzer)
+    def sparse(self, name: SparseName, analyzer: Analyzer, units: Unit = "child") -> SparseIndex:
+        """Return the sparse index of the children, or of the files, built when it is first asked for, and kept."""
+        key = (name, analyzer, units)
         if key not in self._sparse:
-            self._sparse[key] = open_sparse(self.path / SEARCHED, name, analyzer, self._chunks.children)
+            texts = self._chunks.children if units == "child" else self._chunks.files
+            self._sparse[key] = open_sparse(self.path / SEARCHED, name, analyzer, texts, units)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
         """Return the text of what was retrieved."""
         return self._chunks.document(hit.source, hit.page).text[hit.start : hit.end]
+
+    def page_starts(self, source: str) -> PageStarts:
+        """Return where the pages of a file begin in its text, () where it was not cut as one text."""
+        return self._as_read.page_starts.get(source, ())
 
     def parent(self, parent_id: str) -> Chunk:
         """Return a parent with its text; KeyError if there is none of that id."""
@@ -231,9 +248,17 @@ class CorpusIndex:
         """Return all documents, in the order of the corpus."""
         return self._chunks.all_documents()
 
+    def documents_of(self, source: str) -> list[Document]:
+        """Return the documents of one file, in the order of its pages; none if the corpus has no such file."""
+        return self._chunks.documents(source)
+
     def parents(self) -> list[Chunk]:
         """Return all parents, in the order of the corpus."""
         return self._chunks.all_parents()
+
+    def parents_of(self, document: Document) -> list[Chunk]:
+        """Return the parents of one document, in order."""
+        return self._chunks.parents(document.source, document.page)
 
     def file_names(self) -> list[str]:
         """Return the files with a suffix that is read, bad ones included."""
@@ -244,7 +269,7 @@ class CorpusIndex:
         return tuple(tuple(names) for names in self._same.values() if len(names) > 1)
 
     def copies(self, source: str) -> list[str]:
-        """Return the other files that read the same as this one, page by page."""
+        """Return the other indexed files that read the same as this one, page by page."""
         return [name for name in self._same_text.get(source, ()) if name != source]
 
     def is_visible(self, source: str, question: Question) -> bool:
@@ -259,13 +284,17 @@ class CorpusIndex:
     def try_locate(self, evidence: Evidence) -> tuple[Evidence, str]:
         """Return what `locate` does, and why the evidence was not found ("" where it was)."""
         if evidence not in self._located:
-            self._located[evidence] = locate_evidence(self._chunks, evidence)
+            self._located[evidence] = locate_evidence(self._chunks, evidence, self._as_read)
         return self._located[evidence]
 
     def _units(self, level: Level) -> Units:
         if level not in self._levels:
             self._levels[level] = Units(self._chunks, level)
         return self._levels[level]
+
+    @cached_property
+    def _as_read(self) -> AsRead:
+        return AsRead.of(self._manifest)
 
     @cached_property
     def _same_text(self) -> dict[str, tuple[str, ...]]:

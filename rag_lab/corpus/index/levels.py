@@ -68,8 +68,8 @@ class Units:
         return place if self.level == "parent" else self._document(place)
 
     def _document(self, place: Place) -> Place:
-        source, page, _, _ = place
-        return source, page, 0, len(self._chunks.document(source, page).text)
+        document = self._chunks.document(*place[:2])
+        return document.source, document.page, 0, len(document.text)
 
     @cached_property
     def _spans(self) -> dict[str, Place]:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
+from rag_lab.corpus.index.as_read import AsRead
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.normalize import normalize
+from rag_lab.corpus.page_starts import PageStarts, page_span
 from rag_lab.records import Chunk, Document, Evidence
 
 _INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
@@ -41,19 +43,23 @@ def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
     return "".join(text[start:end] for start, end in runs), places
 
 
-def locate_evidence(store: ChunkStore, evidence: Evidence) -> tuple[Evidence, str]:
+def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:  # noqa: B008 - frozen
     """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
 
     The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote,
-    the page's parent; without a page, the file's first. What was not found is returned as it was given.
+    the page's parent; without a page, the file's first. What was not found is returned as it was given. The file is the
+    one that is indexed; in one whose pages are one text, the evidence has a span and no page.
     """
+    evidence = replace(evidence, source=as_read.indexed(evidence.source))
     documents = store.documents(evidence.source)
     if not documents:
         return evidence, "no such file was read into the corpus; correct the name or add the file."
+    if starts := as_read.page_starts.get(evidence.source):
+        return _within_file(store, documents[0], evidence, starts)
     if evidence.page is not None:
         paged = [document for document in documents if document.page == evidence.page]
         if not paged:
-            return evidence, _no_page(documents, evidence.page)
+            return evidence, _no_page([one.page for one in documents if one.page is not None], evidence.page)
         documents = paged
     if not evidence.quote:
         return replace(evidence, context=_first_parent(store, documents[0])), ""
@@ -62,8 +68,30 @@ def locate_evidence(store: ChunkStore, evidence: Evidence) -> tuple[Evidence, st
         if span:
             context = _context(document, store.parents(document.source, document.page), *span)
             return replace(evidence, page=document.page, start=span[0], end=span[1], context=context), ""
-    where = "the file" if evidence.page is None else f"page {evidence.page}"
-    return evidence, f"the quote {_short(evidence.quote)!r} does not stand on {where}; correct the quote or the page."
+    return evidence, _no_quote(evidence.quote, evidence.page)
+
+
+def _within_file(store: ChunkStore, document: Document, evidence: Evidence, starts: PageStarts) -> tuple[Evidence, str]:
+    """Locate evidence in a file whose pages are one text; a quote has to begin on the page that is named."""
+    text = document.text
+    page = (0, len(text)) if evidence.page is None else page_span(starts, evidence.page, len(text))
+    if page is None:
+        return evidence, _no_page([number for number, _ in starts], evidence.page or 0)
+    if not evidence.quote:
+        if evidence.page is None:
+            return replace(evidence, context=_first_parent(store, document)), ""
+        return replace(evidence, page=None, start=page[0], end=page[1], context=text[slice(*page)]), ""
+    found = find_quote(text[page[0] :], evidence.quote)
+    start, end = (page[0] + place for place in found or (len(text), len(text)))
+    if start >= page[1]:
+        return evidence, _no_quote(evidence.quote, evidence.page)
+    context = _context(document, store.parents(document.source, document.page), start, end)
+    return replace(evidence, page=None, start=start, end=end, context=context), ""
+
+
+def _no_quote(quote: str, page: int | None) -> str:
+    where = "the file" if page is None else f"page {page}"
+    return f"the quote {_short(quote)!r} does not stand on {where}; correct the quote or the page."
 
 
 def _first_parent(store: ChunkStore, document: Document) -> str:
@@ -78,8 +106,7 @@ def _context(document: Document, parents: list[Chunk], start: int, end: int) -> 
     return document.text[touched[0].start : max(parent.end for parent in touched)]
 
 
-def _no_page(documents: list[Document], page: int) -> str:
-    pages = [document.page for document in documents if document.page is not None]
+def _no_page(pages: list[int], page: int) -> str:
     if not pages:
         return f"page {page} is named, but the file has no pages; leave the page out."
     return f"page {page} was not read: it does not exist or holds no text (last page with text: {max(pages)})."

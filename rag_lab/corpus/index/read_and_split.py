@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -15,7 +15,10 @@ from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import Listing, named, none_usable
 from rag_lab.corpus.files.loaders import load
 from rag_lab.corpus.files.reading import Reading
+from rag_lab.corpus.index.as_read import AsRead
 from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.page_starts import joined
+from rag_lab.corpus.same_text import repeats
 from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.corpus.split.own_splitter import OwnSplitter
 from rag_lab.corpus.split.splitter import Splitter, Unsplit
@@ -24,6 +27,7 @@ from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
 from rag_lab.records import Document
 
+_LEFT_OUT = "the file reads the same as {}, which stands in its place: corpus.duplicates is skip."
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
 
 
@@ -38,6 +42,7 @@ class Processed:
     chunks: Chunks
     problems: tuple[tuple[str, str], ...]
     curable: tuple[str, ...] = ()
+    as_read: AsRead = field(default_factory=AsRead)
 
 
 def process(
@@ -58,6 +63,7 @@ def process(
     loaded = _load_all(listing, digests, keys, reading, memory)
     problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
     usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
+    usable, as_read = _whole(usable, listing, config)
     cuts = _cut_all(usable, keys, config, splitter, memory)
     documents: list[Document] = []
     flat: list[list[Cut]] = []
@@ -74,9 +80,21 @@ def process(
     if not documents:
         reasons = [f"{listing.files[source]}: {reason}" for source, reason in problems]
         raise DatasetError(none_usable(len(listing.files), [*map(str, listing.problems), *reasons]))
-    problems += _duplicates(usable, digests)
+    problems += _duplicates(usable, digests) + [(name, _LEFT_OUT.format(one)) for name, one in as_read.left_out.items()]
     curable_in_order = tuple(source for source in listing.files if source in curable)
-    return Processed(tuple(documents), chunks(documents, flat, config), tuple(problems), curable_in_order)
+    made = chunks(documents, flat, config, as_read.page_starts)
+    return Processed(tuple(documents), made, tuple(problems), curable_in_order, as_read)
+
+
+def _whole(usable: Mapping[str, Loaded], listing: Listing, config: CorpusConfig) -> tuple[dict[str, Loaded], AsRead]:
+    """Return the files that are indexed, those with pages as one document each where it is asked for."""
+    pages = ((source, item.page, item.text) for source, found in usable.items() for item in found.documents)
+    left_out = repeats(pages, listing.attributes) if config.duplicates == "skip" else {}
+    kept = {source: found for source, found in usable.items() if source not in left_out}
+    one = {source: joined(found.documents) for source, found in kept.items()} if config.pdf_unit == "file" else {}
+    starts = {source: whole[1] for source, whole in one.items() if whole}
+    kept |= {source: replace(kept[source], documents=(whole[0],)) for source, whole in one.items() if whole}
+    return kept, AsRead(starts, left_out)
 
 
 def _unsplit_or_lossy(document: Document, spans: list[Cut] | Unsplit, splitter: Splitter) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import Any
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.headings import headings, path_at
+from rag_lab.corpus.page_starts import PageStarts, page_at
 from rag_lab.corpus.spans import Span
 from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.parents import given_parents, parents_identity, parents_of_children
@@ -48,7 +51,8 @@ def split(documents: Sequence[Document], config: CorpusConfig, embedder: Embedde
 
 def cut_identity(config: CorpusConfig, splitter: Splitter) -> Mapping[str, Any]:
     """Return whatever changes where documents are cut, beside their text."""
-    return {"version": 2, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
+    found = {"version": 2, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
+    return found if config.pdf_unit == "page" else {**found, "pdf_unit": config.pdf_unit}
 
 
 def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter) -> list[list[Cut] | Unsplit]:
@@ -67,8 +71,15 @@ def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter)
     return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in given]
 
 
-def chunks(documents: Sequence[Document], cuts: Sequence[Sequence[Cut]], config: CorpusConfig) -> Chunks:
+def chunks(
+    documents: Sequence[Document],
+    cuts: Sequence[Sequence[Cut]],
+    config: CorpusConfig,
+    page_starts: Mapping[str, PageStarts] = MappingProxyType({}),
+) -> Chunks:
     """Return the chunks that `cut` describes.
+
+    A chunk of a file of which `page_starts` knows the pages has the page on which it begins.
 
     Ids are readable: `file.pdf#p3` for a page, `file.txt#0-2400` or `file.pdf#p3:0-2400` for another parent,
     `<parent>/0` and so on for its children. Chunks carry their document's attributes and its section: the sheet, or
@@ -79,12 +90,13 @@ def chunks(documents: Sequence[Document], cuts: Sequence[Sequence[Cut]], config:
     for document, found in zip(documents, cuts, strict=True):
         by_section = config.splitter == "markdown" or config.parents == "section"
         above = headings(document.text) if by_section else []
+        make = partial(_chunk, document, page_starts.get(document.source, ()))
         for item in found:
             parent_id = _parent_id(document, item.parent, config)
-            chunk = _chunk(document, parent_id, parent_id, item.parent, path_at(above, item.parent[0]))
+            chunk = make(parent_id, parent_id, item.parent, path_at(above, item.parent[0]))
             parents.append(chunk)
             children += [
-                _chunk(document, f"{parent_id}/{number}", parent_id, span, path_at(above, span[0]))
+                make(f"{parent_id}/{number}", parent_id, span, path_at(above, span[0]))
                 for number, span in enumerate(item.children)
             ]
     return Chunks(tuple(parents), tuple(children))
@@ -120,12 +132,12 @@ def _parent_id(document: Document, span: Span, config: CorpusConfig) -> str:
     return f"{document.source}#p{document.page}" if is_page else f"{document.source}#p{document.page}:{piece}"
 
 
-def _chunk(document: Document, chunk_id: str, parent_id: str, span: Span, path: str) -> Chunk:
+def _chunk(document: Document, starts: PageStarts, chunk_id: str, parent_id: str, span: Span, path: str) -> Chunk:
     return Chunk(
         chunk_id=chunk_id,
         parent_id=parent_id,
         source=document.source,
-        page=document.page,
+        page=page_at(starts, span[0]) if starts else document.page,
         start=span[0],
         end=span[1],
         text=document.text[span[0] : span[1]],

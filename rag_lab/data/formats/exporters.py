@@ -14,7 +14,6 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.formats.trec import docno, word
 from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.places import Documents, Place, judged
-from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Document, Problem, Question
 
@@ -94,7 +93,7 @@ def _losses(dataset: Dataset, documents: Documents) -> list[Problem]:
     for key, (has, consequence) in _LOST.items():
         if n_lost := sum(map(has, dataset.questions)):
             reason = f"`{key}` of {counted(n_lost, 'question')} was not written: {consequence}."
-            problems.append(Problem(str(path / QUESTIONS_FILE), reason))
+            problems.append(Problem(str(dataset.questions_path), reason))
     given = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
     if lost := [name for name, value in given.items() if value]:
         reason = f"not written: {', '.join(lost)}; pass them on beside the file."

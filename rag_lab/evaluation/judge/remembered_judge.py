@@ -19,7 +19,7 @@ class RememberedJudge:
 
     def __init__(self, judge: ChatModel, replies: JudgeReplies, repeat: int) -> None:
         self._judge, self._replies, self._first_seed = judge, replies, SEEDS_PER_REPEAT * repeat
-        self._asked: dict[str, float] = {}
+        self._asked: dict[str, ChatReply] = {}
         self.is_troubled = False
         self.constrains_json, self.context_tokens = judge.constrains_json, judge.context_tokens
 
@@ -31,7 +31,12 @@ class RememberedJudge:
     @property
     def seconds(self) -> float:
         """What the calls took when they were made."""
-        return sum(self._asked.values())
+        return sum(reply.seconds for reply in self._asked.values())
+
+    @property
+    def truncated_tokens(self) -> int:
+        """Tokens of all requests that the judge did not read."""
+        return sum(reply.truncated_tokens for reply in self._asked.values())
 
     def identity(self) -> Mapping[str, Any]:
         """Return the judge's."""
@@ -57,6 +62,6 @@ class RememberedJudge:
             new = {key: request for key, request in wanted.items() if key not in known}
             if new:
                 known |= dict(zip(new, self._replies.ask(new, self._judge.generate), strict=True))
-        self._asked |= {key: reply.seconds for key, reply in known.items()}
+        self._asked |= known
         self.is_troubled = any(reply.error for reply in known.values())
         return [known[key] for key in keys]

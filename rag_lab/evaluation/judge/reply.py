@@ -48,6 +48,8 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
         raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
         raise JudgeError(f"the judge failed: {reply.error}", lasting=not reply.transient)
+    if reply.closed_early:
+        raise UnusableReply(f"the judge's reply is cut off at its token limit: {_excerpt(reply.text)}")
     data = _first_object(reply)
     try:
         result = model.model_validate(data)
@@ -76,7 +78,9 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
 def _first_object(reply: ChatReply) -> Any:
     start = reply.text.find("{")
     if not reply.text.strip():
-        raise UnusableReply("the judge's reply is empty")
+        raise UnusableReply(
+            "the judge thought and wrote no reply" if reply.has_thought else "the judge's reply is empty"
+        )
     if start < 0:
         raise UnusableReply(f"the judge's reply holds no JSON object: {_excerpt(reply.text)}")
     try:

@@ -32,12 +32,13 @@ def covers(place: Placed, evidence: Evidence) -> bool:
     """Tell whether `place` holds the evidence, or a part of it.
 
     Where the quote's span is known, the spans must overlap on the same page: of a quote that is split over two
-    parents, either counts. Else the page must be the same; else, where no page is known, the file.
+    parents, either counts. Evidence with a span and no page stands in a file that is one text, whatever page the place
+    begins on. Else the page must be the same; else, where no page is known, the file.
     """
     if place.source != evidence.source and place.source not in evidence.copies:
         return False
     if evidence.start is not None and evidence.end is not None:
-        return place.page == evidence.page and place.start < evidence.end and evidence.start < place.end
+        return evidence.page in (None, place.page) and place.start < evidence.end and evidence.start < place.end
     return evidence.page is None or place.page == evidence.page
 
 

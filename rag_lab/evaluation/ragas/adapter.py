@@ -18,6 +18,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge.queue import JudgeQueue
 from rag_lab.evaluation.judge.replies import SEEDS_PER_REPEAT
 from rag_lab.evaluation.judge.reply import JudgeError, Reply, UnusableReply, read_reply, strict_schema
+from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
@@ -26,7 +27,7 @@ RESAMPLING_TEMPERATURE = 0.7
 
 
 class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has no stubs
-    """What one score asks of the judge, with the calls and seconds it took.
+    """What one score asks of the judge, with the calls and seconds it took, and the tokens that the judge did not read.
 
     The first time a prompt is asked it is decoded greedily. Where RAGAs asks the same again (answer relevancy samples
     three questions, context relevance retries) or a reply was unusable, it is sampled with another seed, or the reply
@@ -36,6 +37,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1, max_tokens: int = MAX_REPLY_TOKENS) -> None:
         self.calls = 0
         self.seconds = 0.0
+        self.truncated_tokens = 0
         self._attempts = attempts
         self._max_tokens = max_tokens
         self._queue = queue
@@ -107,6 +109,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     def _read(self, request: ChatRequest, response_model: type[Reply], reply: ChatReply) -> Reply:
         prompt = request.messages[0].content
         self.seconds += reply.seconds
+        self.truncated_tokens += reply.truncated_tokens
         try:
             result = read_reply(reply, response_model)
         except JudgeError as error:
@@ -136,6 +139,10 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
         """Embed those of `texts` that are not known; where that fails, each score will meet the failure itself."""
         with suppress(Exception):
             self.embed_texts(list(texts))
+
+    def unread(self, texts: Iterable[str]) -> int:
+        """Return how many tokens of these texts the embedding model never reads."""
+        return sum(unread_of_texts(self._embedder, list(texts), "document"))
 
     def embed_text(self, text: str, **_: Any) -> list[float]:
         """Return the text's unit vector."""

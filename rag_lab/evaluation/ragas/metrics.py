@@ -106,6 +106,8 @@ class RagasMetric:
             seconds=own_s + share_s,
             calls=session.calls if session else 0,
             curable=error is not None and not error.lasting,
+            truncated_tokens=(session.truncated_tokens if session else 0)
+            + (embeddings.unread(_texts(arguments)) if embeddings else 0),
         )
 
     def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:
@@ -116,7 +118,7 @@ class RagasMetric:
         if embedder is None or not asked:
             return None
         embeddings = ragas_module(_ADAPTER).RagasEmbeddings(embedder)
-        embeddings.prime(text for arguments in asked for text in arguments.values() if isinstance(text, str) and text)
+        embeddings.prime(text for arguments in asked for text in _texts(arguments))
         return embeddings
 
     def _stop(self) -> None:
@@ -151,6 +153,11 @@ class RagasMetric:
         judge, embedder = self._models()
         model = judge or embedder
         return "" if model is None else model_name(model.identity())
+
+
+def _texts(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the texts that are embedded for one score."""
+    return [text for text in arguments.values() if isinstance(text, str) and text]
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:

@@ -18,7 +18,8 @@ from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
-from rag_lab.experiment.model_checks import models_used, price_of
+from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
+from rag_lab.experiment.model_checks import embedding_price, models_used, price_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.asked import asked_told
 from rag_lab.runs.run_folder import RunFolder
@@ -60,7 +61,7 @@ def rounds_text(plan: Plan) -> str:
 def notes_of(plan: Plan) -> list[str]:
     """Return what is to be known of variants and metrics before it runs, and what is left out."""
     return [
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan))),
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan), *unread(plan))),
         *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
@@ -130,6 +131,18 @@ def too_deep(plan: Plan) -> list[str]:
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     metrics = plan.experiment.metrics
     return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
+
+
+def unread(plan: Plan) -> list[str]:
+    """Return what models will never read of what they are sent, as far as it is known before it runs."""
+    found = unread_found(plan)
+    return refusals(found, plan) or unread_told(found, plan)
+
+
+def unread_counted(plan: Plan) -> list[str]:
+    """Return the same where it will be counted; where it is refused the sweep says so itself, and does not start."""
+    found = unread_found(plan)
+    return [] if refusals(found, plan) else unread_told(found, plan)
 
 
 def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
@@ -208,9 +221,26 @@ def _notes(bill: Bill) -> list[str]:
             f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
             "prompts and replies, until a sweep has measured them, as long as the settings let them become."
         )
+    notes += [
+        f"Thinking: at most {min(row.thinking_tokens, row.tokens_out):,} of the tokens that {row.purpose} writes."
+        for row in bill.rows
+        if row.thinking_tokens
+    ]
     if unknown := ", ".join(row.purpose for row in bill.rows if row.unit == "score"):
         notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
+    notes += [_embedded(row) for row in bill.rows if row.embedded_tokens]
     return [*notes, _minutes(bill), *_prices([row.model for row in bill.rows if row.unit in ("call", "score")])]
+
+
+def _embedded(row: Work) -> str:
+    """Return what embedding costs: beside the table, since neither a limit nor what is spent counts it."""
+    found = embedding_price(row.model)
+    usd = _amount("cost_usd", found.cost_usd(row.embedded_tokens, 0) if found else None)
+    by = f" by {found.table} of {found.checked}" if found else ""
+    return (
+        f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and what is "
+        "spent leave that out."
+    )
 
 
 def _minutes(bill: Bill) -> str:

@@ -69,7 +69,7 @@ def _billed(work: Work, rate: Rate | None) -> Work:
         return replace(work, cost_usd=0.0 if price_of(work.model) == "free" else None)
     if not work.calls:
         return work
-    if rate is None:
+    if rate is None or _measured_without_thinking(rate, work):
         return replace(work, cost_usd=_cost_usd(work), minutes=None)
     share = work.n / rate.n
     measured = replace(
@@ -80,6 +80,12 @@ def _billed(work: Work, rate: Rate | None) -> Work:
         minutes=rate.seconds * share / 60,
     )
     return replace(measured, cost_usd=_cost_usd(measured))
+
+
+def _measured_without_thinking(rate: Rate, work: Work) -> bool:
+    """Tell whether earlier calls may not have thought, and these may: their replies fit without a thought."""
+    reply_tokens = (work.tokens_out - work.thinking_tokens) / work.n
+    return work.thinking_tokens > 0 and rate.tokens_out / rate.n <= reply_tokens
 
 
 def _cost_usd(work: Work) -> float | None:

@@ -12,9 +12,10 @@ class Work:
     `n` counts units: a `call` of a chat model, a `question` for a module of one's own, a `pair` that a reranker scores,
     a `chunk` to embed, a `file` that a model reads or splits, a `score` for which somebody's metric asks a judge nobody
     knows how often. `at_most`: a part of it depends on results that are not there yet. `remembered` counts results that
-    the memory holds. `tokens_measured`: tokens are a mean of an earlier sweep; otherwise they are at most, by prompts
-    and settings. `cost_usd` is None where calls cost money and no table has a price, `minutes` where no sweep has
-    measured such a call; both are 0 where nothing is called.
+    the memory holds. `thinking_tokens` are at most so many of `tokens_out`. `tokens_measured`: tokens are a mean of an
+    earlier sweep; otherwise they are at most, by prompts and settings. `embedded_tokens` are at most what an embedding
+    model reads that costs money; they are in no total. `cost_usd` is None where calls cost money and no
+    table has a price, `minutes` where no sweep has measured such a call; both are 0 where nothing is called.
     """
 
     purpose: str
@@ -25,9 +26,11 @@ class Work:
     remembered: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    thinking_tokens: int = 0
     tokens_measured: bool = False
     cost_usd: float | None = 0.0
     minutes: float | None = 0.0
+    embedded_tokens: int = 0
 
     @property
     def calls(self) -> int:
@@ -67,6 +70,8 @@ class Tally:
                 remembered=old.remembered + work.remembered,
                 tokens_in=old.tokens_in + work.tokens_in,
                 tokens_out=old.tokens_out + work.tokens_out,
+                thinking_tokens=old.thinking_tokens + work.thinking_tokens,
+                embedded_tokens=old.embedded_tokens + work.embedded_tokens,
                 cost_usd=None if None in (old.cost_usd, work.cost_usd) else old.cost_usd,
                 minutes=None if None in (old.minutes, work.minutes) else old.minutes,
             )

@@ -21,9 +21,10 @@ from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remembered_scores import RememberedScorer
 from rag_lab.models.shared import spec_of
+from rag_lab.models.thinking import with_least_thinking
 from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
-from rag_lab.records import Answer, Hit, Passage, Question, Trace
+from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.stages.chat_stage import ChatStage
 from rag_lab.stages.checked_stage import CheckedStage
 from rag_lab.stages.own_stage import OwnStage
@@ -111,10 +112,18 @@ class _Walk:
             return replace(nothing, n=1, at_most=waits, cost_usd=None, minutes=None)
         if isinstance(stage, PairRerank):
             return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
-        requests = stage.requests([each.trace]) if isinstance(stage, ChatStage) else []
-        tokens_in = sum(map(request_tokens, requests))
-        tokens_out = sum(request.max_tokens for request in requests)
-        return replace(nothing, n=len(requests), at_most=waits, tokens_in=tokens_in, tokens_out=tokens_out)
+        if not isinstance(stage, ChatStage):
+            return replace(nothing, at_most=waits)
+        requests = stage.requests([each.trace])
+        thinking = [with_least_thinking(stage.model, request) for request in requests]
+        return replace(
+            nothing,
+            n=len(requests),
+            at_most=waits,
+            tokens_in=sum(map(request_tokens, requests)),
+            tokens_out=sum(request.most_tokens_out for request in thinking),
+            thinking_tokens=sum(request.thinking_tokens for request in thinking),
+        )
 
     def _n_pairs(self, stage: PairRerank, each: Foreseen) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
@@ -167,10 +176,12 @@ def counted_tokens(text: str) -> int:
 
 
 _STAND_INS: dict[str, Callable[[Trace, PipelineConfig], Any]] = {
+    "remembered": lambda trace, config: _remembered(trace, config),
     "proposed_query": lambda trace, config: trace.question.text,
     "search_query": lambda trace, config: trace.question.text,
     "hyde_route": lambda trace, config: GENERAL,
     "hypothetical": lambda trace, config: _filler(config.query.hyde_max_tokens),
+    "other_hypotheticals": lambda trace, config: (_filler(config.query.hyde_max_tokens),) * (config.query.hyde_n - 1),
     "phrasings": lambda trace, config: (trace.question.text,) * config.query.phrasings,
     "base_hits": lambda trace, config: (_HIT,) * config.retrieval.base_k,
     "hits.hyde": lambda trace, config: (_HIT,) * config.retrieval.hyde_k,
@@ -187,7 +198,15 @@ def stand_ins(trace: Trace, fields: Iterable[str], config: PipelineConfig) -> di
     return {name: _STAND_INS[name](trace, config) for name in fields if name in _STAND_INS}
 
 
+def _remembered(trace: Trace, config: PipelineConfig) -> Remembered:
+    """Return the longest summary, with the most turns that can stand after it."""
+    history, summed = trace.question.history, config.conversation
+    return Remembered(len(history), history[-summed.summary_every :], _filler(summed.summary_tokens))
+
+
 def _passages(config: PipelineConfig) -> tuple[Passage, ...]:
+    if config.answer.context == "none":
+        return ()
     n = config.rerank.final_k
     text = _filler(config.answer.context_tokens // n)
     return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))

@@ -18,9 +18,11 @@ from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work
 from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, foresee_traces
+from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -47,7 +49,9 @@ def _foresee(plan: Plan, home: Path, tally: Tally) -> tuple[list[str], list[str]
     """Put the work of one sweep in the tally and return the names of its stages and metrics."""
     embedding = plan.expansion.baseline.config.models.embedding
     metrics = _metrics(plan, embedding, home)
-    scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, plan.experiment.judge or "")
+    judge = plan.experiment.judge
+    least: int = getattr(shared.chat_model(judge), "least_thinking_tokens", 0) if judge else 0
+    scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, judge or "", least)
     stages: list[str] = []
     for variant in plan.variants:
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
@@ -77,9 +81,12 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         and not index.has_vectors
         and tally.is_new(digest([index.digest, index.vectors_identity]))
     ):
-        texts = {key: known for key, known in index.known_texts().items() if tally.is_new(key)}
-        n_known = sum(texts.values())
-        tally.add(Work(_INDEX, config.models.embedding, "chunk", len(texts) - n_known, remembered=n_known))
+        texts = [text for key, text in index.known_texts().items() if tally.is_new(key)]
+        new = [text for text in texts if text is not None]
+        name = config.models.embedding
+        n_tokens = sum(map(estimated_tokens, new)) if embedding_price(name) else 0
+        n_known = len(texts) - len(new)
+        tally.add(Work(_INDEX, name, "chunk", len(new), remembered=n_known, embedded_tokens=n_tokens))
 
 
 def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Foreseen]:
@@ -110,6 +117,7 @@ class ScoreForesight:
     memory: Memory
     tally: Tally
     judge: str
+    thinking_tokens: int = 0  # of a reply of a judge that cannot stop thinking
 
     def foresee(self, metric: Metric, traces: Sequence[Foreseen]) -> None:
         """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
@@ -128,7 +136,20 @@ class ScoreForesight:
             elif calls is None:
                 self.tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
             else:
-                self.tally.add(_work(nothing, metric, calls, each))
+                self.tally.add(self._work(nothing, metric, calls, each))
+
+    def _work(self, nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: Foreseen) -> Work:
+        n = calls.of(len(each.trace.passages))
+        texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
+        # At most: scores that ask the judge the same thing share its reply.
+        return replace(
+            nothing,
+            n=n,
+            at_most=True,
+            tokens_in=n * (calls.prompt_tokens + texts),
+            tokens_out=n * (MOST_REPLY_TOKENS + self.thinking_tokens),
+            thinking_tokens=n * self.thinking_tokens,
+        )
 
 
 def _calls(metric: CostlyMetric) -> JudgeCalls | None:
@@ -136,14 +157,6 @@ def _calls(metric: CostlyMetric) -> JudgeCalls | None:
     if not isinstance(metric, OwnMetric):
         return CALLS[metric.name]
     return None if metric.info.calls is None else JudgeCalls(metric.info.calls, 0, 0)
-
-
-def _work(nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: Foreseen) -> Work:
-    n = calls.of(len(each.trace.passages))
-    texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
-    tokens_in = n * (calls.prompt_tokens + texts)
-    # At most: scores that ask the judge the same thing share its reply.
-    return replace(nothing, n=n, at_most=True, tokens_in=tokens_in, tokens_out=n * MOST_REPLY_TOKENS)
 
 
 def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:

@@ -122,7 +122,7 @@ def compare(
         seed=seed,
     )
     answers = not is_labelled or any(metric.info.reads_answers for metric in parsed)
-    asked, answered = choose_questions(first.dataset.questions, experiment, answers)
+    asked, answered = choose_questions(first.dataset.questions, experiment, answers, parsed)
     if ids:
         asked, answered = ids, tuple(name for name in ids if name in set(answered))
     expansion, used = _expansion(pipelines)
@@ -262,7 +262,8 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
 
 def _identity(pipeline: Pipeline) -> Any:
     sources = {slot: source_digest(_code_of(made)) for slot, made in pipeline.given.items()}
-    return [pipeline.config.model_dump(), pipeline.replaced, sources]
+    own = {place: prompt.digest for place, prompt in pipeline.config.prompts.own().items()}
+    return [pipeline.config.model_dump(), pipeline.replaced, sources, *([own] if own else [])]
 
 
 def _code_of(made: Any) -> Any:

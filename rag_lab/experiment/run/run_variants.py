@@ -145,7 +145,7 @@ def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job
 def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, Any]:
     folder = run.variant_dir(variant.variant_id).resolve()
     return to_parameters(variant.config) | {
-        "DATASET": str(checked.dataset.path.resolve()),
+        "DATASET": str(checked.dataset.location.resolve()),
         "CONFIG": str(folder / CONFIG_FILE),
         "OUT": str(folder),
         "QUESTIONS": str((run.path / PLAN_FILE).resolve()),

@@ -10,6 +10,7 @@ from rag_lab._kit.home import usable_home
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.bill import bill_of, keep_bill
 from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of
@@ -27,9 +28,11 @@ def begin(checked: Plan, run: RunFolder, notebook: Path) -> Mapping[str, str]:
         What each variant's results depend on, by its id.
 
     Raises:
-        RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used.
+        RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used, or
+            models would cut what a variant refuses to have cut.
     """
     _try_home()
+    _refuse_unread(checked)
     identities = run_identities(checked, notebook)
     bill = bill_of(run, digest(identities), lambda: estimate(checked))
     _replace_plan(checked, run)
@@ -45,6 +48,12 @@ def begin_race(checked: Plan, run: RunFolder) -> None:
     """
     _try_home()
     _replace_plan(checked, run)
+
+
+def _refuse_unread(checked: Plan) -> None:
+    refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
+    if refuses and (told := refusals(unread_found(checked), checked)):
+        raise RagLabError(" ".join(told))
 
 
 def _replace_plan(checked: Plan, run: RunFolder) -> None:

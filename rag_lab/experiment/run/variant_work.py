@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_lab._kit.machine.memory import peak_memory_mb
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.comparison.questions.passage_table import unread_passages
+from rag_lab.corpus.files.visible_files import visible_in
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
-from rag_lab.experiment.run.peak_memory import peak_memory_mb
 from rag_lab.experiment.run.variant_progress import VariantProgress
 from rag_lab.memory.checked_rows import Dropped
 from rag_lab.models import shared as registry
+from rag_lab.models.failover.choice import who_played
+from rag_lab.models.protocols import ChatModel
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.runs.run_folder import (
@@ -27,7 +31,9 @@ from rag_lab.runs.run_folder import (
     TRACES_FILE,
     write_json,
 )
+from rag_lab.runs.stand_ins import KEY
 from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.unread_record import UnreadRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,12 +105,13 @@ class VariantWork:
             self.scores = evaluate(
                 self.traces,
                 self.metrics,
-                judge=registry.chat_model(self.judge) if self.judge else None,
+                judge=self._judge,
                 embedder=RememberedEmbedder(
                     registry.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
                 ),
                 memory=self.pipeline.home / "scores.sqlite",
                 language=self.judge_language,
+                visible=visible_in(self.pipeline.dataset.corpus_dir),
                 progress=self.out is None,
             )
         return to_frame(self.name, self.scores)
@@ -129,16 +136,20 @@ class VariantWork:
         return self.out.name if self.out else "variant"
 
     def record(self) -> dict[str, Any]:
-        """Return what ran, as JSON values: configuration, models, counts, problems, peak memory."""
+        """Return what ran, as JSON values: configuration, models, prompts, counts, problems, peak memory."""
         failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
+        roles = self.pipeline.config.models.model_dump().values()
+        played = who_played([*roles, self.metric_embedding, self.judge or ""])
         return {
             "replaced": self.pipeline.replaced,
             "config_identity": self.pipeline.config.identity,
             "language": self._language(),
             "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
-            "judge": dict(registry.chat_model(self.judge).identity()) if self.judge else None,
+            "prompts": self._prompts(),
+            "judge": dict(self._judge.identity()) if self._judge else None,
             "judge_language": self.judge_language,
             "metric_embedding": self._metric_embedding(),
+            **({KEY: played} if played else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "curable": {
@@ -148,8 +159,18 @@ class VariantWork:
             "damaged_results": Dropped.n,
             "problems": [str(problem) for problem in self.problems],
             "not_indexed": self.not_indexed,
+            "unread": self._unread_chunks(),
             "peak_memory_mb": peak_memory_mb(),
         }
+
+    def _prompts(self) -> dict[str, dict[str, str]]:
+        """Return the prompts of one's own that were asked by, with their texts: a file may be another tomorrow."""
+        names = self.pipeline.config.prompts.model_dump()
+        return {place: {"file": names[place], "text": own.text} for place, own in self.pipeline.parts.prompts.items()}
+
+    @cached_property
+    def _judge(self) -> ChatModel | None:
+        return registry.chat_model(self.judge) if self.judge else None
 
     def _language(self) -> str:
         """Return the language that searches by words go by, and who says so."""
@@ -161,6 +182,14 @@ class VariantWork:
         if any("embeddings" in parse_name(name).info.needs for name in self.metrics):
             return dict(registry.embedder(self.metric_embedding).identity())
         return None
+
+    def _unread_chunks(self) -> dict[str, Any] | None:
+        """Return what the embedding model did not read; None where no search asked it, or it does not say."""
+        found, config = self.pipeline.unread, self.pipeline.config
+        if found is None:
+            return None
+        model = self.pipeline.replaced.get("embedding_model", config.models.embedding)
+        return UnreadRecord.of(model, found, self.traces, config.rerank.final_k).to_json()
 
     def _unread(self) -> dict[str, str]:
         """Return the texts that the report shows and no trace holds, as where nobody reads the context."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
+from rag_lab.models.local.machine_use import MachineMeter
 from rag_lab.models.local.quiet import without_progress_bars
 from rag_lab.models.local.transformers_copy import transformers_copy
 from rag_lab.models.requirements import cuda_problem, require_package
 from rag_lab.models.weights import Source, find, loading_error
 
 _LOADING = threading.Lock()
+_CONTEXT_UNNAMED = 4096  # for models without positions, as Mamba
+_LARGEST_CONTEXT = 100_000_000
 _QUANTIZED_MARK = "bnb-4bit"  # in hub names of weights that are stored in 4 bits
 
 
@@ -25,11 +29,7 @@ class CausalLM:
     model: Any
     tokenizer: Any
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def context_tokens(self) -> int:
-        """How many tokens it can read and write together."""
-        return context_of(self.model.config)
+    meter: MachineMeter = field(default_factory=MachineMeter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,18 @@ class CausalSettings:
 
 
 def context_of(config: Any) -> int:
-    """Return a configuration's context size; multimodal ones keep it in their text part."""
-    text = config.get_text_config()
-    return int(getattr(text, "max_position_embeddings", 0) or 4096)
+    """Return a configuration's context size; multimodal ones keep it in their text part, a few models name none.
+
+    Raises:
+        ModelError: if it names what no context can be.
+    """
+    tokens = getattr(config.get_text_config(), "max_position_embeddings", _CONTEXT_UNNAMED)
+    if not isinstance(tokens, int) or not 1 <= tokens <= _LARGEST_CONTEXT:
+        raise ModelError(
+            f"The model's config.json names a context of {tokens!r} tokens (max_position_embeddings), where 1 to "
+            f"{_LARGEST_CONTEXT:,} can be: correct the file, or download the model again."
+        )
+    return tokens
 
 
 def readable(source: Source) -> str:
@@ -111,6 +120,10 @@ def _load_tokenizer(name: str) -> Any:
         raise
     except Exception as error:
         raise loading_error(source, error) from error
+    if not tokenizer(" a")["input_ids"]:  # without its files the library makes one that knows no token
+        raise ModelError(
+            f"The weights {source.name!r} have no tokenizer beside them; copy or download the whole folder."
+        )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -126,18 +139,35 @@ def _load(settings: CausalSettings) -> CausalLM:
     if four_bit:
         require_four_bit(settings.name)
     tokenizer = _load_tokenizer(settings.name)
+    meter = MachineMeter()
     try:
         options = {**_loading_options(settings, four_bit, source), **source.pin()}
         path = readable(source)
-        with without_progress_bars():
-            model = AutoModelForCausalLM.from_pretrained(path, **options)
-        if not four_bit:
-            model = model.to(device_or_default(settings.device))
+        with without_progress_bars(), meter.loading():
+            model, found = AutoModelForCausalLM.from_pretrained(path, output_loading_info=True, **options)
+            if not four_bit:
+                model = model.to(device_or_default(settings.device))
     except ModelError:
         raise
     except Exception as error:
         raise loading_error(source, error) from error
-    return CausalLM(model.eval(), tokenizer)
+    _check_whole(source, model, tokenizer, found["missing_keys"])
+    return CausalLM(model.eval(), tokenizer, meter=meter)
+
+
+def _check_whole(source: Source, model: Any, tokenizer: Any, missing: Collection[str]) -> None:
+    """Refuse weights that lack a part, which the library fills with random numbers, and another model's tokenizer."""
+    if missing:
+        raise ModelError(
+            f"The weights {source.name!r} lack {len(missing)} of the model's parts ({sorted(missing)[0]}, ...); copy "
+            "or download the whole model."
+        )
+    tokens, known = max(tokenizer.get_vocab().values()) + 1, model.get_input_embeddings().num_embeddings
+    if tokens > known:
+        raise ModelError(
+            f"The tokenizer beside the weights {source.name!r} has {tokens} tokens and the model knows {known}: it is "
+            "another model's; copy or download the whole model."
+        )
 
 
 def require_four_bit(name: str) -> None:

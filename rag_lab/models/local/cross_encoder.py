@@ -44,6 +44,15 @@ class CrossEncoderScorer(SentenceTransformersModel):
         scores = dict(zip(order, values, strict=True))
         return [round(float(scores[index]), _DECIMALS) for index in range(len(pairs))]
 
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return how many tokens each pair has together; beyond `most_tokens` its longer text is cut at the end."""
+        reads = self._read_length()
+        return [0] * len(pairs) if reads is None else reads.of_pairs(pairs)
+
+    @property
+    def _given_limit(self) -> int | None:
+        return self.max_tokens
+
     @cached_property
     def _model(self) -> Any:
         model = self._load(max_length=self.max_tokens)

@@ -4,103 +4,95 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import metadata
 from typing import Any
 
 from rag_lab.models.local.causal import CausalLM
+from rag_lab.models.local.decoding.guided_batch import Follow, Restrict
+from rag_lab.models.local.decoding.guided_prompt import GuidedPrompt, PromptError, can_think, guided_prompt
+from rag_lab.models.local.decoding.sampling import is_sampled, sampling_of
+from rag_lab.models.local.decoding.schema_matcher import SchemaError
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.models.thinking import split_thinking
 
-THINKING_SAMPLING: Mapping[str, float] = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
-PLAIN_SAMPLING: Mapping[str, float] = {"top_p": 0.8, "top_k": 20}
-"""Qwen3's documented settings. Thinking is always sampled with its own temperature: greedy thinking loops."""
+_VERSION = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    index: int
-    ids: list[int]
-    max_tokens: int
-    request: ChatRequest
+def decoding_identity() -> dict[str, Any]:
+    """Return what replies depend on besides weights and request: our version and that of the library for schemas.
+
+    How a model samples follows from its weights: their card is one of their files.
+    """
+    return {"decoding": _VERSION, "schema_library": f"llguidance {metadata.version('llguidance')}"}
 
 
 def generate_replies(
     lm: CausalLM, requests: Sequence[ChatRequest], batch_size: int, context_tokens: int
 ) -> list[ChatReply]:
-    """Return one reply for each request, in order. A prompt that leaves no room for a reply is an error reply."""
+    """Return one reply for each request, in order.
+
+    A prompt that leaves no room for a reply or that the template refuses is an error reply, and so is a schema that
+    cannot be followed.
+    """
     replies: dict[int, ChatReply] = {}
-    groups: dict[tuple[int, bool], list[_Prompt]] = defaultdict(list)
+    groups: dict[tuple[int, bool], list[tuple[int, GuidedPrompt]]] = defaultdict(list)
     for index, request in enumerate(requests):
-        ids = _prompt_ids(lm.tokenizer, request)
-        room = context_tokens - len(ids)
-        if room < 1:
-            replies[index] = ChatReply(error=_too_long(len(ids), context_tokens))
-            continue
-        prompt = _Prompt(index, ids, min(request.max_tokens, room), request)
-        groups[prompt.max_tokens, is_sampled(lm.tokenizer, request)].append(prompt)
+        try:
+            prompt = guided_prompt(lm.tokenizer, _end_tokens(lm), request, context_tokens)
+        except (SchemaError, PromptError) as error:
+            replies[index] = ChatReply(error=str(error))
+        else:
+            sampled = is_sampled(request, can_think(lm.tokenizer))
+            groups[prompt.guide.most_tokens, sampled].append((index, prompt))
     for (_, sampled), prompts in groups.items():
-        prompts.sort(key=lambda prompt: len(prompt.ids))  # neighbours of one length need little padding
+        prompts.sort(key=lambda each: len(each[1].ids))  # neighbours of one length need little padding
         size = 1 if sampled else batch_size
         for start in range(0, len(prompts), size):
             batch = prompts[start : start + size]
-            replies.update(zip((prompt.index for prompt in batch), _run(lm, batch), strict=True))
+            written = _run(lm, [prompt for _, prompt in batch])
+            replies.update(zip((index for index, _ in batch), written, strict=True))
     return [replies[index] for index in range(len(requests))]
 
 
-def knows_thinking(tokenizer: Any) -> bool:
-    """Return whether the chat template has a thinking switch."""
-    return "enable_thinking" in str(tokenizer.chat_template or "")
-
-
-def is_sampled(tokenizer: Any, request: ChatRequest) -> bool:
-    """Return whether the reply is sampled: by temperature, or because the model thinks."""
-    return request.temperature > 0 or (request.thinking and knows_thinking(tokenizer))
-
-
-def sampling_of(tokenizer: Any, request: ChatRequest) -> dict[str, Any]:
-    """Return the sampling settings of a request; models with a thinking switch get Qwen3's documented ones."""
-    if not is_sampled(tokenizer, request):
-        return {"do_sample": False}
-    if not knows_thinking(tokenizer):
-        return {"do_sample": True, "temperature": request.temperature}
-    if request.thinking:
-        return {"do_sample": True, **THINKING_SAMPLING}
-    return {"do_sample": True, "temperature": request.temperature, **PLAIN_SAMPLING}
-
-
-def _prompt_ids(tokenizer: Any, request: ChatRequest) -> list[int]:
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    switch = {"enable_thinking": request.thinking} if knows_thinking(tokenizer) else {}
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **switch)
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template wrote the special tokens
-    return ids
-
-
-def _too_long(tokens: int, context_tokens: int) -> str:
-    return f"The prompt has {tokens} tokens and the context holds {context_tokens}; shorten it or choose another model."
-
-
-def _run(lm: CausalLM, batch: Sequence[_Prompt]) -> list[ChatReply]:
+def _run(lm: CausalLM, batch: Sequence[GuidedPrompt]) -> list[ChatReply]:
     import torch
     from transformers import GenerationConfig
 
     start = time.perf_counter()
     ids, mask = _left_padded([prompt.ids for prompt in batch], lm.tokenizer.pad_token_id)
+    guides = [prompt.guide for prompt in batch]
+    request, model = batch[0].request, lm.model
     config = GenerationConfig(
-        max_new_tokens=batch[0].max_tokens,
-        eos_token_id=_end_tokens(lm),
+        max_new_tokens=max(guide.most_tokens for guide in guides),
+        eos_token_id=list(_end_tokens(lm)),
         pad_token_id=lm.tokenizer.pad_token_id,
-        **sampling_of(lm.tokenizer, batch[0].request),
+        **sampling_of(model.config, model.generation_config, request, can_think(lm.tokenizer)),
     )
-    device = lm.model.device
+    device = model.device
     devices = [device] if device.type == "cuda" else []
     with lm.lock, torch.inference_mode(), torch.random.fork_rng(devices):
-        torch.manual_seed(batch[0].request.seed)
-        output = lm.model.generate(input_ids=ids.to(device), attention_mask=mask.to(device), generation_config=config)
+        torch.manual_seed(request.seed)
+        _, machine = lm.meter.measured(
+            lambda: model.generate(
+                input_ids=ids.to(device),
+                attention_mask=mask.to(device),
+                generation_config=config,
+                logits_processor=[Restrict(guides)],
+                stopping_criteria=[Follow(guides)],
+            )
+        )
     seconds = (time.perf_counter() - start) / len(batch)
-    written = output[:, ids.shape[1] :].tolist()
-    return [_reply(lm, prompt, row, seconds) for prompt, row in zip(batch, written, strict=True)]
+    share = machine.share(len(batch))
+    return [replace(_reply(lm.tokenizer, prompt, seconds), machine=share) for prompt in batch]
+
+
+def _end_tokens(lm: CausalLM) -> tuple[int, ...]:
+    """Return the tokens that end a reply: the tokenizer's and those that the model's card names."""
+    ends = lm.model.generation_config.eos_token_id
+    ends = ends if isinstance(ends, list) else [ends]
+    return tuple(sorted({end for end in [*ends, lm.tokenizer.eos_token_id] if end is not None}))
 
 
 def _left_padded(rows: Sequence[list[int]], pad: int) -> tuple[Any, Any]:
@@ -113,21 +105,24 @@ def _left_padded(rows: Sequence[list[int]], pad: int) -> tuple[Any, Any]:
     return ids, mask
 
 
-def _end_tokens(lm: CausalLM) -> list[int]:
-    ends = lm.model.generation_config.eos_token_id
-    ends = ends if isinstance(ends, list) else [ends]
-    return sorted({end for end in [*ends, lm.tokenizer.eos_token_id] if end is not None})
-
-
-def _reply(lm: CausalLM, prompt: _Prompt, row: list[int], seconds: float) -> ChatReply:
-    ends = set(_end_tokens(lm))
-    length = next((position for position, token in enumerate(row) if token in ends), len(row))
-    text, thinking = split_thinking(lm.tokenizer.decode(row[:length], skip_special_tokens=True))
+def _reply(tokenizer: Any, prompt: GuidedPrompt, seconds: float) -> ChatReply:
+    guide = prompt.guide
+    if guide.problem:
+        return ChatReply(error=guide.problem, seconds=seconds)
+    text, unmarked = split_thinking(_decoded(tokenizer, guide.reply_ids))
+    thinking = _decoded(tokenizer, guide.thought_ids).removeprefix("<think>").strip().removesuffix("</think>").strip()
     return ChatReply(
         text=text,
-        thinking=thinking,
+        thinking=thinking or unmarked,
         tokens_in=len(prompt.ids),
-        tokens_out=min(length + 1, len(row)),
+        tokens_out=len(guide.thought_ids) + len(guide.reply_ids),
         seconds=seconds,
-        truncated=length == len(row),
+        truncated=guide.truncated,
+        closed_early=guide.closed_early,
+        thinking_tokens=len(guide.thought_ids),
     )
+
+
+def _decoded(tokenizer: Any, ids: list[int]) -> str:
+    text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return text

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.gguf_conversion import q8_0_copy
-from rag_lab.models.local.gguf_tokenizer import gguf_tokenizer
-from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError
+from rag_lab.models.local.gguf.gguf_card import GgufCard, gguf_card
+from rag_lab.models.local.gguf.gguf_conversion import stored_as
+from rag_lab.models.local.gguf.gguf_header import gguf_metadata, gguf_problem
+from rag_lab.models.local.gguf.gguf_tokenizer import gguf_tokenizer
+from rag_lab.models.local.gguf.gguf_types import GIVEN
+from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
+from rag_lab.models.local.machine_use import MachineMeter
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.requirements import missing_package
 from rag_lab.models.thinking import split_thinking
@@ -21,6 +25,9 @@ from rag_lab.models.weights import Source, find
 
 _PACKAGED = "smollm2"
 _TEXTS_COUNTED = 65_536  # remembered: many questions find the same passages
+_LEAST_THOUGHT = 1  # what llama.cpp can end: a budget of 0 leaves thinking open that a template has begun
+_TOKENS_TO_CLOSE = 8  # `</think>` and line breaks, which are written at the budget
+_TOKENS_AROUND = 16  # what a chat template puts around a message
 
 
 class LlamaCppChat:
@@ -28,18 +35,40 @@ class LlamaCppChat:
 
     A reply depends on its request alone, not on the requests before it: see `LlamaCppServer`. With `max_tokens` no
     reply is longer, whatever is asked for: a small model that judges runs on until it is stopped.
+
+    Thinking is ended at its budget by llama.cpp's sampler (`common/reasoning-budget.h`), which writes the closing mark;
+    the reply goes on from there, held to the schema. A template that opens thinking unasked is closed at once. Where
+    the context is too small for both, the reply keeps its length and the thought gets what is left.
+
+    Args:
+        weights: the type that they are stored in, a key of `gguf_types.TYPES`, or `given` for the file as it is. The
+            default is Q8_0 for the packaged model, and as it is for another.
+        kv: the type of the cache of keys and values, one of `gguf_types.KV_TYPES`; 16 bits where None.
+        batch: tokens of a prompt that are read at a time; llama.cpp's own 512 where None.
     """
 
     constrains_json = True
     concurrency = 1
 
     def __init__(
-        self, name: str, *, context: int = 4096, max_tokens: int | None = None, threads: int | None = None
+        self,
+        name: str,
+        *,
+        context: int = 4096,
+        max_tokens: int | None = None,
+        threads: int | None = None,
+        weights: str = "",
+        kv: str | None = None,
+        batch: int | None = None,
     ) -> None:
         self.name = name
         self.context_tokens = context
         self.max_tokens = max_tokens
         self.threads = threads
+        self.weights = weights or ("q8_0" if name == _PACKAGED else GIVEN)
+        self.kv = kv
+        self.batch = batch
+        self._meter = MachineMeter()
 
     def __repr__(self) -> str:
         return f"LlamaCppChat({self.name!r}, context={self.context_tokens})"
@@ -53,10 +82,13 @@ class LlamaCppChat:
             "provider": "llamacpp",
             "name": self._source.name,
             "weights": self._source.digest(),
-            "stored_as": "q8_0" if self.name == _PACKAGED else "as given",
+            "stored_as": "as given" if self.weights == GIVEN else self.weights,
             "context_tokens": self.context_tokens,
+            **({} if self.kv is None else {"kv": self.kv}),
+            **({} if self.batch is None else {"batch": self.batch}),
             **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),
             "library": f"xllamacpp {metadata.version('xllamacpp')}",
+            **({"thinking": 1} if self._card.thinks else {}),
         }
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
@@ -71,27 +103,60 @@ class LlamaCppChat:
         return self._count(text)
 
     def _reply(self, request: ChatRequest) -> ChatReply:
+        server = self._server  # loaded before the clock runs
         start = time.perf_counter()
         try:
-            content = self._server.chat(_as_dicts(request.messages), _settings(request, self.max_tokens))
+            content, machine = self._meter.measured(
+                lambda: server.chat(_as_dicts(request.messages), self._settings(request))
+            )
         except ServerError as error:
             return ChatReply(error=str(error), seconds=time.perf_counter() - start)
         choice, usage = content["choices"][0], content["usage"]
-        text, thinking = split_thinking(choice["message"].get("content") or "")
+        text, inline = split_thinking(choice["message"].get("content") or "")
+        thinking = (choice["message"].get("reasoning_content") or inline).strip()
         return ChatReply(
             text=text,
-            thinking=choice["message"].get("reasoning_content") or thinking,
+            thinking=thinking,
             tokens_in=usage["prompt_tokens"],
             tokens_out=usage["completion_tokens"],
             seconds=time.perf_counter() - start,
             truncated=choice.get("finish_reason") == "length",
+            thinking_tokens=min(self._count(thinking), usage["completion_tokens"]) if thinking else 0,
+            machine=machine,
         )
+
+    def _settings(self, request: ChatRequest) -> dict[str, Any]:
+        most = request.max_tokens if self.max_tokens is None else min(request.max_tokens, self.max_tokens)
+        settings: dict[str, Any] = {
+            "max_tokens": most,
+            "seed": request.seed,
+            "chat_template_kwargs": {"enable_thinking": request.thinking},
+            **self._card.sampling(request),
+        }
+        if self._card.thinks:
+            budget = max(_LEAST_THOUGHT, min(request.thinking_tokens, self._room(request, most)))
+            settings |= {"thinking_budget_tokens": budget, "max_tokens": budget + _TOKENS_TO_CLOSE + most}
+        if request.json_schema is not None:
+            schema = {"name": "reply", "schema": dict(request.json_schema)}
+            settings["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return settings
+
+    def _room(self, request: ChatRequest, reply_tokens: int) -> int:
+        """Return how many tokens the context holds beside the prompt and the reply."""
+        read = sum(self._count(message.content) + _TOKENS_AROUND for message in request.messages)
+        return self.context_tokens - read - reply_tokens - _TOKENS_TO_CLOSE
+
+    @cached_property
+    def _card(self) -> GgufCard:
+        return gguf_card(gguf_metadata(Path(self._source.location)) or {})
 
     @cached_property
     def _source(self) -> Source:
         source = find(self.name)
         if source.on_hub or not source.location.endswith(".gguf"):
             raise ModelError(f"llamacpp reads {_PACKAGED} or the path of an existing .gguf file, got {self.name!r}.")
+        if problem := gguf_problem(Path(source.location)):
+            raise ModelError(f"llama.cpp cannot load {source.name}: it {problem}; download or copy it again.")
         return source
 
     @cached_property
@@ -104,8 +169,10 @@ class LlamaCppChat:
     @cached_property
     def _server(self) -> LlamaCppServer:
         given = Path(self._source.location)
-        path = q8_0_copy(given) if self.name == _PACKAGED else given
-        return LlamaCppServer(path, self.context_tokens, self.threads or _free_threads())
+        path = given if self.weights == GIVEN else stored_as(given, self.weights)
+        settings = ServerSettings(self.context_tokens, self.threads or _free_threads(), self.kv, self.batch)
+        with self._meter.loading():
+            return LlamaCppServer(path, settings)
 
 
 def _free_threads() -> int:
@@ -116,16 +183,3 @@ def _free_threads() -> int:
 
 def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in messages]
-
-
-def _settings(request: ChatRequest, most: int | None) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "max_tokens": request.max_tokens if most is None else min(request.max_tokens, most),
-        "temperature": request.temperature,
-        "seed": request.seed,
-        "chat_template_kwargs": {"enable_thinking": request.thinking},
-    }
-    if request.json_schema is not None:
-        schema = {"name": "reply", "schema": dict(request.json_schema)}
-        settings["response_format"] = {"type": "json_schema", "json_schema": schema}
-    return settings

@@ -12,6 +12,7 @@ import http.client
 import json
 import secrets
 import threading
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,24 @@ class ServerError(Exception):
     """What llama.cpp said about one request."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What a model is given to work with; None is llama.cpp's own default."""
+
+    context_tokens: int
+    threads: int
+    kv: str | None = None  # type of the cache of keys and values
+    batch: int | None = None  # tokens of a prompt that are read at a time
+
+
 class LlamaCppServer:
     """Loads a GGUF file and answers one chat at a time."""
 
-    def __init__(self, path: Path, context_tokens: int, threads: int) -> None:
+    def __init__(self, path: Path, settings: ServerSettings) -> None:
         self._key = secrets.token_urlsafe()  # other users of the machine must not use the loopback port
-        self._server = _start(path, context_tokens, threads, self._key)
+        self._server = _start(path, settings, self._key)
         self._lock = threading.Lock()
-        self._prefix: Messages = []  # what the slot was last primed with
+        self._prefix: tuple[Messages, dict[str, Any]] | None = None  # what the slot was last primed with
         self.count_tokens = lru_cache(maxsize=65_536)(self._count_tokens)
 
     def chat(self, messages: Messages, settings: dict[str, Any]) -> dict[str, Any]:
@@ -57,13 +68,14 @@ class LlamaCppServer:
             "add_generation_prompt": False,
             "chat_template_kwargs": settings["chat_template_kwargs"],
         }
-        known, self._prefix = self._prefix, []
+        wanted = (prefix, settings["chat_template_kwargs"])  # a template may write its switch before the messages
+        known, self._prefix = self._prefix, None
         if not prefix:
             return False
-        if prefix != known:
+        if wanted != known:
             self._call({**reading, "cache_prompt": False})
         self._call({**reading, "cache_prompt": True})  # drops the last request, reads the prefix's last token again
-        self._prefix = prefix
+        self._prefix = wanted
         return True
 
     def _call(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -87,13 +99,18 @@ class LlamaCppServer:
             connection.close()
 
 
-def _start(path: Path, context_tokens: int, threads: int, key: str) -> Any:
+def _start(path: Path, settings: ServerSettings, key: str) -> Any:
     xllamacpp = require_package("xllamacpp", "xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.n_ctx = context_tokens
+    params.n_ctx = settings.context_tokens
     params.n_parallel = 1  # more slots gave no gain on a CPU
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+    if settings.kv is not None:
+        params.cache_type_k = params.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{settings.kv.upper()}")
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED  # values need it
+    if settings.batch is not None:
+        params.n_batch = params.n_ubatch = settings.batch
     params.verbosity = -1
     params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts are kept
     params.api_keys = [key]

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from rag_lab.models.local.causal import CausalLM, CausalSettings
+from rag_lab.models.local.gguf.gguf_tokenizer import gguf_tokenizer
+from rag_lab.models.weights import find
 
 _BEFORE = "Passage: "
 _AFTER = "\nPlease write a question based on this passage.\nQuestion:"
@@ -67,6 +70,19 @@ class QueryLikelihoodScorer:
             scores.update(zip((row.index for row in batch), self._likelihoods(batch), strict=True))
         return [round(scores[index], _DECIMALS) for index in range(len(pairs))]
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens of a passage that it reads; questions are read whole."""
+        return self.passage_tokens
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return how many tokens each pair's passage has; the tokenizer counts alone, that of a GGUF file at once."""
+        location = find(self.settings.name).location
+        quick = gguf_tokenizer(Path(location)) if location.endswith(".gguf") else None
+        ids = self._tokens if quick is None else lambda text: quick.encode(text, add_special_tokens=False).ids
+        lengths = {text: len(ids(text)) for text in {passage for _, passage in pairs}}
+        return [lengths[passage] for _, passage in pairs]
+
     def _rows(self, pairs: Sequence[tuple[str, str]]) -> list[_Row]:
         if not pairs:
             return []
@@ -102,14 +118,18 @@ class QueryLikelihoodScorer:
         ]
 
     def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self._lm.tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
     @cached_property
     def _leading(self) -> list[int]:
         """The token that some models (Gemma, Llama) expect before everything."""
-        ids: list[int] = self._lm.tokenizer("x")["input_ids"]
+        ids: list[int] = self._tokenizer("x")["input_ids"]
         return ids[:1] if ids[:1] != self._tokens("x")[:1] else []
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return self.settings.tokenizer()
 
     @cached_property
     def _lm(self) -> CausalLM:

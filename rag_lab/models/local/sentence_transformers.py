@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import metadata
 from typing import Any, ClassVar
 
 import numpy as np
 
+from rag_lab.errors import ModelError
+from rag_lab.models.limits.read_limit import Kind
 from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.local.read_length import ReadLength, read_length
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import require_package
 from rag_lab.models.unit_vectors import unit_vectors
@@ -27,6 +31,7 @@ class SentenceTransformersModel:
         self.device = device
         self.batch_size = batch_size
         self._lock = threading.Lock()
+        self._reads: ReadLength | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -40,6 +45,24 @@ class SentenceTransformersModel:
             "weights": source.digest(),
             "library": f"sentence-transformers {metadata.version('sentence-transformers')}",
         }
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that it reads, the marks around included; None before its weights are here."""
+        reads = self._read_length()
+        return None if reads is None else reads.limit
+
+    def _read_length(self) -> ReadLength | None:
+        """Return what its files say; asked again until they are here."""
+        if self._reads is None:
+            with suppress(ModelError):  # which is told where the model is used
+                self._reads = read_length(find(self.name), self._given_limit)
+        return self._reads
+
+    @property
+    def _given_limit(self) -> int | None:
+        """A limit that somebody set in place of the model's own."""
+        return None
 
     def _load(self, **options: Any) -> Any:
         library = require_package("sentence_transformers", "sentence-transformers")
@@ -71,6 +94,11 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, with the model's own prompt; see `embed_documents`."""
         return self._encode("encode_query", texts)
+
+    def text_tokens(self, texts: Sequence[str], kind: Kind) -> list[int]:
+        """Return how many tokens each text has for the model, with its own prompt; the weights are not loaded."""
+        reads = self._read_length()
+        return [0] * len(texts) if reads is None else reads.of_texts(texts, kind)
 
     def _encode(self, method: str, texts: Sequence[str]) -> Vectors:
         with self._lock:

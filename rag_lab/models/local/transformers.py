@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
+from rag_lab.errors import ModelError
 from rag_lab.models.local.causal import CausalLM, CausalSettings
-from rag_lab.models.local.generation import PLAIN_SAMPLING, THINKING_SAMPLING, generate_replies
+from rag_lab.models.local.generation import decoding_identity, generate_replies
 from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.weights import find
 
 
 class TransformersChat:
     """`smollm2`, `qwen3-8b`, `gemma-3-4b`, a folder, a GGUF file or a hub name; 4 bits and thinking where possible."""
 
-    constrains_json = False
+    constrains_json = True
 
     def __init__(
         self, name: str, *, four_bit: bool = False, dtype: str = "", device: str = "", batch_size: int = 8
@@ -35,16 +37,16 @@ class TransformersChat:
         return self.settings.context_tokens()
 
     def identity(self) -> Mapping[str, Any]:
-        """Return provider, weights, how they are held, batch size and the sampling of models that think."""
+        """Return provider, weights, how they are held, batch size and how replies are decoded."""
         return {
             "provider": "transformers",
             **self.settings.identity(),
             "batch_size": self.batch_size,  # arithmetic on a padded batch differs in the last digits
-            "sampling": {"thinking": dict(THINKING_SAMPLING), "plain": dict(PLAIN_SAMPLING)},
+            **decoding_identity(),
         }
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order; `json_schema` is not enforced."""
+        """Return one reply for each request, in order, held to its `json_schema` where it has one."""
         if not requests:
             return []
         return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
@@ -55,12 +57,19 @@ class TransformersChat:
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        tokenizer = self._tokenizer()
+        tokenizer = self.settings.tokenizer()
         return lru_cache(65_536)(lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]))
-
-    def _tokenizer(self) -> Any:
-        return self.settings.tokenizer()
 
     @cached_property
     def _lm(self) -> CausalLM:
+        lm = self._load()
+        if not lm.tokenizer.chat_template:
+            name = find(self.settings.name).name
+            raise ModelError(
+                f"The tokenizer of {name!r} has no chat template, so the model cannot be asked "
+                "anything; choose one that was tuned for chats, often called Instruct or it."
+            )
+        return lm
+
+    def _load(self) -> CausalLM:
         return self.settings.load()

@@ -6,12 +6,11 @@ Written against the documented interface of unsloth 2026.10; it has not been run
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local.causal import CausalLM
-from rag_lab.models.local.generation import PLAIN_SAMPLING, THINKING_SAMPLING
+from rag_lab.models.local.generation import decoding_identity
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.requirements import cuda_problem, missing_package, require_package
 from rag_lab.models.weights import find, loading_error
@@ -28,7 +27,7 @@ class UnslothChat(TransformersChat):
         self.context_tokens = context
 
     def identity(self) -> Mapping[str, Any]:
-        """Return provider, weights, quantization, context size, batch size and Qwen3's sampling settings."""
+        """Return provider, weights, quantization, context size, batch size and how replies are decoded."""
         source = find(self.name)
         return {
             "provider": "unsloth",
@@ -37,14 +36,10 @@ class UnslothChat(TransformersChat):
             "four_bit": True,
             "context_tokens": self.context_tokens,
             "batch_size": self.batch_size,
-            "sampling": {"thinking": dict(THINKING_SAMPLING), "plain": dict(PLAIN_SAMPLING)},
+            **decoding_identity(),
         }
 
-    def _tokenizer(self) -> Any:
-        return self._lm.tokenizer
-
-    @cached_property
-    def _lm(self) -> CausalLM:
+    def _load(self) -> CausalLM:
         problem = missing_package("unsloth", _PACKAGE) or cuda_problem("unsloth")
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
 _CUT_OFF = {"length", "max_tokens", "model_length"}
+_ACCIDENTS = {"tool_calls", "function_call", "malformed_function_call", "unexpected_tool_call", "error", "other"}
 _REFUSED = {"safety", "content_filter", "blocklist", "prohibited_content", "recitation", "spii"}
 
 
@@ -40,17 +41,25 @@ def from_langchain_message(message: AIMessage) -> ChatReply:
     reason = _finish_reason(message)
     text, inline = split_thinking(message.text)
     thinking = _thinking(message) or inline
-    error = ""
-    if not text and (reason in _REFUSED or not (thinking or reason in _CUT_OFF)):
+    error, transient = "", False
+    if not text and (tools := [*message.tool_calls, *message.invalid_tool_calls]):
+        error, transient = (
+            f"The model called a tool ({tools[0].get('name')}) that nobody offered it, and wrote no reply.",
+            True,
+        )
+    elif not text and (reason in _REFUSED or not (thinking or reason in _CUT_OFF)):
         error = f"The model returned no text (finish reason: {reason or 'none given'})."
+        transient = not reason or reason in _ACCIDENTS  # a model that has ended says so
     return ChatReply(
         text=text,
         thinking=thinking,
         tokens_in=usage["input_tokens"] if usage else 0,
         tokens_out=usage["output_tokens"] if usage else 0,
+        thinking_tokens=usage.get("output_token_details", {}).get("reasoning", 0) if usage else 0,
+        truncated_tokens=int(message.response_metadata.get("unread_tokens", 0)),  # where a provider of ours knows
         truncated=reason in _CUT_OFF,
         error=error,
-        transient=bool(error) and not reason,  # a model that has ended says so
+        transient=transient,
     )
 
 
@@ -58,7 +67,7 @@ def _finish_reason(message: AIMessage) -> str:
     """Return why the reply ended, or why the prompt was blocked; '' where neither is told."""
     metadata = message.response_metadata
     blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
-    return str(metadata.get("finish_reason") or blocked or "").rpartition(".")[2].lower()
+    return str(metadata.get("finish_reason") or metadata.get("done_reason") or blocked or "").rpartition(".")[2].lower()
 
 
 def _thinking(message: AIMessage) -> str:

@@ -9,12 +9,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.errors import ModelError
 from rag_lab.models.prices import cost_usd
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest
+from rag_lab.models.remote.answering_model import is_another
 from rag_lab.models.remote.langchain_adapter import from_langchain_message, to_langchain_messages
 from rag_lab.models.remote.patience import Patience
 from rag_lab.models.remote.reply_bounds import bounded, counted
 from rag_lab.models.remote.requests import CallFailed, RetryPolicy, in_parallel
+from rag_lab.models.thinking import with_least_thinking
 from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.redaction import hide_known, one_line
 
@@ -31,6 +34,10 @@ class LangChainChat:
 
     constrains_json = False
     provider = "langchain"
+    takes: tuple[str, ...] = SAMPLING
+    """The settings of sampling beside the temperature that it can be asked for."""
+    answers_as = ""
+    """The name under which the server must answer; '' believes every name."""
 
     def __init__(
         self,
@@ -52,14 +59,37 @@ class LangChainChat:
         return f"{type(self).__name__}({self.name!r})"
 
     def identity(self) -> Mapping[str, Any]:
-        """Return provider and name, and what else a provider adds; never the key."""
-        return {"provider": self.provider, "name": self.name}
+        """Return provider and name, what it thinks at the least, and what else a provider adds; never the key."""
+        least = self.least_thinking_tokens
+        known = {"provider": self.provider, "name": self.name}
+        return known | ({"least_thinking_tokens": least} if least else {})
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order, at most `concurrency` at a time."""
+        """Return one reply for each request, in order, at most `concurrency` at a time.
+
+        Raises:
+            ModelError: if it cannot be used at all, or cannot be asked for what a request sets.
+        """
+        wanted = [with_least_thinking(self, request) for request in requests]
         if requests:
             _ = self._client, self._patience  # a missing key is one error, before any thread starts
-        return in_parallel(self._reply, requests, self.concurrency)
+            self.check(wanted)
+        return in_parallel(self.reply_to, wanted, self.concurrency)
+
+    def check(self, requests: Sequence[ChatRequest]) -> None:
+        """Refuse settings that it does not take, before anything is sent. Providers add to it.
+
+        Raises:
+            ModelError: naming the first such setting.
+        """
+        for name in SAMPLING:
+            if name not in self.takes and any(name in request.sampling for request in requests):
+                raise ModelError(f"{self!r} takes no {name}; leave answer.{name} at null.")
+
+    @property
+    def least_thinking_tokens(self) -> int:
+        """Tokens of thinking that it cannot do without: room for them is left whatever is asked for."""
+        return 0
 
     def count_tokens(self, text: str) -> int:
         """Return an upper estimate: asking the provider would cost a call each time."""
@@ -67,7 +97,7 @@ class LangChainChat:
 
     def call_options(self, request: ChatRequest) -> dict[str, Any]:
         """Return what `invoke` gets for this request. Providers override it."""
-        return {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        return {"max_tokens": request.most_tokens_out, "temperature": request.temperature, **request.sampling}
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
         """Return the model's reply to this request. Providers override it where options are not enough."""
@@ -87,7 +117,8 @@ class LangChainChat:
     def _patience(self) -> Patience:
         return Patience(self.identity())
 
-    def _reply(self, request: ChatRequest) -> ChatReply:
+    def reply_to(self, request: ChatRequest) -> ChatReply:
+        """Return the reply to one request, by one call. Providers that need more calls for it override it."""
         start = time.perf_counter()
         messages = to_langchain_messages(request.messages)
         try:
@@ -96,7 +127,11 @@ class LangChainChat:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)
             return ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
-        reply, guessed = counted(request, _without_secrets(from_langchain_message(message)))
+        reply = from_langchain_message(message)
+        told = str(message.response_metadata.get("model_name") or "")
+        if self.answers_as and is_another(self.answers_as, told):
+            reply = replace(reply, text="", thinking="", error=_another(self.answers_as, told), transient=True)
+        reply, guessed = counted(request, _without_secrets(reply))
         if guessed and not self._told_of_guess:
             self._told_of_guess = True
             _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
@@ -108,6 +143,13 @@ class LangChainChat:
     def priced(self) -> bool:
         """Whether calls cost money: not those of a server of one's own."""
         return True
+
+
+def _another(asked: str, told: str) -> str:
+    return (
+        f"The server answered as {told}, and {asked} was asked for; name the model as the server does, or where the "
+        f"two are the same, add the option answers_as={told}."
+    )
 
 
 def _without_secrets(reply: ChatReply) -> ChatReply:

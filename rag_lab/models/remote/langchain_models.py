@@ -12,7 +12,7 @@ from rag_lab._kit.source_digest import source_digest
 from rag_lab._kit.timed import timed
 from rag_lab.errors import ConfigError
 from rag_lab.models.prices import price
-from rag_lab.models.protocols import ChatRequest
+from rag_lab.models.protocols import SAMPLING, ChatRequest
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
 from rag_lab.models.remote.langchain_chat import LangChainChat
 from rag_lab.redaction import holds_secret, names_secret
@@ -57,6 +57,7 @@ class LangChainOwnChat(LangChainChat):
         self._identity = {**described(module.made), "source": module.source}
         name = str(known.get("ls_model_name") or type(module.made).__name__)
         super().__init__(name, module.made, concurrency=4 if self._has_key else 1)  # what runs here may allow no more
+        self.takes = tuple(field for field in SAMPLING if field in type(module.made).model_fields)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, what it was made with, and the digest of its source; never a key."""
@@ -71,10 +72,10 @@ class LangChainOwnChat(LangChainChat):
         """Ask a copy with the request's settings."""
         model = self._client
         length = next((field for field in _LENGTHS if field in type(model).model_fields), "")
-        wanted = {"temperature": request.temperature, "seed": request.seed, length: request.max_tokens}
+        wanted = {"temperature": request.temperature, "seed": request.seed, length: request.most_tokens_out}
         fields = {
             field: value
-            for field, value in wanted.items()
+            for field, value in (wanted | request.sampling).items()
             if field in type(model).model_fields and field not in model.model_fields_set
         }
         return timed(lambda: model.model_copy(update=fields).invoke(messages), _TIMEOUT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -89,7 +90,7 @@ def check_completion(content: bytes) -> None:
     Raises:
         BadReply: if it is anything else, in a user's words.
     """
-    _read(content, _Completion, "chat completion")
+    read_as(content, _Completion, "chat completion")
 
 
 def check_candidates(content: bytes) -> None:
@@ -97,18 +98,28 @@ def check_candidates(content: bytes) -> None:
     try:
         _Blocked.model_validate_json(content)
     except ValidationError:
-        _read(content, _Candidates, "reply of Gemini")
+        read_as(content, _Candidates, "reply of Gemini")
 
 
 def check_embeddings(content: bytes) -> None:
     """Check the body of a batch of Gemini's embeddings: finite vectors of one length; see `check_completion`."""
-    found = _read(content, _Embeddings, "batch of embeddings")
-    lengths = sorted({len(each.values) for each in found.embeddings})
+    found = read_as(content, _Embeddings, "batch of embeddings")
+    check_lengths([each.values for each in found.embeddings])
+
+
+def check_lengths(rows: Sequence[Sequence[float]]) -> None:
+    """Check that the vectors of a batch have one length; see `check_completion`."""
+    lengths = sorted({len(row) for row in rows})
     if len(lengths) > 1:
         raise BadReply(f"the server answered with embeddings of different lengths ({lengths[0]} and {lengths[-1]})")
 
 
-def _read(content: bytes, shape: type[Shape], what: str) -> Shape:
+def read_as(content: bytes, shape: type[Shape], what: str) -> Shape:
+    """Return a reply's body as `shape`, which users call `what`.
+
+    Raises:
+        BadReply: if it is anything else, in a user's words.
+    """
     try:
         return shape.model_validate_json(content)
     except ValidationError as error:
@@ -143,4 +154,8 @@ def _not_json(content: bytes) -> str:
     if _WEB_PAGE.match(content):
         title = _TITLE.search(text[:_HEAD_CHARS])
         return "the server answered with a web page instead of JSON" + (f": {said(title[1])}" if title else "")
+    if text.lstrip().startswith(("data:", "event:")):
+        return "the server sent a stream of events where one reply was asked for"
+    if text.lstrip().startswith("{") and not text.rstrip().endswith("}"):
+        return f"the server's reply ends in the middle: {said(text)!r}"
     return f"the server answered with something that is not JSON: {said(text)!r}"

@@ -63,7 +63,7 @@ class RetryPolicy:
             wait_s = _wait_s(attempt, failure)
             if self._is_last(attempt, failure, wait_s, patience):
                 tries = f" after {attempt} attempts" if attempt > 1 else ""
-                raise CallFailed(f"{failure.sentence}{tries}", transient=failure.transient)
+                raise CallFailed(f"{failure.sentence.rstrip('.')}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
             self.sleep(wait_s)
         raise CallFailed(given_up, transient=True, asked=attempt > 0)

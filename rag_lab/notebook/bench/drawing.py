@@ -35,14 +35,26 @@ class Box:
 
 
 BOXES = (
-    Box("understand", "Understand", ("query.rewrite",), ("query.",), ("understand", "propose", "rewrite", "rephrase")),
-    Box("hyde", "HyDE", ("query.hyde",), ("query.hyde", "query.class_to_hyde", "retrieval.hyde"), ("route", "hyde")),
+    Box(
+        "understand",
+        "Understand",
+        ("query.rewrite",),
+        ("query.", "prompts.", "conversation."),
+        ("remember", "understand", "propose", "rewrite", "rephrase"),
+    ),
+    Box(
+        "hyde",
+        "HyDE",
+        ("query.hyde",),
+        ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde"),
+        ("route", "hyde"),
+    ),
     Box("search", "Search", ("retrieval.mode",), ("retrieval.",), ("search_", "retrieve", "retrieve_hyde")),
     Box("merge", "Merge", ("rerank.input_limit",), ("rerank.input",), ("merge",)),
     Box("rerank", "Rerank", ("rerank.name",), ("rerank.",), ("rerank",)),
     Box("select", "Select", ("select.cut", "select.diversity"), ("select.",), ("select",)),
     Box("context", "Context", ("answer.context_tokens",), ("answer.context",), ("context",)),
-    Box("answer", "Answer", ("answer.name",), ("answer.", "seed"), ("generate", "parse")),
+    Box("answer", "Answer", ("answer.name",), ("answer.", "seed", "prompts.answer"), ("generate", "parse")),
     Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store."), is_stage=False),
     Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
 )

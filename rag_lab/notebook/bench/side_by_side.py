@@ -139,7 +139,7 @@ class SideBySide:
             "Class": tuple(trace.query_class or "" if trace else "" for trace in traces),
             "Searched": tuple(_searched(trace) for trace in traces),
             "Searched, too": tuple("\n".join(trace.phrasings) if trace else "" for trace in traces),
-            "HyDE text": tuple(trace.hypothetical or "" if trace else "" for trace in traces),
+            "HyDE text": tuple("\n\n".join(trace.hypotheticals) if trace else "" for trace in traces),
         }
         return {name: texts for name, texts in told.items() if any(texts)}
 

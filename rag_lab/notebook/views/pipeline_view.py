@@ -16,8 +16,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "Documents": ("corpus.", "models.vision"),
     "Vectors": ("store.", "models.embedding"),
     "Understanding": ("query.understanding", "models.understanding"),
-    "Rewriting": ("query.rewrite", "query.min_similarity", "query.phrasings"),
-    "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "retrieval.hyde_k"),
+    "Rewriting": ("query.rewrite", "query.guard", "query.min_similarity", "query.phrasings"),
+    "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "retrieval.hyde_k", "retrieval.merge"),
     "Search": ("retrieval.",),
     "Reranking": ("rerank.", "models.cross_encoder", "models.likelihood"),
     "Selection": ("select.",),
@@ -76,20 +76,33 @@ def _box_of(key: str) -> str:
 
 def _said(config: PipelineConfig) -> dict[str, str]:
     """Return what each stage does, '' where it is off."""
-    models, query, answer = config.models, config.query, config.answer
-    understands = query.rewrite != "none" or query.hyde == "classified"
+    models, query = config.models, config.query
     return {
         "Documents": _documents(config),
         "Vectors": f"{models.embedding} in {config.store.name}" if config.searches_vectors else "",
-        "Understanding": _named(query.understanding, "llm", models.understanding) if understands else "",
+        "Understanding": _named(query.understanding, "llm", models.understanding) if query.understands else "",
         "Rewriting": _rewriting(config),
         "HyDE": "" if query.hyde == "none" else f"{_hyde(config)}, by {_named(query.hyde_writer, 'llm', models.hyde)}",
         "Search": f"{config.retrieval.mode}, the {config.retrieval.base_k} best {_units(config)}",
         "Reranking": "" if config.rerank.name == "none" else _reranking(config),
         "Selection": _selection(config),
-        "Context": f"the first {config.rerank.final_k}, at most {answer.context_tokens:,} tokens",
-        "Answer": _named(answer.name, "llm", models.generation) if answer.is_on else "",
+        "Context": _context(config),
+        "Answer": _answer(config),
     }
+
+
+def _context(config: PipelineConfig) -> str:
+    what = {"gold": "the labelled evidence", "document": "the files of the labelled evidence"}
+    answer = config.answer
+    which = what.get(answer.context, f"the first {config.rerank.final_k}")
+    return "" if answer.context == "none" else f"{which}, at most {answer.context_tokens:,} tokens"
+
+
+def _answer(config: PipelineConfig) -> str:
+    answer, models = config.answer, config.models
+    if answer.name == "extract":
+        return f"quotes of at most {counted(answer.quote_sentences, 'sentence')}, by {models.embedding}"
+    return _named(answer.name, "llm", models.generation) if answer.is_on else ""
 
 
 def _documents(config: PipelineConfig) -> str:
@@ -111,14 +124,15 @@ def _units(config: PipelineConfig) -> str:
 
 def _rewriting(config: PipelineConfig) -> str:
     query = config.query
-    rewrites = "" if query.rewrite == "none" else "by the same model" if query.rewrite == "llm" else query.rewrite
+    said = {"none": "", "llm": "by the same model", "follow_ups": "of questions with a conversation, by the same model"}
+    rewrites = said.get(query.rewrite, query.rewrite)
     phrasings = counted(query.phrasings, "other phrasing") if query.phrasings else ""
     return ", ".join(filter(None, [rewrites, phrasings]))
 
 
 def _hyde(config: PipelineConfig) -> str:
-    if config.query.hyde == "always":
-        return "always"
+    if config.query.hyde in ("always", "suggested"):
+        return "always" if config.query.hyde == "always" else "where the understanding suggests it"
     return f"for {', '.join(name for name, on in config.query.class_to_hyde.items() if on) or 'no'} questions"
 
 

@@ -9,14 +9,14 @@ from rag_lab._kit.numbers import plain, seconds
 from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.question_cards import refused_rewrite
-from rag_lab.comparison.questions.replies import place
+from rag_lab.comparison.questions.replies import place, thinking_of
 from rag_lab.comparison.stage_tables import NOTICED_S
 from rag_lab.comparison.step_names import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
 from rag_lab.models.toy_note import toy_note
 from rag_lab.notebook.views.text_view import TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.report.page.templates import asset, render
-from rag_lab.stages.retrieval.search import HYDE
+from rag_lab.stages.retrieval.hyde_search import HYDE
 from rag_lab.stages.switched_off import OFF
 
 _OPENING_CHARS = 78  # of a passage in a terminal
@@ -62,6 +62,7 @@ def to_html(trace: Trace) -> str:
         ran=[record for record in trace.stages if not is_off(record)],
         off=switched_off(trace),
         stage_name=stage_name,
+        thought=thinking_of(trace),
     )
 
 
@@ -148,7 +149,7 @@ def _tell_query(view: TextView, trace: Trace) -> None:
     view.fact("Searched", trace.search_query or "")
     view.fact("Refused", refused_rewrite(trace) or "")
     view.fact("Searched, too", " / ".join(trace.phrasings))
-    view.fact("HyDE text", trace.hypothetical or "")
+    view.fact("HyDE text", "\n\n".join(trace.hypotheticals))
 
 
 def _ranking_text(ranking: Ranking, trace: Trace) -> str:
@@ -165,10 +166,15 @@ def _ranking_text(ranking: Ranking, trace: Trace) -> str:
 
 
 def _is_noticed(record: StageRecord) -> bool:
-    return record.seconds >= NOTICED_S or record.tokens_in > 0 or record.status != "ok"
+    did = record.seconds >= NOTICED_S or record.tokens_in > 0 or record.truncated_tokens > 0
+    return did or record.status != "ok"
 
 
 def _stage_text(record: StageRecord) -> str:
     tokens = f", {record.tokens_in:,} + {record.tokens_out:,} tokens" if record.tokens_in or record.tokens_out else ""
+    if record.thinking_tokens:
+        tokens += f", {record.thinking_tokens:,} of them thinking"
+    if record.truncated_tokens:
+        tokens += f", {record.truncated_tokens:,} tokens not read"
     troubled = f" ({record.status}: {record.reason})" if record.status != "ok" else ""
     return f"{stage_name(record.stage)} {seconds(record.seconds)} s{tokens}{troubled}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.front.front_sentences import COST_NAMES, percent
+from rag_lab.comparison.front.front_sentences import COST_NAMES, share_of_resamples
 from rag_lab.comparison.front.pareto_front import Cost, Front
 from rag_lab.report.figures.figure_style import (
     ABOVE,
@@ -91,7 +91,7 @@ def _mark(axes: Axes, front: Front, variant: str, x: float, y: float) -> None:
 def _label(comparison: Comparison, front: Front, variant: str) -> str:
     code = comparison.codes[variant]
     is_open = variant in front.leaving or variant in front.joining
-    return f"{code} {percent(front.shares[variant])}" if is_open else code
+    return f"{code} {share_of_resamples(front.shares[variant])}" if is_open else code
 
 
 def _front_line(axes: Axes, front: Front, points: Sequence[Point]) -> None:

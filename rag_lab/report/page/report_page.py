@@ -27,13 +27,14 @@ from rag_lab.report.page.question_list import FOLDER, question_list
 from rag_lab.report.page.question_pages import MOST_CHARS, bodies_or_pages, card_body
 from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table, differences_title
+from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.manifest_diff import plain_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ELSEWHERE = ("variants", "problems", "spent")  # entries of the manifest that the report shows elsewhere
+_ELSEWHERE = ("variants", "problems", "spent", "prompts")  # entries of the manifest that the report shows elsewhere
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ CONTENTS = (
     ("scores", "Scores"),
     ("effects", "Effects"),
     ("evidence", "Evidence"),
+    ("gain", "Reach"),
     ("costs", "Costs"),
     ("routing", "Routing"),
     ("classes", "Classes"),
@@ -63,16 +65,22 @@ CONTENTS = (
 ON_SCORES = {"scores", "effects", "routing", "classes", "noise"}
 
 
-def write_report(run_dir: Path | str, *, one_file: bool = False, margins: Mapping[str, float] | None = None) -> Path:
+def write_report(
+    run_dir: Path | str,
+    *,
+    one_file: bool = False,
+    margins: Mapping[str, float] | None = None,
+    without_known: float | None = None,
+) -> Path:
     """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
 
     Where the questions are too many for one page, each has a page of its own in `questions/`, unless `one_file`. Those
-    of an earlier report are removed. `margins` by metric are given post hoc.
+    of an earlier report are removed. `margins` by metric are given post hoc, `without_known` as to `compare`.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
-    comparison = read_comparison(run_dir, margins=margins)
+    comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
     folder = comparison.run.path
     for study in comparison.routing:
         if study.learned is not None:
@@ -109,6 +117,7 @@ def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
         class_figure=page_figures.class_figure(comparison),
         latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
         bill=bill_table(comparison),
+        gain=gain_table(comparison),
         stage_names=shown,
         idle_stages=idle,
         stage_cells=stage_cells(comparison.stages),
@@ -116,6 +125,7 @@ def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
         **question_list(comparison, bodies),
         facts=provenance(comparison.manifest),
         problems=comparison.manifest.get("problems", []),
+        own_prompts=comparison.manifest.get("prompts", {}),
     )
 
 
@@ -169,6 +179,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
 def _contents(comparison: Comparison) -> list[tuple[str, str]]:
     """Return the sections as (id, title): routing where HyDE was varied, those on scores where there can be any."""
     left_out = set() if comparison.routing else {"routing"}
+    left_out |= set() if gain_table(comparison).rows else {"gain"}
     left_out |= set() if comparison.race and comparison.race.rounds else {"race"}
     if comparison.is_unlabelled:
         left_out |= {"evidence"}

@@ -15,6 +15,7 @@ from rag_lab.report.tables.changes_tables import changed_most_table, changes_tab
 from rag_lab.report.tables.coverage_tables import coverage_table, order_table
 from rag_lab.report.tables.evidence_tables import evidence_tables
 from rag_lab.report.tables.front_table import front_table
+from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.report.tables.table import Table
@@ -63,6 +64,7 @@ def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
         "order": [order_table(comparison)] if decides is not None else [],
         "effects": effect_tables(comparison.effects, decides) if decides is not None else [],
         "evidence": evidence_tables(comparison),
+        "gain": [gain_table(comparison)],
         "front": [front_table(comparison)],
         "routing": routed,
         "noise": [noise_table(comparison)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_lab._kit.numbers import DASH, plain, seconds
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.front.front_sentences import COST_NAMES, percent
+from rag_lab.comparison.front.front_sentences import COST_NAMES, share_of_resamples
 from rag_lab.comparison.front.pareto_front import Cost, Front
 from rag_lab.report.tables.table import Table
 
@@ -44,5 +44,5 @@ def _named(front: Front) -> str:
 
 
 def _place(front: Front, variant: str) -> str:
-    share = f" ({percent(front.shares[variant])})" if variant in front.shares else ""
+    share = f" ({share_of_resamples(front.shares[variant])})" if variant in front.shares else ""
     return ("on" if variant in front.members else "off") + share

@@ -16,6 +16,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.evidence.state_names import baseline_told
 from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.comparison.unread.unread_sentences import measures_cutting
 from rag_lab.comparison.verdict_caveats import FEW
 from rag_lab.redaction import shown
 from rag_lab.report.tables.comparison_tables import CORRECTIONS
@@ -75,7 +76,7 @@ def screen(comparison: Comparison) -> str:
     )
     failed = [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in comparison.failed.items()]
     preferred = [one.sentence for one in comparison.preferences]
-    advised = [recommendation(comparison).headline, *preferred]
+    advised = [recommendation(comparison).headline, *measures_cutting(comparison), *preferred]
     lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_told(comparison)]
     told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
     raced = race_sentences(comparison.race, cost_of(comparison.run))[:2] if comparison.race else []

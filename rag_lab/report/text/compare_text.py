@@ -26,6 +26,7 @@ def compare_text(
     pairs: str = "baseline",
     only: Sequence[str] = (),
     margins: Mapping[str, float] | None = None,
+    without_known: float | None = None,
 ) -> str:
     """Return the comparison of a run's variants, or of two runs, in `form`, with all of its tables.
 
@@ -39,6 +40,7 @@ def compare_text(
         pairs: see `compare`.
         only: names of tables, without the sentences; all where empty.
         margins: by metric, given post hoc; of one run.
+        without_known: see `compare`; of one run.
 
     Raises:
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
@@ -51,7 +53,7 @@ def compare_text(
         raise ConfigError(unknown_name("format", form, FORMATS))
     if form == "csv" and only:
         raise ConfigError("csv has scores and differences in one table; leave out --table, or take another format.")
-    found = _read(run, other, correction, pairs, margins)
+    found = _read(run, other, correction, pairs, margins, without_known)
     if isinstance(found, AcrossRuns):
         sentences, made = found.sentences, tables_across(found)
     else:
@@ -74,22 +76,30 @@ def compare_screen(
     correction: str = "max_t",
     pairs: str = "baseline",
     margins: Mapping[str, float] | None = None,
+    without_known: float | None = None,
 ) -> str:
     """Return what a run, or two, come to on one screen; see `compare_text`."""
     from rag_lab.report.text.compare_screen import screen, screen_across
 
-    found = _read(run, other, correction, pairs, margins)
+    found = _read(run, other, correction, pairs, margins, without_known)
     return screen_across(found) if isinstance(found, AcrossRuns) else screen(found)
 
 
 def _read(
-    run: Path | str, other: Path | str | None, correction: str, pairs: str, margins: Mapping[str, float] | None
+    run: Path | str,
+    other: Path | str | None,
+    correction: str,
+    pairs: str,
+    margins: Mapping[str, float] | None,
+    without_known: float | None,
 ) -> Comparison | AcrossRuns:
     options: dict[str, Any] = {"correction": correction, "pairs": pairs}
     if other is None:
-        return read_comparison(run, margins=margins, **options)
+        return read_comparison(run, margins=margins, without_known=without_known, **options)
     if margins:
         raise ConfigError("A margin is of one run, and two are given; leave out --margin, or the second run.")
+    if without_known is not None:
+        raise ConfigError("--without-known is of one run, and two are given; leave it out, or the second run.")
     return compare_runs(run, other, **options)
 
 

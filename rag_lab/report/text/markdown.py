@@ -22,6 +22,7 @@ from rag_lab.report.tables.advice_table import module_table
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
 from rag_lab.report.tables.coverage_tables import coverage_table
 from rag_lab.report.tables.evidence_tables import evidence_table, moved_table
+from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.tables.hyde_tables import routing_tables
 from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.report.tables.table import Table, escape_markdown
@@ -42,6 +43,7 @@ def to_markdown(comparison: Comparison) -> str:
         *_changes(comparison),
         *_measured(comparison),
         _evidence(comparison),
+        _section("What retrieval can bring", [gain_table(comparison)]),
         _section("Complete cases", [coverage_table(comparison)]),
         _incidents(comparison),
         _reproduce(comparison),
@@ -113,7 +115,8 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
         f"|:--|{'--:|' * (len(metrics) + 1)}",
     ]
     for plan in comparison.variants:
-        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
+        cut = comparison.unread.get(plan.variant_id)
+        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}" + (f" ({cut.mark})" if cut else "")
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:
             cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]

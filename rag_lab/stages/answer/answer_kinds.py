@@ -9,7 +9,12 @@ _ROOM = "rag_lab.stages.answer"
 CONTEXTS = Kind(
     "context",
     "rag_lab.contexts",
-    {"numbered": BuiltIn(f"{_ROOM}.context:numbered", "passages with source and page, cut to a budget around the hit")},
+    {
+        "retrieved": BuiltIn(f"{_ROOM}.context:retrieved", "what was ranked first, cut to a budget around the hit"),
+        "none": BuiltIn(f"{_ROOM}.bound_contexts:no_context", "nothing: the model answers out of what it knows"),
+        "gold": BuiltIn(f"{_ROOM}.bound_contexts:gold", "the labelled evidence, cut to a budget around its quotes"),
+        "document": BuiltIn(f"{_ROOM}.bound_contexts:document", "the files of the labelled evidence, within a budget"),
+    },
 )
 READERS = Kind(
     "reader",
@@ -17,5 +22,6 @@ READERS = Kind(
     {
         "none": BuiltIn(f"{_ROOM}.generate:unanswered", "no answer: retrieval alone is measured"),
         "llm": BuiltIn(f"{_ROOM}.generate:by_llm", "a chat model, which cites passages by number"),
+        "extract": BuiltIn(f"{_ROOM}.extract:by_quote", "the sentences, rows or items that answer best, word for word"),
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
+from rag_lab.stages.answer.context_budget import budget_of
 from rag_lab.stages.answer.own_context import ContextPlace
 from rag_lab.stages.answer.own_reader import ReaderPlace
 from rag_lab.stages.answer.parse import Parse
@@ -13,13 +14,11 @@ from rag_lab.stages.stage import Stage
 
 def context_stage(parts: Parts) -> Stage:
     """Return what assembles the context."""
-    answer = parts.answer
 
     def place() -> ContextPlace:
-        counter, final_k = parts.chat("generation"), parts.rerank.final_k
-        return ContextPlace(parts.index, counter, final_k, answer.context_tokens, answer.context_bytes)
+        return ContextPlace(parts.index, budget_of(parts), parts.rerank.final_k)
 
-    return stage_of(CONTEXTS, "context", answer.context, parts, place)
+    return stage_of(CONTEXTS, "context", parts.answer.context, parts, place)
 
 
 def answer_stages(parts: Parts) -> tuple[Stage, ...]:

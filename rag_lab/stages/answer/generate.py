@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Trace
-from rag_lab.stages.answer import prompts
+from rag_lab.stages.answer import closed_book, prompts
 from rag_lab.stages.chat_stage import chat_outcome, written
 from rag_lab.stages.parts import Parts
+from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.stage import Outcome
 from rag_lab.stages.switched_off import Off
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
+_NO_REPLY = "the model thought and ended without a reply"
+_CLOSED_EARLY = "the reply was cut off at answer.max_tokens, and its JSON closed there"
+_NO_THOUGHT = "the model was asked to think and did not"
 
 
 @dataclass(frozen=True)
 class Generate:
     """Answer each question from its context, in the user's own wording.
 
-    `thinking_tokens` is room for thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
+    `thinking_tokens` is the budget of thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
+    Sampling that is None is left to the model's card.
     """
 
     model: ChatModel
@@ -30,23 +35,31 @@ class Generate:
     temperature: float
     thinking_tokens: int = 0
     seed: int = 0
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    closed_book: bool = False  # ask for what the model knows: there are no passages, on purpose
+    own_prompt: ChatTemplate | None = None  # in place of the one that is built in
 
     name: ClassVar[str] = "generate"
-    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "passages")
+    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "remembered", "passages")
     writes: ClassVar[tuple[str, ...]] = ("prompt", "raw_text")
     batch_size: ClassVar[int] = 4
     costly: ClassVar[bool] = True
 
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt version and sampling."""
+        sampling = {"top_p": self.top_p, "top_k": self.top_k, "min_p": self.min_p}
         return {
-            "version": 2,
-            "prompts": prompts.VERSION,
+            "version": 3 if self.thinking_tokens else 2,  # 3 holds what follows the thinking to the schema
+            "prompts": self.own_prompt.digest if self.own_prompt else prompts.VERSION,
             "model": self.model.identity(),
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "thinking_tokens": self.thinking_tokens,
             "seed": self.seed,
+            **{name: value for name, value in sampling.items() if value is not None},
+            **({"closed_book": closed_book.VERSION} if self.closed_book else {}),
         }
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
@@ -60,16 +73,33 @@ class Generate:
         return [self._request(trace) for trace in traces]
 
     def _request(self, trace: Trace) -> ChatRequest:
-        question = trace.question
         return ChatRequest(
-            prompts.answer_messages(question.text, question.history, trace.passages),
-            max_tokens=self.thinking_tokens + self.max_tokens,
+            self._messages(trace),
+            max_tokens=self.max_tokens,
             temperature=self.temperature,
             seed=self.seed + trace.repeat,
-            # Thinking stands before the object, so the output cannot be held to the schema from its first token.
-            json_schema=None if self.thinking_tokens else prompts.SCHEMA,
-            thinking=self.thinking_tokens > 0,
+            json_schema=prompts.SCHEMA,  # of the reply, whatever the model thinks before
+            thinking_tokens=self.thinking_tokens,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            min_p=self.min_p,
         )
+
+    def _messages(self, trace: Trace) -> tuple[Message, ...]:
+        question, said = trace.question, trace.remembered
+        if self.closed_book:
+            return closed_book.closed_book_messages(question.text, said)
+        if self.own_prompt is None:
+            return prompts.answer_messages(question.text, said, trace.passages)
+        values = {
+            "question": question.text,
+            "history": said.turns,
+            "summary": said.summary,
+            "passages": trace.passages,
+            "context": prompts.render_passages(trace.passages),
+            "not_found": prompts.NOT_FOUND,
+        }
+        return self.own_prompt.messages(values)
 
 
 def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
@@ -80,6 +110,12 @@ def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
     updates = {"prompt": prompt, "raw_text": raw}
     if _ended_in_thought(request, reply):
         return chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
+    if reply.thinking and not reply.text:
+        return chat_outcome(reply, updates, "failed", _NO_REPLY)
+    if reply.closed_early:
+        return chat_outcome(reply, updates, "fallback", _CLOSED_EARLY)
+    if request.thinking and not reply.has_thought:
+        return chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
     return chat_outcome(reply, updates)
 
 
@@ -93,7 +129,13 @@ def by_llm(parts: Parts) -> Generate:
     """Return the stage that asks the model `models.generation`."""
     answer, model = parts.answer, parts.chat("generation", Generate.name)
     thinking_tokens = answer.thinking_tokens if answer.thinking else 0
-    return Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed)
+    is_closed = answer.context == "none" and "context" not in parts.given
+    own = None if is_closed else parts.prompts.get("answer")  # which asks for what stands in the passages
+    stage = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed)
+    stage = replace(stage, closed_book=is_closed, own_prompt=own)
+    if not (answer.thinking or answer.temperature):  # greedy: nothing is sampled
+        return stage
+    return replace(stage, top_p=answer.top_p, top_k=answer.top_k, min_p=answer.min_p)
 
 
 def unanswered(_: Parts) -> Off:

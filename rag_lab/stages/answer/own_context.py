@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models.protocols import ChatModel
 from rag_lab.records import Hit, Passage, Trace
-from rag_lab.stages.answer.prompts import render_passages
+from rag_lab.stages.answer.context_budget import ContextBudget
 from rag_lab.stages.stage import Outcome
 
 
@@ -22,10 +21,8 @@ class ContextPlace:
     """
 
     index: CorpusIndex
-    counter: ChatModel  # the model that will read the context counts its tokens
+    budget: ContextBudget
     final_k: int
-    max_tokens: int
-    max_bytes: int = 0  # of UTF-8; 0 is no limit
 
     name: ClassVar[str] = "context"
     reads: ClassVar[tuple[str, ...]] = ("question.text", "ranked")
@@ -33,14 +30,7 @@ class ContextPlace:
 
     def identity(self) -> Mapping[str, Any]:
         """Index (for the texts), the model that counts, and the budgets."""
-        return {
-            "version": 1,
-            "index": self.index.digest,
-            "counter": self.counter.identity(),
-            "final_k": self.final_k,
-            "max_tokens": self.max_tokens,
-            "max_bytes": self.max_bytes,
-        }
+        return {"version": 1, "index": self.index.digest, "final_k": self.final_k, **self.budget.identity()}
 
     def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
         """Return the user's question and the texts of the first hits."""
@@ -55,7 +45,7 @@ class ContextPlace:
         texts = _texts(returned, len(hits))
         given = [(hit, text) for hit, text in zip(hits, texts, strict=True) if text]
         passages = [self._passage(number, hit, text) for number, (hit, text) in enumerate(given, start=1)]
-        while passages and not self._fits(passages):
+        while not self.budget.holds(passages):
             passages.pop()
         left_out = len(given) - len(passages)
         reason = f"{left_out} of {len(given)} passages did not fit the budget" if left_out else ""
@@ -66,11 +56,6 @@ class ContextPlace:
         return Passage(
             number, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text, "" if text == whole else whole
         )
-
-    def _fits(self, passages: Sequence[Passage]) -> bool:
-        text = render_passages(passages)
-        fits_bytes = not self.max_bytes or len(text.encode()) <= self.max_bytes
-        return fits_bytes and self.counter.count_tokens(text) <= self.max_tokens
 
 
 def _texts(returned: Any, n: int) -> list[str]:

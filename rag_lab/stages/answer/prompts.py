@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from rag_lab.models.protocols import Message
-from rag_lab.records import Passage, Turn
+from rag_lab.records import Passage, Remembered
 
 VERSION = 1
 
@@ -59,7 +59,7 @@ def render_passages(passages: Sequence[Passage]) -> str:
     return SEPARATOR.join(render_passage(passage) for passage in passages)
 
 
-def answer_messages(question: str, history: Sequence[Turn], passages: Sequence[Passage]) -> tuple[Message, ...]:
+def answer_messages(question: str, said: Remembered, passages: Sequence[Passage]) -> tuple[Message, ...]:
     """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns."""
     shots = (
         message
@@ -69,8 +69,19 @@ def answer_messages(question: str, history: Sequence[Turn], passages: Sequence[P
             Message("assistant", json.dumps({"answer": answer, "citations": citations})),
         )
     )
-    turns = (Message(turn.role, turn.content) for turn in history)
-    return (Message("system", SYSTEM), *shots, *turns, Message("user", _ask(render_passages(passages), question)))
+    return (
+        Message("system", SYSTEM),
+        *shots,
+        *earlier_messages(said),
+        Message("user", _ask(render_passages(passages), question)),
+    )
+
+
+def earlier_messages(said: Remembered) -> tuple[Message, ...]:
+    """Return what is remembered of the conversation: its summary, then the turns since as they were said."""
+    summary = (Message("user", f"What we talked about so far: {said.summary}"), Message("assistant", "I see."))
+    turns = tuple(Message(turn.role, turn.content) for turn in said.turns)
+    return (*summary, *turns) if said.summary else turns
 
 
 def _ask(context: str, question: str) -> str:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rag_lab.models.protocols import Message
-from rag_lab.records import QUERY_CLASSES, QueryClass, Question
+from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered
 
 VERSION = 1
 
@@ -36,6 +36,32 @@ EXAMPLES: tuple[tuple[str, QueryClass, str, bool], ...] = (
     ),
 )
 
+# What was said before, question, class, rewrite, hyde: shown where something was said, since a small model otherwise
+# repeats the question as it is. The last changes the subject.
+FOLLOW_UPS: tuple[tuple[str, str, QueryClass, str, bool], ...] = (
+    (
+        "Conversation so far:\nuser: How often does pump B get new oil?\nassistant: Every 500 hours.\n",
+        "And its bearing?",
+        "specific",
+        "bearing of pump B",
+        False,
+    ),
+    (
+        "Conversation so far:\nuser: How thick is the gasket of pump A?\nassistant: 2 mm.\n",
+        "Is that of pump B thicker?",
+        "comparative",
+        "thickness of the gasket of pump B compared with the gasket of pump A",
+        False,
+    ),
+    (
+        "Conversation so far:\nuser: Which belt has conveyor C4?\nassistant: Belt CB-40.\n",
+        "Something else: who orders tyres?",
+        "specific",
+        "who orders tyres",
+        False,
+    ),
+)
+
 GENERAL = "general"
 
 # By route: the single prompt of plain HyDE, and one for each class.
@@ -54,19 +80,24 @@ HYDE: dict[str, str] = {
 }
 
 
-def understanding_messages(question: Question) -> tuple[Message, ...]:
-    """Return the chat that asks for class, rewrite and HyDE suggestion; the history stands before the question."""
+def understanding_messages(question: str, said: Remembered) -> tuple[Message, ...]:
+    """Return the chat that asks for class, rewrite and HyDE suggestion; what was said stands before the question."""
+    examples = [("", *example) for example in EXAMPLES] + (list(FOLLOW_UPS) if said.turns or said.summary else [])
     shots = [
         message
-        for asked, query_class, rewritten, hyde in EXAMPLES
+        for before, asked, query_class, rewritten, hyde in examples
         for message in (
-            Message("user", f"Question: {asked}"),
+            Message("user", f"{before}Question: {asked}"),
             Message("assistant", json.dumps({"class": query_class, "rewritten": rewritten, "hyde": hyde})),
         )
     ]
-    history = "".join(f"{turn.role}: {turn.content}\n" for turn in question.history)
-    earlier = f"Conversation so far:\n{history}" if history else ""
-    return (Message("system", UNDERSTANDING), *shots, Message("user", f"{earlier}Question: {question.text}"))
+    return (Message("system", UNDERSTANDING), *shots, Message("user", f"{_conversation(said)}Question: {question}"))
+
+
+def _conversation(said: Remembered) -> str:
+    summary = f"summary: {said.summary}\n" if said.summary else ""
+    lines = summary + "".join(f"{turn.role}: {turn.content}\n" for turn in said.turns)
+    return f"Conversation so far:\n{lines}" if lines else ""
 
 
 def hyde_messages(instruction: str, query: str) -> tuple[Message, ...]:

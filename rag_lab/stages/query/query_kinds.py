@@ -6,6 +6,8 @@ from rag_lab._kit.registry import BuiltIn, Kind
 
 _ROOM = "rag_lab.stages.query"
 
+FOLLOW_UPS = "follow_ups"
+
 UNDERSTANDINGS = Kind(
     "understanding",
     "rag_lab.understanding",
@@ -16,7 +18,13 @@ REWRITINGS = Kind(
     "rag_lab.rewriting",
     {
         "none": BuiltIn(f"{_ROOM}.rewrite:own_words", "the user's own wording is searched"),
-        "llm": BuiltIn(f"{_ROOM}.rewrite:guarded", "the understanding's rewrite, unless it has drifted"),
+        "joined": BuiltIn(f"{_ROOM}.joined_turns:joined", "the turns that are remembered and the wording, as one text"),
+        FOLLOW_UPS: BuiltIn(
+            f"{_ROOM}.rewrite:of_follow_ups", "that of questions with a conversation before them alone"
+        ),
+        "llm": BuiltIn(
+            f"{_ROOM}.rewrite:proposed", "the understanding's rewrite, unless the guard finds that it has drifted"
+        ),
     },
 )
 HYDE_WRITERS = Kind(

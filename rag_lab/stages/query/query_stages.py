@@ -9,8 +9,8 @@ from rag_lab.stages.query.own_rewriting import RewritePlace
 from rag_lab.stages.query.own_understanding import UnderstandPlace
 from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
 from rag_lab.stages.query.rephrase import Rephrase
-from rag_lab.stages.query.rewrite import guarded
-from rag_lab.stages.query.route import RouteHyde
+from rag_lab.stages.query.rewrite import proposed
+from rag_lab.stages.query.route import SUGGESTED, RouteHyde
 from rag_lab.stages.stage import Stage
 from rag_lab.stages.switched_off import Off
 
@@ -21,26 +21,27 @@ def query_stages(parts: Parts) -> tuple[Stage, ...]:
 
 
 def _understand(parts: Parts) -> Stage:
-    if parts.query.rewrite != "llm" and parts.query.hyde != "classified" and "understand" not in parts.given:
+    if not parts.query.understands and "understand" not in parts.given:
         return Off("understand")
     return stage_of(UNDERSTANDINGS, "understand", parts.query.understanding, parts, UnderstandPlace)
 
 
 def _rewrite(parts: Parts) -> tuple[Stage, ...]:
     stage = stage_of(REWRITINGS, "rewrite", parts.query.rewrite, parts, RewritePlace)
-    return (stage,) if "search_query" in stage.writes else (stage, guarded(parts))
+    return (stage,) if "search_query" in stage.writes else (stage, proposed(parts))
 
 
 def _rephrase(parts: Parts) -> Stage:
     n = parts.query.phrasings
-    return Rephrase(parts.chat("understanding", Rephrase.name), n, parts.seed) if n else Off("rephrase")
+    if not n:
+        return Off("rephrase")
+    return Rephrase(parts.chat("understanding", Rephrase.name), n, parts.seed, parts.prompts.get("phrasings"))
 
 
 def _route(parts: Parts) -> Stage:
     query = parts.query
-    if query.hyde == "none":
-        return Off("route")
-    return RouteHyde(query.class_to_hyde if query.hyde == "classified" else None)
+    rules = {"always": None, "suggested": SUGGESTED, "classified": query.class_to_hyde}
+    return Off("route") if query.hyde == "none" else RouteHyde(rules[query.hyde])
 
 
 def _hyde(parts: Parts) -> Stage:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from rag_lab.models.json_repair import RepairError, read_as
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Trace
-from rag_lab.stages.chat_stage import chat_outcome
+from rag_lab.stages.chat_stage import chat_outcome, nothing_written
+from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
 from rag_lab.stages.stage import Outcome
 
@@ -31,6 +32,7 @@ class Rephrase:
     model: ChatModel
     n: int
     seed: int = 0
+    prompt: ChatTemplate | None = None  # in place of the one that is built in
 
     name: ClassVar[str] = "rephrase"
     reads: ClassVar[tuple[str, ...]] = ("search_query",)
@@ -42,7 +44,7 @@ class Rephrase:
         """Model, prompt version, number and seed."""
         return {
             "version": 1,
-            "prompts": prompts.VERSION,
+            "prompts": self.prompt.digest if self.prompt else prompts.VERSION,
             "model": self.model.identity(),
             "n": self.n,
             "seed": self.seed,
@@ -58,7 +60,7 @@ class Rephrase:
         """Return one request for each trace."""
         return [
             ChatRequest(
-                prompts.phrasing_messages(trace.search_query or trace.question.text, self.n),
+                self._messages(trace.search_query or trace.question.text),
                 max_tokens=_TOKENS_PER_PHRASING * self.n,
                 seed=self.seed + trace.repeat,
                 json_schema=prompts.phrasing_schema(self.n),
@@ -66,18 +68,24 @@ class Rephrase:
             for trace in traces
         ]
 
+    def _messages(self, query: str) -> tuple[Message, ...]:
+        if self.prompt is None:
+            return prompts.phrasing_messages(query, self.n)
+        return self.prompt.messages({"question": query, "n": self.n})
+
     def _outcome(self, query: str, reply: ChatReply) -> Outcome:
         if reply.error:
             return chat_outcome(reply, {}, "fallback", f"no other phrasings: {reply.error}")
         try:
             found = read_as(reply.text, Phrasings).phrasings
         except RepairError:
-            reason = f"no other phrasings: the reply was not the object: {reply.text!r}"
-            return chat_outcome(reply, {}, "fallback", reason)
+            why = f"the reply was not the object: {reply.text!r}" if reply.text else nothing_written(reply)
+            return chat_outcome(reply, {}, "fallback", f"no other phrasings: {why}")
         phrasings = _others(query, found)[: self.n]
         if not phrasings:
             return chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
-        return chat_outcome(reply, {"phrasings": tuple(phrasings)})
+        cut = "the reply was cut off, and its last phrasing with it" if reply.closed_early else ""
+        return chat_outcome(reply, {"phrasings": tuple(phrasings)}, reason=cut)
 
 
 def _others(query: str, found: Sequence[str]) -> list[str]:

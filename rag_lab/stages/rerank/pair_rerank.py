@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models import shared
+from rag_lab.models.limits.read_limit import unread_of_pairs
 from rag_lab.models.protocols import PairScorer
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.parts import Parts
@@ -40,7 +41,7 @@ class PairRerank:
     def identity(self) -> Mapping[str, Any]:
         """Scorer, index (for the texts), what is read, and how scores are summed."""
         return {
-            "version": 2,
+            "version": 3,
             "step": self.step,
             "scorer": self.scorer.identity(),
             "index": self.index.digest,
@@ -51,8 +52,12 @@ class PairRerank:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Score all pairs of the batch in one call, then order each trace's candidates."""
-        scores = iter(self.scorer.score(self.pairs(traces)))
-        return [self._order(trace.candidates, [next(scores) for _ in trace.candidates]) for trace in traces]
+        pairs = self.pairs(traces)
+        scores, unread = iter(self.scorer.score(pairs)), iter(unread_of_pairs(self.scorer, pairs))
+        return [
+            self._order(hits, [next(scores) for _ in hits], [next(unread) for _ in hits])
+            for hits in (trace.candidates for trace in traces)
+        ]
 
     def pairs(self, traces: Sequence[Trace]) -> list[tuple[str, str]]:
         """Return each trace's question with each of its candidates' texts, in order."""
@@ -61,14 +66,16 @@ class PairRerank:
     def _text(self, hit: Hit) -> str:
         return self.index.child(hit.chunk_id).text if self.passage == "child" else self.index.text(hit)
 
-    def _order(self, hits: Sequence[Hit], scores: Sequence[float]) -> Outcome:
+    def _order(self, hits: Sequence[Hit], scores: Sequence[float], unread: Sequence[int]) -> Outcome:
         totals = self._totals(hits, scores)
         scored = [
             replace(hit, score=total, scores={**hit.scores, self.step: score})
             for hit, score, total in zip(hits, scores, totals, strict=True)
         ]
         scored.sort(key=lambda hit: -hit.score)  # stable: ties keep the order of the merge
-        return Outcome({"ranked": tuple(scored[: self.keep])})
+        n_cut = sum(n > 0 for n in unread)
+        reason = f"{n_cut} of {len(hits)} passages are longer than the reranker reads" if n_cut else ""
+        return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(unread))
 
     def _totals(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[float]:
         if not self.retrieval_weight:

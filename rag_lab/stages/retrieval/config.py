@@ -9,10 +9,11 @@ from pydantic import AfterValidator, Field, model_validator
 from rag_lab._kit.config_section import Section
 from rag_lab.records import Level
 from rag_lab.stages.query.config import QueryConfig
-from rag_lab.stages.retrieval.choices import RRF_CONSTANT, Cut, Diversity, Normalization
+from rag_lab.stages.retrieval.choices import RRF_CONSTANT, Cut, Diversity, Merging, Normalization
 from rag_lab.stages.retrieval.modes import Modes, searches_of
 from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SELECTIONS
 from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
+from rag_lab.stores.sparse.units import Unit
 
 _MODES = Modes()
 
@@ -28,7 +29,23 @@ class RetrievalConfig(Section):
     level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
-    min_similarity: float = Field(-1.0, ge=-1, le=1, description="cosine below which a dense search leaves results out")
+    merge: Merging = Field(
+        "rrf",
+        description="base and HyDE hits by reciprocal rank, or base hits first and then what HyDE adds",
+    )
+    min_score: float | None = Field(
+        None,
+        ge=-1e6,
+        le=1e6,
+        description="score below which results are left out: of the one search, or of several as they are combined; "
+        "null leaves nothing out",
+    )
+    diversity: Diversity = Field(
+        "none", description="`mmr` lets dense searches choose among `fetch_k`, each result unlike those before it"
+    )
+    fetch_k: int = Field(50, ge=1, le=1000, description="results of a dense search among which `mmr` chooses")
+    mmr_trade_off: float = Field(0.5, ge=0, le=1, description="there: 1 is relevance alone, 0 is difference alone")
+    units: Unit = Field("child", description="what TF-IDF compares with the question: each child, or each whole file")
     analyzer: AnalyzerChoice = Field(
         "auto",
         description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's, declared "
@@ -61,6 +78,12 @@ class RetrievalConfig(Section):
     def in_language(self, language: str) -> RetrievalConfig:
         """Return the configuration with the analyzer of a corpus's language in place of `auto`."""
         return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)})
+
+    @model_validator(mode="after")
+    def _there_is_a_choice(self) -> RetrievalConfig:
+        if self.diversity != "none" and self.fetch_k < self.base_k:
+            raise ValueError(f"fetch_k must be at least base_k ({self.base_k}), among which mmr chooses")
+        return self
 
     @model_validator(mode="after")
     def _some_search_counts(self) -> RetrievalConfig:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from rag_lab._kit.own_code import OwnCodeError, numbers
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.retrieval.fusion import merged
+from rag_lab.stages.retrieval.search import scoring
 from rag_lab.stages.stage import Outcome
 
 STEP = "own_fusion"  # under which a hit keeps the score
@@ -16,10 +17,11 @@ STEP = "own_fusion"  # under which a hit keeps the score
 
 @dataclass(frozen=True)
 class FusionPlace:
-    """What each search found goes out by the ids of units, at most `k` of them come back."""
+    """What each search found goes out by the ids of units; at most `k` come back, none below `min_score`."""
 
     searches: tuple[str, ...]
     k: int
+    min_score: float | None = None
 
     name: ClassVar[str] = "retrieve"
     writes: ClassVar[tuple[str, ...]] = ("base_hits",)
@@ -30,8 +32,9 @@ class FusionPlace:
         return tuple(f"hits.{search}" for search in self.searches)
 
     def identity(self) -> Mapping[str, Any]:
-        """Which searches, and how many hits."""
-        return {"version": 1, "searches": list(self.searches), "k": self.k}
+        """Which searches, how many hits, and the threshold."""
+        found = {"version": 1, "searches": list(self.searches), "k": self.k}
+        return found if self.min_score is None else {**found, "min_score": self.min_score}
 
     def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
         """Return what each search found, and k."""
@@ -48,7 +51,8 @@ class FusionPlace:
         if strangers := [unit_id for unit_id in scores if unit_id not in found]:
             raise OwnCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
         best = sorted(scores.items(), key=lambda item: -item[1])[: self.k]
-        return Outcome({"base_hits": tuple(merged(found[unit_id], score, STEP) for unit_id, score in best)})
+        hits = [merged(found[unit_id], score, STEP) for unit_id, score in best]
+        return Outcome({"base_hits": tuple(scoring(hits, self.min_score))})
 
 
 def _scores(returned: Any) -> dict[str, float]:

@@ -10,17 +10,20 @@ from rag_lab._kit.registry import Module, own
 from rag_lab.errors import ConfigError
 from rag_lab.stages.choose import code_of, stage_of, whole_stage
 from rag_lab.stages.parts import Parts
+from rag_lab.stages.retrieval.hyde_search import SearchHyde
 from rag_lab.stages.retrieval.langchain_search import LangChainSearch, is_retriever
+from rag_lab.stages.retrieval.mmr import SearchMmr
 from rag_lab.stages.retrieval.own_fusion import FusionPlace
 from rag_lab.stages.retrieval.own_search import OwnSearch, OwnSearcher
 from rag_lab.stages.retrieval.own_selection import SelectPlace
 from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
-from rag_lab.stages.retrieval.search import HYDE, Search
+from rag_lab.stages.retrieval.search import Search
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stages.stage import Stage
 from rag_lab.stages.switched_off import Off
 from rag_lab.stores.sparse.choose import SPARSE, SparseName
 from rag_lab.stores.sparse.language import analyzer_for
+from rag_lab.stores.sparse.units import Unit
 
 _ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 
@@ -41,7 +44,10 @@ def hyde_search(parts: Parts) -> Stage:
     """Return the search by hypothetical document."""
     if parts.query.hyde == "none":
         return Off("retrieve_hyde")
-    return Search(_dense(parts, "hypothetical"), parts.index, parts.retrieval.hyde_k, HYDE)
+    min_score = _least(parts) if "dense" in _weights(parts) else None  # a cosine, as it is there
+    query, dense = parts.query, _dense(parts, "hypothetical")
+    several, k = query.writes_several, parts.retrieval.hyde_k
+    return SearchHyde(dense, parts.index, k, min_score, several, query.hyde_with_query, _mmr(parts))
 
 
 def prepare(parts: Parts, stages: Iterable[Stage]) -> None:
@@ -51,7 +57,9 @@ def prepare(parts: Parts, stages: Iterable[Stage]) -> None:
         parts.index.ensure_vectors()
     for name in SPARSE:
         if name in weights:
-            parts.index.sparse(name, analyzer_for(parts.retrieval.analyzer, ""))
+            analyzer = analyzer_for(parts.retrieval.analyzer, "")
+            for units in {"child", _units(parts, name)}:
+                parts.index.sparse(name, analyzer, units)
     for stage in stages:
         if isinstance(stage, OwnSearch):
             stage.prepare()
@@ -67,7 +75,7 @@ def selection(parts: Parts) -> Stage:
 
 def dense(parts: Parts) -> Search:
     """Return the search by embeddings."""
-    return Search(_dense(parts, "question"), parts.index, parts.retrieval.base_k, "dense")
+    return Search(_dense(parts, "question"), parts.index, parts.retrieval.base_k, "dense", _least(parts), _mmr(parts))
 
 
 def bm25(parts: Parts) -> Search:
@@ -106,20 +114,40 @@ def _own_search(module: Module, parts: Parts) -> Stage:
     builds = hasattr(module.made, "build")
     code = code_of(SEARCHES, module, "build" if builds else None)
     searcher = OwnSearcher(parts.index, code, module.name, parts.retrieval.level, builds)
-    search = Search(searcher, parts.index, parts.retrieval.base_k, module.name)
+    search = Search(searcher, parts.index, parts.retrieval.base_k, module.name, _least(parts))
     return OwnSearch(search, searcher, costly=bool(module.source))
 
 
 def _fusion(parts: Parts, weights: Mapping[str, float]) -> Stage:
-    k = parts.retrieval.base_k
-    return stage_of(FUSIONS, "fusion", parts.retrieval.fusion, parts, lambda: FusionPlace(tuple(weights), k), weights)
+    retrieval = parts.retrieval
+    min_score = retrieval.min_score if len(weights) > 1 else None
+    place = FusionPlace(tuple(weights), retrieval.base_k, min_score)
+    return stage_of(FUSIONS, "fusion", retrieval.fusion, parts, lambda: place, weights)
+
+
+def _least(parts: Parts) -> float | None:
+    """Return the threshold where there is one search, which then applies it; what combines several does it there."""
+    is_alone = "search" in parts.given or len(parts.retrieval.weights) == 1
+    return parts.retrieval.min_score if is_alone else None
 
 
 def _sparse(parts: Parts, name: SparseName) -> Search:
     retrieval = parts.retrieval
-    searcher = SparseSearcher(parts.index, name, analyzer_for(retrieval.analyzer, ""), retrieval.level)
-    return Search(searcher, parts.index, retrieval.base_k, name)
+    analyzer = analyzer_for(retrieval.analyzer, "")
+    searcher = SparseSearcher(parts.index, name, analyzer, retrieval.level, _units(parts, name))
+    return Search(searcher, parts.index, retrieval.base_k, name, _least(parts))
+
+
+def _units(parts: Parts, name: SparseName) -> Unit:
+    return parts.retrieval.units if name == "tfidf" else "child"
+
+
+def _mmr(parts: Parts) -> SearchMmr | None:
+    retrieval = parts.retrieval
+    if retrieval.diversity == "none":
+        return None
+    return SearchMmr(parts.index, parts.embedder, retrieval.fetch_k, retrieval.mmr_trade_off)
 
 
 def _dense(parts: Parts, by: Literal["question", "hypothetical"]) -> DenseSearcher:
-    return DenseSearcher(parts.index, parts.embedder, parts.retrieval.level, parts.retrieval.min_similarity, by)
+    return DenseSearcher(parts.index, parts.embedder, parts.retrieval.level, by)

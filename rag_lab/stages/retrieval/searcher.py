@@ -8,11 +8,14 @@ from typing import Any, Literal, Protocol
 
 from rag_lab.access import Labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models.protocols import Embedder
+from rag_lab.corpus.index.file_search import search_files
+from rag_lab.models.limits.read_limit import unread_of_texts
+from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Level
 from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName
 from rag_lab.stores.sparse.choose import identity as sparse_identity
+from rag_lab.stores.sparse.units import Unit
 
 Rows = Sequence[int]
 
@@ -32,58 +35,73 @@ class DenseSearcher:
     """Search by the cosine of embeddings.
 
     `by` says what the texts are: questions, or hypothetical documents, which are embedded as documents are (Gao et al.
-    2022). Hits below `min_similarity` are left out.
+    2022).
     """
 
     index: CorpusIndex
     embedder: Embedder
     level: Level = "parent"
-    min_similarity: float = -1.0
     by: Literal["question", "hypothetical"] = "question"
 
     def identity(self) -> Mapping[str, Any]:
-        """Index, its vectors, embedding model, level, threshold, and what is searched."""
+        """Index, its vectors, embedding model, level, and what is searched."""
         return {
             "index": self.index.digest,
             "vectors": dict(self.index.vectors_identity),
             "embedder": self.embedder.identity(),
             "level": self.level,
-            "min_similarity": self.min_similarity,
             "by": self.by,
         }
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child is nearest to each text."""
         embed = self.embedder.embed_queries if self.by == "question" else self.embedder.embed_documents
-        vectors = embed(texts)
+        return self.nearest(embed(texts), k, allowed)
+
+    def nearest(self, vectors: Vectors, k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k units whose best child is nearest to each of the unit vectors, (n, dim)."""
 
         def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
             return self.index.search(vectors[rows], k, labels, self.level, "dense" if self.by == "question" else "hyde")
 
-        return [[hit for hit in hits if hit.score >= self.min_similarity] for hits in _by_access(within, allowed)]
+        return _by_access(within, allowed)
+
+    def unread_of_texts(self, texts: Sequence[str]) -> int:
+        """Return how many tokens of these texts together the embedding model never reads."""
+        return sum(unread_of_texts(self.embedder, texts, "query" if self.by == "question" else "document"))
+
+    def unread_of_hits(self, hits: Sequence[Hit]) -> list[int]:
+        """Return how many tokens of each hit's child were never embedded."""
+        unread = self.index.unread
+        return [0] * len(hits) if unread is None else unread.of_hits(hits)
 
 
 @dataclass(frozen=True)
 class SparseSearcher:
-    """Search by the terms that texts share."""
+    """Search by the terms that texts share: the question with each child, or with each whole file.
+
+    A file that is found stands for the child of it that shares most with the question.
+    """
 
     index: CorpusIndex
     name: SparseName
     analyzer: Analyzer
     level: Level = "parent"
+    units: Unit = "child"
 
     def identity(self) -> Mapping[str, Any]:
-        """Index, level, and the method with its analyzer."""
-        sparse = dict(sparse_identity(self.name, self.analyzer))
+        """Index, level, and the method with its analyzer and what it compares."""
+        sparse = dict(sparse_identity(self.name, self.analyzer, self.units))
         return {"index": self.index.digest, "level": self.level, "sparse": sparse}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""
 
         def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
-            return self.index.search_terms(
-                self.name, self.analyzer, [texts[row] for row in rows], k, labels, self.level
-            )
+            some = [texts[row] for row in rows]
+            if self.units == "document":
+                return search_files(self.index, self.name, self.analyzer, some, k, labels, self.level)
+            return self.index.search_terms(self.name, self.analyzer, some, k, labels, self.level)
 
         return _by_access(within, allowed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
@@ -12,7 +12,7 @@ from rag_lab.records import Hit, Trace
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.choices import Cut, Diversity
 from rag_lab.stages.retrieval.knee import before_largest_drop
-from rag_lab.stages.retrieval.mmr import maximal_marginal_relevance
+from rag_lab.stages.retrieval.mmr import diversified
 from rag_lab.stages.retrieval.normalization import normalize
 from rag_lab.stages.stage import Outcome
 
@@ -42,7 +42,7 @@ class Select:
         """Cut, diversity with its model, and how many are kept."""
         mmr = {"embedder": self.embedder.identity(), "trade_off": self.trade_off}
         return {
-            "version": 1,
+            "version": 2,
             "index": self.index.digest,
             "cut": self.cut,
             "diversity": mmr if self.diversity == "mmr" else "none",
@@ -54,7 +54,11 @@ class Select:
         cut = [self._cut(trace.ranked) for trace in traces]
         selected = self._diversify(cut) if self.diversity == "mmr" else [hits[: self.keep] for hits in cut]
         return [
-            Outcome({"ranked": tuple(hits)}, reason=self._reason(len(trace.ranked), len(left)))
+            Outcome(
+                {"ranked": tuple(hits)},
+                reason=self._reason(len(trace.ranked), len(left)),
+                truncated_tokens=self._unread(left),
+            )
             for trace, left, hits in zip(traces, cut, selected, strict=True)
         ]
 
@@ -62,25 +66,16 @@ class Select:
         return hits[: before_largest_drop([hit.score for hit in hits])] if self.cut == "knee" else hits
 
     def _diversify(self, lists: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-        """Embed the children of the whole batch in one call, then choose from each list."""
-        texts = [self.index.child(hit.chunk_id).text for hits in lists for hit in hits]
-        if not texts:
-            return [[] for _ in lists]
-        vectors = self.embedder.embed_documents(texts)
-        chosen, start = [], 0
-        for hits in lists:
-            relevance, _ = normalize([hit.score for hit in hits], "min_max")
-            picks = maximal_marginal_relevance(relevance, vectors[start : start + len(hits)], self.keep, self.trade_off)
-            chosen.append([_scored(hits[position], value) for position, value in picks])
-            start += len(hits)
-        return chosen
+        relevance = [normalize([hit.score for hit in hits], "min_max")[0] for hits in lists]
+        return diversified(self.index, self.embedder, lists, relevance, self.keep, self.trade_off)
+
+    def _unread(self, hits: Sequence[Hit]) -> int:
+        """Return how many tokens of the children that are compared were not read."""
+        unread = self.index.unread if self.diversity == "mmr" else None
+        return 0 if unread is None else sum(unread.of_hits(hits))
 
     def _reason(self, n_ranked: int, n_left: int) -> str:
         return f"cut at the knee: {n_left} of {n_ranked}" if n_left < n_ranked else ""
-
-
-def _scored(hit: Hit, value: float) -> Hit:
-    return replace(hit, score=value, scores={**hit.scores, "mmr": value})
 
 
 def cut(parts: Parts) -> Select:

@@ -17,6 +17,7 @@ from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.bm25 import BM25Index
 from rag_lab.stores.sparse.sparse_index import SparseIndex
 from rag_lab.stores.sparse.tfidf import TfidfIndex
+from rag_lab.stores.sparse.units import Unit
 
 SparseName = Literal["bm25", "tfidf"]
 SPARSE: dict[SparseName, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
@@ -24,15 +25,16 @@ SPARSE: dict[SparseName, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Inde
 _FORMAT = 2  # raised when the files of an index, or what is indexed, change
 
 
-def identity(name: SparseName, analyzer: Analyzer) -> Mapping[str, Any]:
-    """Return what can change the results on the same children, as JSON values."""
+def identity(name: SparseName, analyzer: Analyzer, units: Unit = "child") -> Mapping[str, Any]:
+    """Return what can change the results on the same corpus, as JSON values."""
     index = SPARSE[name]
-    return {
+    found = {
         "name": name,
         "format": _FORMAT,
         "analyzer": [analyzer, analyzers.VERSION],
         "libraries": {library: _version(library) for library in (index.library, "regex", "PyStemmer")},
     }
+    return found if units == "child" else {**found, "units": units}
 
 
 @cache
@@ -41,17 +43,17 @@ def _version(library: str) -> str:
 
 
 def open_sparse(
-    folder: Path, name: SparseName, analyzer: Analyzer, children: Callable[[], Iterable[Chunk]]
+    folder: Path, name: SparseName, analyzer: Analyzer, texts: Callable[[], Iterable[Chunk]], units: Unit = "child"
 ) -> SparseIndex:
-    """Open a sparse index in `folder`; where it is missing or damaged, build it from `children`.
+    """Open a sparse index in `folder`; where it is missing or damaged, build it from `texts`, which are its units.
 
     Processes that want it at the same time build it once.
     """
     index = SPARSE[name]
-    target = folder / f"{name}-{analyzer}-{digest(identity(name, analyzer))[:12]}"
+    target = folder / f"{name}-{analyzer}-{digest(identity(name, analyzer, units))[:12]}"
     with whole_folder(target) as partial:
         if partial:
-            found = list(children())
+            found = list(texts())
             labels = [access_label(child.namespace, child.permissions) for child in found]
             index.build(partial, [c.chunk_id for c in found], [c.text for c in found], labels, analyzer)
     return index.open(target)

@@ -133,13 +133,23 @@ def test_the_cheapest_that_is_not_worse_than_the_best_is_recommended_with_what_t
     found = recommendation(made.run(shifts, {"base": 2.0, "best": 3.0, "cheap": 1.0, "cheaper": 0.1}))
     assert found.variant_id == "cheap" and "final_k: 7" in found.yaml
     assert found.headline == (
-        "Use C (cheap): it is not worse than the best variant by more than 0.05 in retrieval.ndcg@5, and the cheapest "
-        "of the 3 shown to be so."
+        "Use C (cheap): it raises retrieval.ndcg@5 by 0.010 [0.007 to 0.013] and is the cheapest of the 3 shown to be "
+        "not worse than the best variant by more than 0.05."
     )
     told = " ".join(found.reasons)
-    assert "That holds against each of the 3 other variants, least clearly B (best) (margin 0.05; one-sided" in told
+    assert (
+        "The margin holds against each of the 3 other variants, least clearly B (best) (margin 0.05; one-sided" in told
+    )
     assert "Against B (best), which has the best mean, it saves 2.00 s a question." in told
     assert "Against the baseline it saves 1.00 s a question, at +0.010 [" in told and "reliably better." in told
+
+
+def test_what_is_good_enough_and_not_better_than_the_baseline_is_not_said_to_gain_anything(made: Made) -> None:
+    found = recommendation(made.run({"same": WOBBLE}, {"base": 2.0, "same": 1.0}))
+    assert found.headline == (
+        "Use B (same): it is not worse than the best variant by more than 0.05 in retrieval.ndcg@5, and the cheapest "
+        "of the 2 shown to be so."
+    )
 
 
 def test_a_margin_that_came_after_the_scores_is_called_post_hoc(made: Made) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from priced_run import certain, uncertain
 
-from rag_lab.comparison.front.front_sentences import against_told, fronts_told, percent
+from rag_lab.comparison.front.front_sentences import against_told, fronts_told, share_of_resamples
 from rag_lab.comparison.front.pareto_front import CostFronts, Front
 
 
@@ -53,4 +53,4 @@ def test_few_questions_and_who_is_left_out_are_named(planted, tmp_path):
     ("share", "told"), [(0, "0%"), (0.0005, "< 1%"), (0.38, "38%"), (0.9995, "> 99%"), (1.0, "100%")]
 )
 def test_what_is_not_always_is_not_written_as_always(share, told):
-    assert percent(share) == told
+    assert share_of_resamples(share) == told

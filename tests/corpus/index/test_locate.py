@@ -56,6 +56,13 @@ def test_a_quote_over_two_parents_is_given_both(store: ChunkStore) -> None:
     assert found.context == LONG[first.start : second.end]
 
 
+def test_parents_of_numbered_pages_are_none_of_the_text_beside_them(tmp_path: Path) -> None:
+    documents = [Document("m.txt", None, "Cover"), Document("m.txt", 1, "Page one")]
+    write_chunks(tmp_path / "c.sqlite", documents, split(documents, CorpusConfig()))
+    store = ChunkStore(tmp_path / "c.sqlite")
+    assert [[parent.text for parent in store.parents("m.txt", page)] for page in (None, 1)] == [["Cover"], ["Page one"]]
+
+
 @pytest.mark.parametrize(
     ("evidence", "reason"),
     [

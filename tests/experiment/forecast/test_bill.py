@@ -121,7 +121,7 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     ):
         assert said in " ".join(text.split())
     assert "limits.cost_usd" not in text
-    measured = Work("generate", CHAT, "call", 8, False, 0, 4000, 800, True, 0.0032, 2.0)
+    measured = Work("generate", CHAT, "call", 8, False, 0, 4000, 800, 0, True, 0.0032, 2.0)
     known = bill_text(bill(measured), Limits(minutes=1))
     assert "≤" not in known
     assert "Minutes of calls, one after the other: 2.0. " in known

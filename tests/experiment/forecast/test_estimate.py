@@ -4,6 +4,8 @@ import pytest
 from whole_plan import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.home import home
+from rag_lab.experiment.config import Limits
+from rag_lab.experiment.forecast.describe import bill_notes
 from rag_lab.experiment.forecast.estimate import estimate
 from rag_lab.experiment.forecast.rates import Rate, keep_rates
 from rag_lab.memory.ledger import Ledger
@@ -180,6 +182,20 @@ def test_the_chunks_to_embed_are_foreseen(tmp_path, monkeypatch, doubles, ledger
     assert after.n > 0 and after.remembered > 0
 
 
+def test_what_a_service_asks_for_embedding_is_told_and_in_no_total(tmp_path, monkeypatch, doubles):
+    checked = write_plan(tmp_path, base=BY_WORDS, factors={})
+    assert row_of(estimate(checked), "index").embedded_tokens == 0
+    for name, value in {"provider": "openai", "name": "text-embedding-3-small", "priced": True}.items():
+        monkeypatch.setattr(doubles.embedder, name, value, raising=False)
+    bill = estimate(checked)
+    row = row_of(bill, "index")
+    assert (row.embedded_tokens > row.n, row.cost_usd, row.calls) == (True, 0, 0)
+    (note,) = [note for note in bill_notes(bill, Limits()) if "Embedding by" in note]
+    assert f"at most {row.embedded_tokens:,} tokens" in note and "genai-prices" in note
+    monkeypatch.setattr(doubles.embedder, "name", "unheard-of")
+    assert row_of(estimate(checked), "index").embedded_tokens == 0
+
+
 def test_what_is_searched_by_words_is_not_embedded(tmp_path, monkeypatch, doubles, ledger):
     checked = write_plan(tmp_path, base=BY_WORDS | {"retrieval": {"mode": "bm25"}}, factors={})
     assert "index" not in {row.purpose for row in estimate(checked).rows}
@@ -193,3 +209,27 @@ def test_where_a_model_splits_the_files_their_number_stands_for_the_chunks(tmp_p
     row = row_of(bill, "index")
     assert (row.unit, row.n) == ("file", 4)
     assert doubles.embedder.documents == []
+
+
+def test_thinking_is_counted_beside_the_reply_and_told(tmp_path, doubles, monkeypatch):
+    base = {"answer": {"thinking": True, "thinking_tokens": 300, "max_tokens": 50}}
+    bill = estimate(write_plan(tmp_path, base={**WITH_ALL, **base}))
+    generate, understand = row_of(bill, "generate"), row_of(bill, "understand")
+    assert (generate.tokens_out, generate.thinking_tokens) == (350 * generate.n, 300 * generate.n)
+    assert understand.thinking_tokens == 0
+    assert f"Thinking: at most {300 * generate.n:,} of the tokens that generate writes." in bill_notes(bill, Limits())
+    monkeypatch.setattr(type(doubles.chat), "least_thinking_tokens", 128, raising=False)  # it cannot stop
+    other = estimate(write_plan(tmp_path / "other", base={**WITH_ALL, **base}))
+    assert row_of(other, "understand").thinking_tokens == 128 * understand.n
+    assert row_of(other, "understand").tokens_out == understand.tokens_out + 128 * understand.n
+    assert row_of(other, "generate").thinking_tokens == 300 * generate.n
+
+
+@pytest.mark.parametrize(("tokens_a_call", "measured"), [(40, False), (50, False), (200, True)])
+def test_what_was_measured_without_thinking_says_nothing_of_replies_with_it(tmp_path, doubles, tokens_a_call, measured):
+    keep_rates(home(), [Rate("generate", CHAT, 10, 10.0, 1000, 10 * tokens_a_call)])
+    base = {"answer": {"thinking": True, "thinking_tokens": 300, "max_tokens": 50}}
+    generate = row_of(estimate(write_plan(tmp_path, base={**WITH_ALL, **base})), "generate")
+    assert generate.tokens_measured == measured
+    assert generate.tokens_out == generate.n * (tokens_a_call if measured else 350)
+    assert (generate.minutes is None) != measured

@@ -49,7 +49,7 @@ def run_of(checked, path, n=60, spread=0.2, same=(), rename=None):
         noise = 0 if variant.changes == {} or variant.variant_id in same else random.normal(0, spread, n)
         for metric in METRICS:
             rows += [
-                (variant.variant_id, f"m{i}", metric, 0, float(v), "scored", "", None, 0.0, 0)
+                (variant.variant_id, f"m{i}", metric, 0, float(v), "scored", "", None, 0.0, 0, 0)
                 for i, v in enumerate(np.clip(base + noise, 0, 1))
             ]
         folder = run.variant_dir(variant.variant_id)

@@ -2,10 +2,14 @@ import json
 import random
 
 import pytest
+from tiny_gguf import write_tiny_gguf
 
 from rag_lab.errors import ModelError
+from rag_lab.models.local.gguf.gguf_header import gguf_problem
+from rag_lab.models.local.gguf.gguf_types import KV_TYPES
 from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.weights import packaged
 
 EXAMPLES = (
     Message("system", "You rewrite questions about a plant so that a search engine understands them."),
@@ -26,12 +30,60 @@ def test_what_is_no_gguf_file_is_refused(name):
         LlamaCppChat(name).identity()
 
 
-def test_a_spoilt_file_is_one_sentence(tmp_path):
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "is no GGUF file"),
+        (1e-7, "is cut short or damaged within its head"),
+        (0.01, "is cut short or damaged within its head"),
+        (0.5, r"is cut short \([\d,]+ of [\d,]+ bytes are there\)"),
+        (0.9999, r"is cut short \([\d,]+ of [\d,]+ bytes are there\)"),
+    ],
+)
+def test_a_file_cut_short_is_one_sentence_before_anything_is_asked(share, said, tmp_path):
+    whole = packaged("smollm2").read_bytes()
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(whole[: int(share * len(whole))])
+    model = LlamaCppChat(str(path))
+    for ask_it in (
+        model.identity,
+        lambda: model.count_tokens("a"),
+        lambda: model.generate([ask(Message("user", "hi"))]),
+    ):
+        with pytest.raises(ModelError, match=rf"^llama.cpp cannot load cut\.gguf: it {said}.*; download") as caught:
+            ask_it()
+        assert str(tmp_path) not in str(caught.value)
+
+
+def test_whole_files_have_no_problem(tmp_path):
+    assert gguf_problem(packaged("smollm2")) == ""
+    assert gguf_problem(write_tiny_gguf(tmp_path / "tiny.gguf")) == ""
+
+
+def test_what_is_no_gguf_file_at_all_is_one_sentence(tmp_path):
     path = tmp_path / "spoilt.gguf"
-    path.write_bytes(b"GGUF but not really")
-    with pytest.raises(ModelError, match=r"llama.cpp cannot load spoilt\.gguf") as caught:
+    path.write_bytes(b"<html>no")
+    with pytest.raises(ModelError, match=r"llama.cpp cannot load spoilt\.gguf: it is no GGUF file"):
         LlamaCppChat(str(path)).generate([ask(Message("user", "hi"))])
-    assert str(tmp_path) not in str(caught.value)
+
+
+def test_storing_and_cache_are_of_the_identity_where_they_are_given():
+    plain = LlamaCppChat("smollm2").identity()
+    assert plain["stored_as"] == "q8_0"
+    assert not {"kv", "batch"} & set(plain)
+    other = LlamaCppChat("smollm2", weights="q4_0", kv="q8_0", batch=64).identity()
+    assert {**plain, "stored_as": "q4_0", "kv": "q8_0", "batch": 64} == other
+    assert LlamaCppChat("smollm2", weights="given").identity()["stored_as"] == "as given"
+    assert LlamaCppChat(str(packaged("smollm2"))).identity()["stored_as"] == "as given"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kv", KV_TYPES)
+def test_every_type_of_cache_answers(tmp_path, kv):
+    tiny = LlamaCppChat(str(write_tiny_gguf(tmp_path / "tiny.gguf")), context=64, kv=kv, batch=16, weights="q8_0")
+    (reply,) = tiny.generate([ask(Message("user", "hi"), max_tokens=2)])
+    assert not reply.error
+    assert reply.tokens_out == 2
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +141,11 @@ def test_a_ceiling_on_replies_is_part_of_the_identity_and_cuts_them_off(real_hom
     assert reply.tokens_out <= 16
     assert reply.truncated
     assert model.identity() == {**LlamaCppChat("smollm2").identity(), "max_tokens": 16}
+
+
+@pytest.mark.slow
+def test_what_it_took_of_the_machine_is_told(tmp_path):
+    tiny = LlamaCppChat(str(write_tiny_gguf(tmp_path / "tiny.gguf")), context=64)
+    first, second = tiny.generate([ask(Message("user", text), max_tokens=2) for text in ("hi", "ho")])
+    assert first.machine.load_s == second.machine.load_s > 0
+    assert second.machine.memory_mb >= first.machine.memory_mb > 1

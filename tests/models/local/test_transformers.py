@@ -5,7 +5,6 @@ import pytest
 from rag_lab.errors import ModelError
 from rag_lab.models.local import causal
 from rag_lab.models.local.causal import CausalLM
-from rag_lab.models.local.generation import sampling_of
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.protocols import ChatRequest, Message
 
@@ -74,13 +73,15 @@ def test_sampling_leaves_the_callers_random_numbers_alone(model):
 
 
 def test_the_template_is_told_to_think(model):
-    lm = model.settings.load()
-    thinking, plain = ask("grease", thinking=True), ask("grease", temperature=0.7)
-    assert sampling_of(lm.tokenizer, thinking) == {"do_sample": True, "temperature": 0.6, "top_p": 0.95, "top_k": 20}
-    assert sampling_of(lm.tokenizer, plain) == {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20}
-    assert sampling_of(lm.tokenizer, ask("grease")) == {"do_sample": False}
-    replies = model.generate([thinking, ask("grease", thinking=False)])
+    replies = model.generate([ask("grease", thinking_tokens=64), ask("grease")])
     assert replies[0].text != replies[1].text
+
+
+def test_a_schema_that_a_tokenizer_cannot_follow_is_one_sentence(model):
+    """It joins words by spaces of its own, so that what a token writes is not known."""
+    held, free = model.generate([ask("grease", json_schema={"type": "object"}), ask("grease")])
+    assert "tokenizer does not say which bytes its tokens write" in held.error
+    assert free.text
 
 
 def test_a_prompt_that_does_not_fit_fails_alone(model):

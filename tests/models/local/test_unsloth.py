@@ -63,8 +63,12 @@ def test_it_loads_as_documented_and_answers(monkeypatch, tiny_causal):
     assert len(calls) == 2
 
 
-def test_the_identity_states_the_sampling(monkeypatch):
+def test_tokens_are_counted_without_unsloth_or_a_gpu(tiny_causal):
+    assert UnslothChat(str(tiny_causal)).count_tokens("grease the ram guides") == 4
+
+
+def test_the_identity_states_weights_and_how_replies_are_decoded(monkeypatch):
     monkeypatch.setattr(weights, "_hub_revision", lambda source: "1" * 40)
     identity = UnslothChat("qwen3-8b").identity()
-    assert identity["sampling"]["thinking"] == {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
+    assert identity["schema_library"].startswith("llguidance ")
     assert identity["weights"].startswith("hub:unsloth/Qwen3-8B-unsloth-bnb-4bit@")

@@ -29,7 +29,7 @@ PAGE = "<!DOCTYPE html><html><head><title>502 Bad\nGateway</title></head></html>
 
 def completion(**changes):
     return json.dumps(
-        {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [CHOICE], **changes}
+        {"id": "1", "object": "chat.completion", "created": 0, "model": "tiny", "choices": [CHOICE], **changes}
     )
 
 
@@ -49,6 +49,11 @@ ANY = {
     "error": ('{"error": {"message": "no healthy upstream", "code": 503}}', "under status 200: no healthy upstream"),
     "error_text": ('{"error": "no credit left"}', "under status 200: no credit left"),
     "other": ('{"ok": true}', "Field required"),
+    "half": (completion()[:90], "ends in the middle: '{"),
+    "half_a_stream": (
+        'data: {"choices": [{"delta": {"content": "Par"}}]}\n\ndata: {"cho',
+        "a stream of events where one",
+    ),
 }
 OPENAI = {
     "null_choices": (completion(choices=None), "(choices: "),
@@ -200,3 +205,65 @@ def test_the_same_command_asks_again_once_the_gateway_is_mended(tmp_path):
 def test_a_page_of_titles_that_never_close_is_refused_at_once():
     with pytest.raises(BadReply, match="a web page instead of JSON$"):
         check_completion(b"<html>" + b"<title>" * 500_000)
+
+
+TOOL = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize("arguments", ["{}", "{not json"])
+def test_a_tool_that_is_called_in_place_of_a_reply_is_named_and_may_be_an_accident(arguments):
+    tool = {**TOOL, "function": {"name": "search", "arguments": arguments}}
+    message = {"role": "assistant", "content": None, "tool_calls": [tool]}
+    raw = completion(choices=[{"index": 0, "finish_reason": "tool_calls", "message": message}])
+    with openai_server([Scripted(raw=raw)]) as server:
+        (reply,) = OpenAIChat("tiny", base_url=server.url).generate([ASKED])
+    assert_named_and_transient(reply, "called a tool (search) that nobody offered it")
+
+
+def test_gemini_calls_no_tool_either():
+    parts = [{"functionCall": {"name": "search", "args": {}}}]
+    raw = json.dumps({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]})
+    with gemini_server([Scripted(raw=raw)]) as server:
+        (reply,) = GeminiChat("gemini-2.5-flash", base_url=server.url).generate([ASKED])
+    assert_named_and_transient(reply, "called a tool (search)")
+
+
+def test_a_server_that_dies_in_the_middle_is_asked_again():
+    dying = Scripted(raw=completion(), dies_after=90)
+    with openai_server([dying] * 9) as server:
+        (reply,) = patient(OpenAIChat("tiny", base_url=server.url)).generate([ASKED])
+        assert_named_and_transient(reply, "did not answer")
+        assert len(server.bodies) == 2
+    with openai_server([dying, "Paris."]) as server:
+        (reply,) = patient(OpenAIChat("tiny", base_url=server.url)).generate([ASKED])
+    assert (reply.text, reply.error) == ("Paris.", "")
+
+
+def test_another_model_than_was_asked_for_gives_no_reply_and_is_not_remembered(tmp_path):
+    memory, trace = Memory(tmp_path / "memory.sqlite"), Trace(Question("q1", "Capital of France?"))
+    with openai_server([Scripted(raw=completion(model="llama3"))] * 2) as server:
+        stage = Generate(patient(OpenAIChat("tiny", base_url=server.url)), max_tokens=9, temperature=0)
+        (done,) = run_stage(stage, [trace], memory)
+        assert done.failure.reason.startswith("The server answered as llama3, and tiny was asked for; name the model")
+        assert memory.counts() == {}
+        believed = OpenAIChat("tiny", base_url=server.url, answers_as="llama3").generate([ASKED])
+    assert believed[0].text == "Paris."
+
+
+def test_a_reply_cut_at_its_length_is_kept_as_far_as_it_goes():
+    raw = completion(choices=[{**CHOICE, "finish_reason": "length"}])
+    with openai_server([Scripted(raw=raw)]) as server:
+        (reply,) = OpenAIChat("tiny", base_url=server.url).generate([ASKED])
+    assert (reply.text, reply.truncated, reply.error) == ("Paris.", True, "")
+
+
+def test_a_reply_of_ten_megabytes_is_one_sentence_and_not_remembered(tmp_path):
+    memory, trace = Memory(tmp_path / "memory.sqlite"), Trace(Question("q1", "Capital of France?"))
+    message = {"role": "assistant", "content": "Paris. " * 1_500_000}
+    raw = completion(choices=[{**CHOICE, "message": message}])
+    assert len(raw) > 10_000_000
+    with openai_server([Scripted(raw=raw)] * 2) as server:
+        stage = Generate(patient(OpenAIChat("tiny", base_url=server.url)), max_tokens=9, temperature=0)
+        (done,) = run_stage(stage, [trace], memory)
+    assert "longer than 4 MiB" in done.failure.reason
+    assert memory.counts() == {}

@@ -1,8 +1,11 @@
+import json
 import logging
+from dataclasses import replace
 
 import pytest
 
 from rag_lab.errors import ModelError
+from rag_lab.models.metered import most_usd
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.requests import RetryPolicy
@@ -51,9 +54,48 @@ def test_a_schema_goes_out_and_a_reply_that_was_cut_off_is_kept():
 
 def test_thinking_is_asked_for_and_kept_apart():
     with gemini_server([Scripted("four", thinking="2+2")]) as server:
-        (reply,) = model_of(server).generate([ChatRequest(ASKED.messages, thinking=True)])
+        (reply,) = model_of(server).generate([ChatRequest(ASKED.messages, thinking_tokens=64)])
     assert (reply.text, reply.thinking) == ("four", "2+2")
-    assert server.bodies[0]["generationConfig"]["thinkingConfig"] == {"include_thoughts": True}
+    assert server.bodies[0]["generationConfig"]["thinkingConfig"] == {"include_thoughts": True, "thinking_budget": 64}
+
+
+def test_a_model_that_cannot_stop_thinking_gets_its_room_beside_the_replys():
+    with gemini_server([Scripted("four", thinking="2+2")] * 2) as server:
+        for name, config in (
+            ("gemini-2.5-pro", {"include_thoughts": True, "thinking_budget": 128}),
+            ("gemini-3.5-flash", {"include_thoughts": True, "thinking_level": "MINIMAL"}),
+        ):
+            GeminiChat(name, base_url=server.url).generate([ASKED])
+            sent = server.bodies[-1]["generationConfig"]
+            assert (sent["thinkingConfig"], sent["maxOutputTokens"]) == (config, 9 + 128)
+
+
+def test_thinking_and_its_budget_are_part_of_the_bound_on_costs():
+    pro, flash = GeminiChat("gemini-2.5-pro"), GeminiChat("gemini-2.5-flash")
+    bigger = replace(ASKED, thinking_tokens=128)
+    assert most_usd(pro, ASKED) == most_usd(pro, bigger)
+    assert most_usd(flash, ASKED) < most_usd(flash, bigger)
+
+
+def test_sampling_goes_out_and_what_gemini_does_not_take_is_refused_before_anything_is_sent():
+    with gemini_server(["four"]) as server:
+        model = model_of(server)
+        model.generate([replace(ASKED, top_p=0.5, top_k=7)])
+        assert (server.bodies[0]["generationConfig"]["topP"], server.bodies[0]["generationConfig"]["topK"]) == (0.5, 7)
+        with pytest.raises(ModelError, match=r"takes no min_p; leave answer\.min_p at null"):
+            model.generate([ASKED, replace(ASKED, min_p=0.1)])
+        with pytest.raises(ModelError, match="thinks with at most 24,576 tokens, and 30,000 were asked for"):
+            model.generate([replace(ASKED, thinking_tokens=30_000)])
+        assert len(server.bodies) == 1
+
+
+def test_the_services_count_of_thoughts_is_kept_apart():
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "thoughtsTokenCount": 20, "totalTokenCount": 30}
+    parts = [{"text": "short summary", "thought": True}, {"text": "four"}]
+    body = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": usage}
+    with gemini_server([Scripted(raw=json.dumps(body))]) as server:
+        (reply,) = model_of(server).generate([replace(ASKED, thinking_tokens=64)])
+    assert (reply.tokens_out, reply.thinking_tokens, reply.text) == (23, 20, "four")
 
 
 def test_a_rate_limit_is_waited_for_as_asked():

@@ -51,7 +51,7 @@ def test_a_thinking_switch_goes_to_templates_that_know_it():
     with openai_server() as server:
         model = OpenAIChat("Qwen3-8B", base_url=server.url)
         model.generate([ASKED])
-    assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False}
+    assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
 
 
 def test_a_rate_limit_is_waited_for_as_asked():
@@ -127,7 +127,7 @@ def test_the_address_comes_from_the_environment(monkeypatch):
 def test_openai_itself_gets_its_own_names_and_prices():
     model = OpenAIChat("gpt-4o-mini")
     assert model.priced
-    assert model.call_options(ASKED)["extra_body"] == {"max_completion_tokens": 9}
+    assert model.call_options(ASKED)["extra_body"] == {"max_completion_tokens": 9, "temperature": 0.0}
 
 
 def test_a_server_of_ones_own_costs_what_the_users_table_says_and_else_nothing(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ COUNTS = [(-5, 3), (7, -5), (10**18, 3), (7, 10**18), (10**40, 10**40), (0, 0)]
 def completion(text, tokens_in, tokens_out):
     usage = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "", "choices": [choice]}
     return Scripted(raw=json.dumps(body | ({} if tokens_in is None else {"usage": usage})))
 
 

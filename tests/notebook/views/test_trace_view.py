@@ -91,6 +91,26 @@ def test_seconds_and_tokens_are_added_up() -> None:
     assert "Generation 2.50 s, 1,200 + 20 tokens" in to_text(TRACE)
 
 
+def test_thinking_is_folded_away_and_its_tokens_stand_apart() -> None:
+    *before, generate = TRACE.stages
+    assert generate.stage == "generate"
+    thought = replace(generate, tokens_out=520, thinking_tokens=500)
+    done = replace(TRACE, stages=(*before, thought), raw_text="<think>bar or psi</think>{}")
+    for trace in (replace(done, answer=replace(done.answer, thinking="bar or psi")), replace(done, answer=None)):
+        shown = to_html(trace)
+        assert "<details><summary>Thinking (500 tokens)</summary>" in shown
+        assert "bar or psi" in shown and "<details open" not in shown
+        assert "500 thinking" in shown
+        assert "1,200 + 520 tokens, 500 of them thinking" in to_text(trace)
+
+
+def test_what_a_model_did_not_read_stands_beside_its_stage() -> None:
+    cut = StageRecord("rerank", seconds=0.0, truncated_tokens=1292)
+    trace = Trace(Question("q", "?"), stages=(StageRecord("merge", seconds=0.0), cut))
+    assert "Reranking 0.000 s, 1,292 tokens not read" in " ".join(to_text(trace).split())
+    assert "1,292 not read" in to_html(trace)
+
+
 def test_a_failure_stands_at_the_top() -> None:
     failed = StageRecord("generate", "failed", "the server was down")
     broken = replace(TRACE, answer=None, stages=(*TRACE.stages[:2], failed))

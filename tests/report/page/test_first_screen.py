@@ -95,7 +95,7 @@ def test_by_keyboard_alone_one_skips_to_the_report_and_copies_the_configuration(
         button = page.locator("button.copy")
         assert page.evaluate("document.activeElement.matches('button.copy')") and button.inner_text() == "Copy"
         page.keyboard.press("Enter")
-        page.wait_for_function("document.querySelector('button.copy').textContent !== 'Copy'")
+        expect(button).not_to_have_text("Copy")
         assert "final_k" in page.locator(".yaml pre").inner_text()
 
 

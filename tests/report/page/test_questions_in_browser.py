@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import Watched, browser, needs_browser, watch
 from hostile_text import poison_run
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from rag_lab.report.page import report_page
 from rag_lab.report.page.report_page import write_report
@@ -136,7 +136,7 @@ def test_where_nothing_is_left_a_sentence_says_what_was_asked(page: Page, report
     told = page.locator("#f-count").inner_text()
     assert told.startswith("No question is left: none of the 18 holds the words “no such words” and is scored in")
     page.get_by_role("button", name="Clear").click()
-    page.wait_for_function("document.getElementById('f-count').textContent === '18 of 18 questions'")
+    expect(page.locator("#f-count")).to_have_text("18 of 18 questions")
 
 
 @pytest.mark.parametrize("state", ["failed", "fallback", "unscored", "answered", "abstained"])
@@ -157,7 +157,7 @@ def test_two_variants_stand_against_each_other_in_a_card(page: Page, report: Pat
     page.goto(report.as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010&outcome=better")
     page.locator(".q:not([hidden]) > summary").first.click()
     pair = page.locator(".q[open] .pair")
-    assert pair.locator(".diff ins").all_inner_texts() == ["Revision C applies."]
+    expect(pair.locator(".diff ins")).to_have_text(["Revision C applies."])  # the pair is made when its card has opened
     assert pair.locator(".diff del").count() == 0
     first = pair.locator(".slopes ol").nth(1).locator("li").first.inner_text()
     assert first.startswith("1") and "★" in first  # B found the evidence first

@@ -2,8 +2,9 @@ from doubles import TEXTS, Corpus, hits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.records import Question, Trace
+from rag_lab.records import Passage, Question, Trace
 from rag_lab.stages.answer.context import Assemble
+from rag_lab.stages.answer.context_budget import ContextBudget, Wanted
 from rag_lab.stages.answer.prompts import render_passages
 from rag_lab.testing import ScriptedChat
 
@@ -12,7 +13,7 @@ COUNTER = ScriptedChat([])
 
 def assemble(parent_ids, max_tokens, final_k=9, max_bytes=0):
     trace = Trace(Question("q", "?"), ranked=tuple(hits(*parent_ids)))
-    (outcome,) = Assemble(Corpus(), COUNTER, final_k, max_tokens, max_bytes).run([trace])
+    (outcome,) = Assemble(Corpus(), ContextBudget(COUNTER, max_tokens, max_bytes), final_k).run([trace])
     return outcome
 
 
@@ -82,7 +83,7 @@ class Greedy(ScriptedChat):
 def test_the_whole_is_counted_not_only_its_parts(parent_ids, max_tokens):
     counter = Greedy([])
     trace = Trace(Question("q", "?"), ranked=tuple(hits(*parent_ids)))
-    (outcome,) = Assemble(Corpus(), counter, 9, max_tokens).run([trace])
+    (outcome,) = Assemble(Corpus(), ContextBudget(counter, max_tokens), 9).run([trace])
     passages = outcome.updates["passages"]
     assert not passages or counter.count_tokens(render_passages(passages)) <= max_tokens
 
@@ -96,6 +97,16 @@ def test_a_passage_that_many_questions_find_is_counted_once():
             return super().count_tokens(text)
 
     trace = Trace(Question("q", "?"), ranked=tuple(hits(*TEXTS)))
-    Assemble(Corpus(), Recording([]), 9, 10_000).run([trace, trace])
+    Assemble(Corpus(), ContextBudget(Recording([]), 10_000), 9).run([trace, trace])
     assert len(counted) == 2 * (len(TEXTS) + 1)  # each passage by itself, and once the whole
     assert len(set(counted)) == len(TEXTS) + 1
+
+
+def test_a_window_of_a_file_that_is_one_text_names_the_page_on_which_it_begins():
+    long = "Alarm A7 of the oven means that the burner is locked out. " * 30
+    whole = Passage(1, "m.pdf#0-1740", "m.pdf", 3, 0, len(long), long)
+    (passage,) = ContextBudget(COUNTER, 60).shared([Wanted(whole, 1500, ((3, 0), (4, 900)))])
+    assert passage.start > 900 and passage.page == 4
+    assert "(m.pdf, page 4)" in render_passages([passage])
+    (plain,) = ContextBudget(COUNTER, 60).shared([Wanted(whole, 1500)])
+    assert plain.page == 3

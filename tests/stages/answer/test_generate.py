@@ -1,10 +1,12 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from rag_lab.config import PipelineConfig
 from rag_lab.models.protocols import ChatReply
-from rag_lab.records import Passage, Question, Trace, Turn
-from rag_lab.stages.answer.generate import Generate
+from rag_lab.records import Passage, Question, Remembered, Trace, Turn
+from rag_lab.stages.answer.generate import Generate, by_llm
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.answer.prompts import NOT_FOUND, SCHEMA
 from rag_lab.stages.run_stage import run_stage
@@ -13,6 +15,7 @@ from rag_lab.testing import ScriptedChat
 PASSAGE = Passage(1, "a#p7", "manuals/a.pdf", 7, 0, 9, "The press runs at 140 bar.")
 TRACE = Trace(
     Question("q", "how hard does she push?", history=(Turn("user", "about the press"),)),
+    remembered=Remembered(1, (Turn("user", "about the press"),)),
     search_query="pressure of the press",
     passages=(PASSAGE,),
 )
@@ -35,11 +38,38 @@ def test_the_prompt_has_the_users_wording_the_passages_and_the_demand_for_citati
     assert [m.content for m in request.messages if m.role == "user"][-2] == "about the press"
 
 
-def test_output_is_constrained_unless_the_model_thinks_first():
-    assert generate("{}")[1].json_schema == SCHEMA
-    _, request = generate("{}", thinking_tokens=512)
-    assert request.json_schema is None
-    assert request.thinking
+def test_the_reply_is_constrained_whether_the_model_thinks_first_or_not():
+    for thinking_tokens in (0, 512):
+        _, request = generate("{}", thinking_tokens)
+        assert request.json_schema == SCHEMA
+        assert request.thinking_tokens == thinking_tokens
+
+
+def test_sampling_goes_out_and_is_part_of_the_identity_where_it_is_set():
+    model = ScriptedChat(["{}"])
+    plain, sampled = Generate(model, 64, 0.7), Generate(model, 64, 0.7, top_p=0.9, min_p=0.1)
+    (request,) = sampled.requests([TRACE])
+    assert (request.top_p, request.top_k, request.min_p) == (0.9, None, 0.1)
+    assert sampled.identity() == {**plain.identity(), "top_p": 0.9, "min_p": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "top_k"), [({}, None), ({"answer.temperature": 0.5}, 9), ({"answer.thinking": True}, 9)]
+)
+def test_sampling_is_read_where_anything_is_sampled(changes, top_k):
+    answer = PipelineConfig().override({"answer.top_k": 9, **changes}).answer
+    parts = SimpleNamespace(answer=answer, seed=0, prompts={}, chat=lambda *_: ScriptedChat(["{}"]))
+    assert by_llm(parts).top_k == top_k
+
+
+def test_a_model_that_was_asked_to_think_and_did_not_says_so():
+    done, _ = generate("{}", thinking_tokens=512)
+    assert (done.stages[-1].status, done.stages[-1].reason) == (
+        "fallback",
+        "the model was asked to think and did not",
+    )
+    hidden, _ = generate(ChatReply(text="{}", tokens_out=9, thinking_tokens=5), thinking_tokens=512)
+    assert hidden.stages[-1].status == "ok"
 
 
 def test_thinking_and_answer_come_apart_again():
@@ -53,7 +83,7 @@ def test_thinking_and_answer_come_apart_again():
 
 def test_thinking_has_room_beside_the_replys():
     assert generate("{}")[1].max_tokens == 64
-    assert generate("{}", thinking_tokens=512)[1].max_tokens == 576
+    assert generate("{}", thinking_tokens=512)[1].most_tokens_out == 576
 
 
 @pytest.mark.parametrize(
@@ -79,6 +109,22 @@ def test_an_answer_cut_off_after_its_thinking_is_still_read(text, thinking):
     done, _ = generate(ChatReply(text=text, thinking=thinking, truncated=True), 512)
     (parsed,) = run_stage(Parse(), [done])
     assert parsed.answer.text == "140"
+
+
+def test_an_answer_whose_json_was_closed_at_its_length_is_read_and_says_so():
+    text = '{"answer": "140", "citations": [1]}'
+    done, _ = generate(ChatReply(text=text, truncated=True, closed_early=True))
+    assert (done.stages[-1].status, done.stages[-1].reason) == (
+        "fallback",
+        "the reply was cut off at answer.max_tokens, and its JSON closed there",
+    )
+    (parsed,) = run_stage(Parse(), [done])
+    assert parsed.answer.text == "140"
+
+
+def test_a_thought_without_a_reply_is_named():
+    done, _ = generate(ChatReply(thinking="bar or psi"), 512)
+    assert done.failure.reason == "the model thought and ended without a reply"
 
 
 def test_an_error_ends_the_trace_with_its_reason():

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from rag_lab.models.protocols import ChatReply
-from rag_lab.records import QUERY_CLASSES, Question, Trace
+from rag_lab.records import QUERY_CLASSES, MachineUse, Question, Trace
 from rag_lab.stages.query.hyde import Hyde
 from rag_lab.stages.query.prompts import GENERAL, HYDE
-from rag_lab.stages.query.route import RouteHyde
+from rag_lab.stages.query.route import SUGGESTED, RouteHyde
 from rag_lab.testing import ScriptedChat
 
 ONLY_FUZZY = {name: name == "fuzzy" for name in QUERY_CLASSES}
@@ -34,6 +36,19 @@ def test_a_question_without_a_class_is_a_fallback():
     outcome = routed(ONLY_FUZZY, None)
     assert outcome.status == "fallback"
     assert outcome.updates == {}
+
+
+def test_where_the_understanding_suggests_it_its_word_decides_and_the_class_names_the_prompt():
+    assert routed(SUGGESTED, "specific", suggested=True).updates == {"hyde_route": "specific"}
+    assert routed(SUGGESTED, None, suggested=True).updates == {"hyde_route": GENERAL}
+    off = routed(SUGGESTED, "fuzzy", suggested=False)
+    assert (off.updates, off.status, off.reason) == ({}, "ok", "the understanding suggested it off")
+
+
+def test_without_a_suggestion_there_is_no_hyde_and_that_is_said():
+    outcome = routed(SUGGESTED, "fuzzy")
+    assert (outcome.updates, outcome.status) == ({}, "fallback")
+    assert "suggested nothing" in outcome.reason
 
 
 def test_always_needs_no_class():
@@ -74,3 +89,53 @@ def test_a_model_that_writes_nothing_is_a_fallback(reply):
     assert outcome.status == "fallback"
     assert "searched without HyDE" in outcome.reason
     assert outcome.lasting == isinstance(reply, str)
+
+
+ROUTED = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
+
+
+def test_several_documents_are_sampled_apart_and_one_is_greedy():
+    model = ScriptedChat(["One.", "Two.", "Three."])
+    (outcome,) = Hyde(model, max_tokens=32, n=3).run([ROUTED])
+    assert outcome.updates == {"hypothetical": "One.", "other_hypotheticals": ("Two.", "Three.")}
+    assert {request.temperature for request in model.requests} == {0.7}
+    again = Hyde(model, max_tokens=32, n=3).requests([replace(ROUTED, repeat=1)])
+    assert len({request.seed for request in [*model.requests, *again]}) == 6
+    assert [request.temperature for request in Hyde(model, max_tokens=32).requests([ROUTED])] == [0.0]
+
+
+def test_a_document_that_was_not_written_is_said_and_the_others_are_searched():
+    model = ScriptedChat(["One.", ChatReply(error="rate limit", transient=True, tokens_in=7), "  "])
+    (outcome,) = Hyde(model, max_tokens=32, n=3).run([ROUTED])
+    assert outcome.updates == {"hypothetical": "One.", "other_hypotheticals": ()}
+    assert outcome.reason == "1 of 3 documents were written: rate limit"
+    assert (outcome.status, outcome.lasting) == ("ok", False)
+
+
+def test_every_question_gets_its_own_documents():
+    model = ScriptedChat(["a1", "a2", "b1", "b2"])
+    traces = [ROUTED, Trace(Question("x", "?")), ROUTED]
+    first, without, last = Hyde(model, max_tokens=32, n=2).run(traces)
+    assert first.updates["other_hypotheticals"] == ("a2",) and without.updates == {}
+    assert last.updates == {"hypothetical": "b1", "other_hypotheticals": ("b2",)}
+
+
+def test_one_document_is_remembered_as_it_was():
+    assert "n" not in Hyde(ScriptedChat([]), 32).identity()
+    assert Hyde(ScriptedChat([]), 32, n=2).identity()["n"] == 2
+
+
+def test_what_the_machine_took_for_all_documents_of_a_question_is_on_its_record():
+    uses = [MachineUse(2.0, 300.0, 5.0), None, MachineUse(2.0, 320.0, 7.0)]
+    replies = [ChatReply("A passage.", machine=use) for use in uses]
+    trace = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
+    (outcome,) = Hyde(ScriptedChat(replies), max_tokens=32, n=3).run([trace])
+    assert outcome.machine == MachineUse(2.0, 320.0, 12.0)
+    (unmeasured,) = Hyde(ScriptedChat(["A passage."]), max_tokens=32).run([trace])
+    assert unmeasured.machine is None
+
+
+def test_a_reply_that_broke_off_with_some_text_is_said_to_be_lost():
+    trace = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
+    (outcome,) = Hyde(ScriptedChat([ChatReply("A pass", error="the server ended in the middle")]), 32).run([trace])
+    assert outcome.reason == "searched without HyDE: the server ended in the middle"

@@ -1,12 +1,12 @@
 import pytest
 
-from rag_lab.records import Question, Trace, Turn
-from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
+from rag_lab.records import Question, Remembered, Trace, Turn
+from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, OwnWords, RewrittenFollowUps
 from rag_lab.testing import HashEmbedder
 
 
 def decide(question, rewrite, min_similarity=0.3, history=()):
-    trace = Trace(Question("q", question, history=history), proposed_query=rewrite)
+    trace = Trace(Question("q", question), remembered=Remembered(len(history), history), proposed_query=rewrite)
     (outcome,) = GuardedRewrite(HashEmbedder(), min_similarity).run([trace])
     return outcome
 
@@ -50,3 +50,40 @@ def test_without_a_rewrite_the_wording_is_searched_as_a_fallback(rewrite):
 def test_switched_off_it_is_no_fallback():
     (outcome,) = OwnWords().run([Trace(Question("q", "oven?"), proposed_query="other")])
     assert (outcome.updates, outcome.status) == ({"search_query": "oven?"}, "ok")
+
+
+def test_without_the_guard_any_rewrite_is_searched_and_its_absence_is_said():
+    drifted = Trace(Question("q", "torque of bolt M8?"), proposed_query="holidays in Spain")
+    without = Trace(Question("q", "torque of bolt M8?"))
+    taken, own = AnyRewrite().run([drifted, without])
+    assert (taken.status, taken.updates) == ("ok", {"search_query": "holidays in Spain"})
+    assert (own.status, own.updates) == ("fallback", {"search_query": "torque of bolt M8?"})
+
+
+def test_of_follow_ups_alone_the_rewrite_is_searched():
+    turn = Turn("user", "What is the torque of bolt M8?")
+    follow_up = Trace(
+        Question("a", "and of the larger bolt?", history=(turn,)), proposed_query="torque of the larger bolt"
+    )
+    first = Trace(Question("b", "torque of bolt M8?"), proposed_query="holidays in Spain")
+    for rewriting in (AnyRewrite(), GuardedRewrite(HashEmbedder(), -1)):
+        rewritten, own = RewrittenFollowUps(rewriting).run([follow_up, first])
+        assert rewritten.updates == {"search_query": "torque of the larger bolt"}
+        assert (own.status, own.updates) == ("ok", {"search_query": "torque of bolt M8?"})
+
+
+class ReadsWords(HashEmbedder):
+    """Reads the first ten words of a text."""
+
+    most_tokens = 10
+
+    def text_tokens(self, texts, kind):
+        return [len(text.split()) for text in texts]
+
+
+def test_what_the_guard_did_not_read_is_counted():
+    question = Question("q", "What does alarm A7 of the curing oven in hall two mean today?")
+    trace = Trace(question, proposed_query=f"meaning {question.text}")
+    (outcome,) = GuardedRewrite(ReadsWords(), 0.0).run([trace])
+    assert outcome.truncated_tokens == (14 - 10) + (13 - 10)
+    assert GuardedRewrite(HashEmbedder(), 0.0).run([trace])[0].truncated_tokens == 0

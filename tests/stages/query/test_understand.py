@@ -2,17 +2,18 @@ import json
 
 import pytest
 
-from rag_lab.records import QUERY_CLASSES, Question, Trace, Turn
-from rag_lab.stages.query.prompts import EXAMPLES, UNDERSTANDING_SCHEMA, understanding_messages
+from rag_lab.models.protocols import ChatReply
+from rag_lab.records import QUERY_CLASSES, Question, Remembered, Trace, Turn
+from rag_lab.stages.query.prompts import EXAMPLES, FOLLOW_UPS, UNDERSTANDING_SCHEMA, understanding_messages
 from rag_lab.stages.query.understand import LlmUnderstanding, Understanding
 from rag_lab.testing import ScriptedChat
 
 GOOD = {"class": "procedural", "rewritten": "steps to change the belt", "hyde": True}
 
 
-def run(reply, question=None):
+def run(reply, question=None, said=Remembered()):  # noqa: B008 - frozen
     model = ScriptedChat([reply])
-    (outcome,) = LlmUnderstanding(model).run([Trace(question or Question("q", "belt?"))])
+    (outcome,) = LlmUnderstanding(model).run([Trace(question or Question("q", "belt?"), remembered=said)])
     return outcome, model.requests[0]
 
 
@@ -31,14 +32,22 @@ def test_one_call_gives_class_rewrite_and_suggestion():
 def test_a_reply_that_is_not_the_object_is_a_fallback_that_quotes_it(bad):
     outcome, _ = run(bad)
     assert outcome.status == "fallback"
-    assert repr(bad) in outcome.reason
+    assert (repr(bad) if bad else "the model wrote nothing") in outcome.reason
     assert outcome.updates == {}
 
 
-def test_the_history_reaches_the_model_and_the_wording_is_kept():
-    question = Question("q", "and its pressure?", history=(Turn("user", "Tell me about press P-11"),))
-    _, request = run(json.dumps(GOOD), question)
-    assert "Tell me about press P-11" in request.messages[-1].content
+def test_a_reply_that_was_closed_early_is_a_fallback():
+    outcome, _ = run(ChatReply(json.dumps(GOOD), truncated=True, closed_early=True))
+    assert (outcome.status, outcome.updates) == ("fallback", {})
+    assert "no understanding: the reply was cut off: " in outcome.reason
+
+
+def test_what_is_remembered_reaches_the_model_and_the_wording_is_kept():
+    question = Question("q", "and its pressure?", history=(Turn("user", "forgotten"),))
+    said = Remembered(3, (Turn("user", "Tell me about press P-11"),), "The oven was talked about.")
+    _, request = run(json.dumps(GOOD), question, said)
+    assert "summary: The oven was talked about.\nuser: Tell me about press P-11\n" in request.messages[-1].content
+    assert "forgotten" not in str(request.messages)
     assert "and its pressure?" in request.messages[-1].content
 
 
@@ -48,5 +57,19 @@ def test_every_class_has_as_many_examples_as_any_other():
 
 
 def test_the_examples_are_what_the_parser_accepts():
-    replies = [message.content for message in understanding_messages(Question("q", "?")) if message.role == "assistant"]
-    assert [Understanding.model_validate_json(reply).query_class for reply in replies] == [e[1] for e in EXAMPLES]
+    said = Remembered(1, (Turn("user", "Hello"),))
+    for before, examples in ((Remembered(), EXAMPLES), (said, (*EXAMPLES, *(one[1:] for one in FOLLOW_UPS)))):
+        messages = understanding_messages("?", before)
+        replies = [Understanding.model_validate_json(one.content) for one in messages if one.role == "assistant"]
+        assert [reply.query_class for reply in replies] == [example[1] for example in examples]
+        assert [reply.rewritten for reply in replies] == [example[2] for example in examples]
+
+
+def test_of_follow_ups_alone_the_model_is_asked():
+    model = ScriptedChat([json.dumps(GOOD)])
+    first = Trace(Question("a", "Which press?"))
+    follow_up = Trace(Question("b", "and its pressure?", history=(Turn("user", "Tell me about press P-11"),)))
+    skipped, asked = LlmUnderstanding(model, only_follow_ups=True).run([first, follow_up])
+    assert len(model.requests) == 1 and asked.updates["proposed_query"] == GOOD["rewritten"]
+    assert (skipped.updates, skipped.status, skipped.reason) == ({}, "ok", "no conversation before the question")
+    assert "only_follow_ups" not in LlmUnderstanding(model).identity()

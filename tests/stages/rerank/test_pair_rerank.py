@@ -93,3 +93,24 @@ def test_remembered_pairs_are_scored_once(tmp_path):
     assert later.replayed.seconds == pytest.approx(sum(stored)) and min(stored) > 0
     other = RememberedScorer(Fixed(press=9.0, oven=9.0, log=9.0), memory)
     assert other.score(pairs) == [9.0, 9.0]
+
+
+class ReadsSome(Fixed):
+    """Reads the first nine words of a passage."""
+
+    most_tokens = 9
+
+    def pair_tokens(self, pairs):
+        return [len(passage.split()) for _, passage in pairs]
+
+
+def test_what_the_scorer_does_not_read_of_each_question_is_counted():
+    stage = PairRerank("cross_encoder", ReadsSome(press=1.0, oven=2.0, log=3.0), Corpus(), 3, "parent")
+    traces = [
+        Trace(Question("q", "?"), search_query="trips?", candidates=some) for some in (CANDIDATES, CANDIDATES[2:])
+    ]
+    both, log = stage.run(traces)
+    lengths = [len(TEXTS[name].split()) for name in ("press#p1", "oven#p1")]
+    assert both.truncated_tokens == sum(lengths) - 18 > 0
+    assert both.reason == "2 of 3 passages are longer than the reranker reads"
+    assert (log.truncated_tokens, log.reason) == (0, "")

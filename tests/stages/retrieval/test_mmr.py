@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
+from doubles import Corpus, hits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.stages.retrieval.mmr import maximal_marginal_relevance
+from rag_lab.records import Question, Trace
+from rag_lab.stages.retrieval.mmr import SearchMmr, maximal_marginal_relevance
+from rag_lab.stages.retrieval.search import Search
+from rag_lab.stages.retrieval.searcher import DenseSearcher
+from rag_lab.testing import HashEmbedder
 
 EAST, NORTH, NORTH_EAST = [1, 0], [0, 1], [0.5**0.5, 0.5**0.5]
 items = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 6)), max_size=8)
@@ -41,3 +46,36 @@ def test_each_is_chosen_once_and_values_never_rise(given_items, keep, trade_off)
     positions, values = [p for p, _ in chosen], [value for _, value in chosen]
     assert len(set(positions)) == len(positions) == min(keep, len(given_items))
     assert all(first >= second - 1e-12 for first, second in zip(values, values[1:], strict=False))
+
+
+class Twins(HashEmbedder):
+    """The two pages of the oven are one text to it."""
+
+    def embed_documents(self, texts):
+        ovens = ("oven" in text and "shift" not in text for text in texts)
+        return super().embed_documents(
+            ["oven" if is_oven else text for is_oven, text in zip(ovens, texts, strict=True)]
+        )
+
+
+def search(k, fetch_k, trade_off=0.5, **changes):
+    corpus = Corpus()
+    mmr = SearchMmr(corpus, Twins(), fetch_k, trade_off)
+    stage = Search(DenseSearcher(corpus, Twins()), corpus, k, "dense", mmr=mmr, **changes)
+    (outcome,) = stage.run([Trace(Question("q", "?"), search_query="oven")])
+    return outcome.updates["hits.dense"]
+
+
+def test_a_search_chooses_among_more_than_it_hands_on():
+    plain = [hit.parent_id for hit in hits("press#p1", "oven#p1", "oven#p2", "log#0-50")]
+    assert [hit.parent_id for hit in search(3, 4, trade_off=1.0)] == plain[:3]
+    found = search(3, 4, trade_off=0.3)
+    assert found[0].parent_id == "press#p1" and len({hit.parent_id for hit in found} & {"oven#p1", "oven#p2"}) == 1
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert all(hit.scores["mmr"] == hit.score and hit.scores["dense"] > 0 for hit in found)
+
+
+def test_what_is_below_the_threshold_is_no_choice_and_relevance_is_the_cosine():
+    found = search(4, 4, min_score=0.4)
+    assert [hit.parent_id for hit in found] == ["press#p1", "oven#p1"]
+    assert found[0].score == pytest.approx(0.5 * found[0].scores["dense"])

@@ -8,9 +8,8 @@ from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.testing import HashEmbedder
 
 
-def dense(corpus, k=2, **changes):
-    field = "hyde" if changes.get("by") == "hypothetical" else "dense"
-    return Search(DenseSearcher(corpus, HashEmbedder(), **changes), corpus, k, field)
+def dense(corpus, k=2, min_score=None, **changes):
+    return Search(DenseSearcher(corpus, HashEmbedder(), **changes), corpus, k, "dense", min_score)
 
 
 def test_a_batch_is_one_search():
@@ -29,28 +28,31 @@ def test_askers_with_the_same_rights_share_a_search():
 
 
 def test_hits_carry_the_score_of_their_search():
-    trace = Trace(Question("q", "?"), search_query="oven", hypothetical="The oven trips.")
+    trace = Trace(Question("q", "?"), search_query="oven")
     (by_question,) = dense(Corpus()).run([trace])
-    (by_document,) = dense(Corpus(), by="hypothetical").run([trace])
     (by_words,) = Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 2, "bm25").run([trace])
     assert [hit.scores for hit in by_question.updates["hits.dense"]] == [{"dense": 1.0}, {"dense": 0.5}]
-    assert [hit.scores for hit in by_document.updates["hits.hyde"]] == [{"hyde": 1.0}, {"hyde": 0.5}]
     assert [hit.scores for hit in by_words.updates["hits.bm25"]] == [{"bm25": 1.0}, {"bm25": 0.5}]
 
 
-def test_without_a_hypothetical_document_nothing_is_searched():
-    corpus = Corpus()
-    traces = [Trace(Question("q", "?"), hypothetical=text) for text in (None, "The oven trips.")]
-    without, found = dense(corpus, by="hypothetical").run(traces)
-    assert without.updates == {"hits.hyde": ()}
-    assert len(found.updates["hits.hyde"]) == 2
-    assert corpus.searched == [1]
-
-
-def test_below_the_least_similarity_nothing_is_kept():
+def test_below_the_least_score_nothing_is_kept_of_any_search():
     trace = Trace(Question("q", "?"), search_query="oven")
-    (outcome,) = dense(Corpus(), k=4, min_similarity=0.4).run([trace])
-    assert [hit.score for hit in outcome.updates["hits.dense"]] == [1.0, 0.5]
+    by_words = Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 4, "bm25", 0.4)
+    for search in (dense(Corpus(), k=4, min_score=0.4), by_words):
+        (outcome,) = search.run([trace])
+        assert [hit.score for hit in outcome.updates[search.writes[0]]] == [1.0, 0.5]
+
+
+def test_a_threshold_is_of_each_phrasings_scores_and_not_of_their_fused_ranks():
+    trace = Trace(Question("q", "?"), search_query="oven", phrasings=("furnace",))
+    (outcome,) = dense(Corpus(), k=4, min_score=0.4).run([trace])
+    assert [hit.scores["dense"] for hit in outcome.updates["hits.dense"]] == [1.0, 0.5]
+
+
+def test_without_a_threshold_a_search_is_remembered_as_it_was():
+    assert "min_score" not in dense(Corpus()).identity()
+    assert "min_score" not in Combine({"dense": 1.0, "bm25": 1.0}, "min_max", 60, 3).identity()
+    assert Merge(2).identity() == {"version": 2, "limit": 2}
 
 
 def test_phrasings_are_merged_by_rank():
@@ -61,7 +63,7 @@ def test_phrasings_are_merged_by_rank():
     assert best.score == 3 / 61
 
 
-def combined(normalization="min_max", k=9, **weights):
+def combined(normalization="min_max", k=9, min_score=None, **weights):
     trace = Trace(
         Question("q", "?"),
         hits={
@@ -70,7 +72,7 @@ def combined(normalization="min_max", k=9, **weights):
             "tfidf": tuple(hits("log#0-50", step="tfidf")),
         },
     )
-    (outcome,) = Combine(weights, normalization, 60, k).run([trace])
+    (outcome,) = Combine(weights, normalization, 60, k, min_score).run([trace])
     return outcome.updates["base_hits"]
 
 
@@ -91,6 +93,11 @@ def test_searches_are_combined_with_their_weights():
     assert [hit.parent_id for hit in by_rank] == ["oven#p1", "press#p1", "oven#p2"]
 
 
+def test_what_several_searches_found_is_held_to_the_threshold_as_it_is_combined():
+    assert [hit.parent_id for hit in combined(dense=0.4, bm25=0.3, tfidf=0.3, min_score=0.35)] == ["press#p1"]
+    assert len(combined(dense=0.4, bm25=0.3, tfidf=0.3, min_score=-1.0)) == 4
+
+
 def test_merge_removes_duplicates_and_keeps_the_limit():
     trace = Trace(
         Question("q", "?"),
@@ -103,10 +110,33 @@ def test_merge_removes_duplicates_and_keeps_the_limit():
     assert set(merged[0].scores) == {"dense", "hyde", "rrf"}
 
 
+BOTH = Trace(
+    Question("q", "?"),
+    base_hits=tuple(hits("press#p1", "oven#p1")),
+    hits={"hyde": tuple(hits("oven#p2", "oven#p1", "log#0-50", step="hyde"))},
+)
+
+
+def test_base_first_adds_what_only_the_hypothetical_document_found_at_the_end():
+    (outcome,) = Merge(4, "base_first").run([BOTH])
+    found = outcome.updates["candidates"]
+    assert [hit.parent_id for hit in found] == ["press#p1", "oven#p1", "oven#p2", "log#0-50"]
+    assert [hit.score for hit in found] == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert set(found[1].scores) == {"dense", "hyde", "base_first"} and set(found[3].scores) == {"hyde", "base_first"}
+
+
+def test_base_first_gives_the_hypothetical_document_what_is_left_of_the_limit():
+    (outcome,) = Merge(3, "base_first").run([BOTH])
+    assert [hit.parent_id for hit in outcome.updates["candidates"]] == ["press#p1", "oven#p1", "oven#p2"]
+    (full,) = Merge(2, "base_first").run([BOTH])
+    assert [hit.parent_id for hit in full.updates["candidates"]] == ["press#p1", "oven#p1"]
+
+
 def test_merging_one_list_keeps_its_scores():
     found = tuple(hits("press#p1", "oven#p1"))
     for trace in (Trace(Question("q", "?"), base_hits=found), Trace(Question("q", "?"), hits={"hyde": found})):
         assert Merge(2).run([trace])[0].updates["candidates"] == found
+        assert Merge(2, "base_first").run([trace])[0].updates["candidates"] == found
 
 
 def test_finding_nothing_is_a_result():

@@ -2,6 +2,8 @@ from dataclasses import replace
 
 from doubles import Corpus, hits
 
+from rag_lab.corpus.index.unread_children import UnreadChildren
+from rag_lab.models.limits.unread import Unread
 from rag_lab.records import Question, Trace
 from rag_lab.stages.retrieval.select import Select
 from rag_lab.testing import HashEmbedder
@@ -50,3 +52,14 @@ def test_without_diversity_nothing_is_embedded():
     embedder = HashEmbedder()
     assert len(select(hits("press#p1", "oven#p1"), cut="knee", embedder=embedder).updates["ranked"]) == 1
     assert embedder.documents == []
+
+
+def test_what_was_not_read_of_the_children_that_are_compared_is_counted():
+    index = Corpus()
+    index.unread = UnreadChildren(Unread(8, 3, 1, 90, 30, 5), {"press#p1/0": 5})
+    trace = Trace(Question("q", "?"), ranked=tuple(hits("press#p1", "oven#p1")))
+    counts = [
+        Select(index, HashEmbedder(), "none", diversity, 0.5, 2).run([trace])[0].truncated_tokens
+        for diversity in ("mmr", "none")
+    ]
+    assert counts == [5, 0]

@@ -8,10 +8,11 @@ import pytest
 
 from rag_lab.corpus.load.loader import LoadError
 from rag_lab.corpus.load.pdf.vision import VisionPdf
+from rag_lab.errors import ModelError
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply
 from rag_lab.models.shared import chat_model
-from rag_lab.testing import ScriptedChat
+from rag_lab.testing import ScriptedChat, ollama_server
 
 PAGE = "The relief valve opens at 275 bar.\nThe oil is changed every year."
 
@@ -82,3 +83,14 @@ def test_a_server_is_shown_the_picture(path: Path) -> None:
     assert text["type"] == "text" and "Markdown" in text["text"]
     data = base64.b64decode(picture["image_url"]["url"].removeprefix("data:image/png;base64,"))
     assert pymupdf.Pixmap(data).width == 595
+
+
+def test_a_model_of_ollama_that_sees_is_shown_the_picture_and_one_that_does_not_is_named(path: Path) -> None:
+    with ollama_server(lambda body: READING) as server:
+        loaded = VisionPdf(chat_model(f"ollama:tiny?base_url={server.url}"), 72, 0.5)(path, "a.pdf")
+        (picture,) = server.bodies[0]["messages"][0]["images"]
+    assert loaded.documents[0].text == READING
+    assert pymupdf.Pixmap(base64.b64decode(picture)).width == 595
+    blind = ollama_server(lambda body: READING, capabilities=["completion"])
+    with blind as server, pytest.raises(ModelError, match="tiny sees no images; take a model of Ollama that does"):
+        VisionPdf(chat_model(f"ollama:tiny?base_url={server.url}&context=4096"), 72, 0.5)(path, "a.pdf")

@@ -1,0 +1,107 @@
+"""What the models of each variant were sent and did not read: of the corpus, and of the questions by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rag_lab.comparison.run_tables import RunTables
+from rag_lab.comparison.step_names import stage_name
+from rag_lab.models.limits.unread import percent
+from rag_lab.records import StageRecord, Trace
+from rag_lab.runs.unread_record import SEARCHES, UnreadRecord, unread_record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALIKE = 0.05  # variants whose shares of cut chunks differ by no more are cut alike
+
+
+@dataclass(frozen=True, slots=True)
+class StageUnread:
+    """Tokens that models did not read for a stage or a metric: of `n` of the `runs` questions or scores."""
+
+    tokens: int
+    n: int
+    runs: int
+
+    def told(self, what: str) -> str:
+        """Say so; `what` ran, as questions."""
+        return f"{self.tokens / self.n:,.0f} tokens on average, of {self.n:,} of {self.runs:,} {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantUnread:
+    """What was not read under one variant.
+
+    corpus: of the chunks; None where no search asked an embedding model, or nobody knows how much it reads.
+    stages: of what stages sent, by their names.
+    metrics: of what judges and embedding models of metrics were sent, by the metric; of scores.
+    """
+
+    corpus: UnreadRecord | None = None
+    stages: Mapping[str, StageUnread] = field(default_factory=dict)
+    metrics: Mapping[str, StageUnread] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        """The share of the chunks that were not embedded to their end."""
+        return self.corpus.chunks.share_longer if self.corpus else 0.0
+
+    @property
+    def mark(self) -> str:
+        """What stands beside the variant's name; '' where all was read."""
+        chunks = f"{percent(self.share)} of chunks cut at {self.corpus.chunks.limit:,} tokens" if self.corpus else ""
+        told = [chunks] if self.share else []
+        if self.corpus and self.corpus.asked_cut:
+            told.append(f"questions: not all read of {self.corpus.asked_cut:,} of {self.corpus.asked:,}")
+        told += [
+            f"{stage_name(stage).lower()}: not all read on {one.n:,} of {one.runs:,} questions"
+            for stage, one in self.stages.items()
+        ]
+        told += [f"{name}: not all read for {one.n:,} of {one.runs:,} scores" for name, one in self.metrics.items()]
+        return "; ".join(told)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is more than a few chunks, or concerns questions."""
+        return self.share > ALIKE or bool(self.stages or self.metrics) or bool(self.corpus and self.corpus.asked_cut)
+
+
+def unread_found(tables: RunTables) -> dict[str, VariantUnread]:
+    """Return what was not read under each variant, by its id; those under which all was are not in it."""
+    found = {
+        plan.variant_id: VariantUnread(
+            unread_record(tables.run, plan.variant_id),
+            _by_stage(tables.traces.get(plan.variant_id, [])),
+            _by_metric(tables.scores, plan.variant_id),
+        )
+        for plan in tables.variants
+    }
+    return {variant: one for variant, one in found.items() if one.mark}
+
+
+def is_unlike(one: float, other: float) -> bool:
+    """Tell whether two shares of chunks that were cut are those of different comparisons."""
+    return abs(one - other) > ALIKE
+
+
+def _by_stage(traces: list[Trace]) -> dict[str, StageUnread]:
+    records = [record for trace in traces for record in trace.stages if record.stage not in SEARCHES]
+    cut = dict.fromkeys(record.stage for record in records if record.truncated_tokens)
+    return {stage: _of_stage([one for one in records if one.stage == stage]) for stage in cut}
+
+
+def _by_metric(scores: pd.DataFrame, variant: str) -> dict[str, StageUnread]:
+    ours = scores[scores["variant_id"] == variant]
+    cut = ours[ours["truncated_tokens"] > 0]
+    return {
+        str(metric): StageUnread(int(rows["truncated_tokens"].sum()), len(rows), int((ours["metric"] == metric).sum()))
+        for metric, rows in cut.groupby("metric", sort=False)
+    }
+
+
+def _of_stage(records: list[StageRecord]) -> StageUnread:
+    tokens = [record.truncated_tokens for record in records if record.truncated_tokens]
+    return StageUnread(sum(tokens), len(tokens), len(records))

@@ -1,0 +1,74 @@
+"""What a variant records of the chunks that its embedding model did not read to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag_lab.corpus.index.unread_children import UnreadChildren
+from rag_lab.models.limits.unread import Unread
+from rag_lab.records import StageRecord, Trace
+from rag_lab.runs.run_folder import RunFolder
+
+SEARCHES = {"search_dense": "dense", "retrieve_hyde": "hyde"}  # stages that embed, with the hits of each
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRecord:
+    """The chunks of an index, and what of them stands behind the passages that readers were given.
+
+    model: the embedding model, as the configuration names it.
+    chunks: how long all of them are for it.
+    given: passages at the ranks that a reader gets, over all questions.
+    given_cut: of these, found by a chunk, or known by one, that was not embedded to its end.
+    asked: questions of which something was embedded to search by it.
+    asked_cut: of these, whose text was longer than the model reads.
+    asked_tokens: of the texts of those, that were not read.
+    """
+
+    model: str
+    chunks: Unread
+    given: int
+    given_cut: int
+    asked: int
+    asked_cut: int
+    asked_tokens: int
+
+    @classmethod
+    def of(cls, model: str, found: UnreadChildren, traces: Sequence[Trace], final_k: int) -> UnreadRecord:
+        """Return what to record of traces that rest on these chunks; a reader gets the first `final_k` ranks."""
+        given = [hit.chunk_id for trace in traces for hit in trace.ranked[:final_k]]
+        given_cut = sum(chunk_id in found.longer for chunk_id in given)
+        asked = [
+            sum(_of_text(record, trace, found) for record in searched)
+            for trace in traces
+            if (searched := [record for record in trace.stages if record.stage in SEARCHES])
+        ]
+        cut = [tokens for tokens in asked if tokens]
+        return cls(model, found.total, len(given), given_cut, len(asked), len(cut), sum(cut))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+def unread_record(run: RunFolder, variant_id: str) -> UnreadRecord | None:
+    """Return what a variant recorded; None where no search asked an embedding model, or nobody knows what it reads.
+
+    Raises:
+        DamagedFile: if its record is none.
+    """
+    return run.recorded(variant_id, "unread", _from_json, "what it says was not read names no chunks")
+
+
+def _from_json(found: Mapping[str, Any]) -> UnreadRecord:
+    chunks = Unread(**{str(name): int(value) for name, value in found["chunks"].items()})
+    counts = {name: int(found[name]) for name in ("given", "given_cut", "asked", "asked_cut", "asked_tokens")}
+    return UnreadRecord(str(found["model"]), chunks, **counts)
+
+
+def _of_text(record: StageRecord, trace: Trace, found: UnreadChildren) -> int:
+    """Return the tokens that were not read of what was searched by: the rest are those of the chunks found."""
+    hits = trace.hits.get(SEARCHES[record.stage], ())
+    return max(0, record.truncated_tokens - sum(found.of_hits(hits)))

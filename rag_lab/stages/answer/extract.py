@@ -1,0 +1,156 @@
+"""The extractive reader: what of the context answers best, word for word, or nothing where nothing is near enough.
+
+It cannot make things up and asks no language model: a baseline that a generative reader has to beat.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_lab.models.limits.read_limit import unread_of_texts
+from rag_lab.models.protocols import Embedder
+from rag_lab.records import Answer, Citation, Passage, Trace
+from rag_lab.stages.answer.prompts import NOT_FOUND
+from rag_lab.stages.answer.quotable import quotable, windows
+from rag_lab.stages.parts import Parts
+from rag_lab.stages.stage import Outcome
+from rag_lab.stores.sparse.analyzer import VERSION as WORDS_VERSION
+from rag_lab.stores.sparse.analyzer import terms
+
+_DECIMALS = 6  # the last digits of a vector depend on what shares its batch
+_NOTHING = "there is nothing to quote from"
+_LINE_END = re.compile(r"\s*\n\s*")
+
+
+Vector = npt.NDArray[np.float32]
+
+
+class _Quote(NamedTuple):
+    passage: Passage
+    text: str
+    is_unit: bool  # one sentence, row or item
+
+
+@dataclass(frozen=True)
+class Extract:
+    """Quote the sentence, table row or list item that answers best, or up to `longest` of them that follow each other.
+
+    A quote's score is the cosine of its embedding with the question's, and `word_weight` times the share of the
+    question's words that stand in it, divided by the sum of the weights. A word counts by how rare it is among the
+    sentences of the context (as in BM25), so that what all of them say tells none from another. Of equal scores the
+    shorter quote wins, and of these the first.
+    """
+
+    embedder: Embedder
+    longest: int
+    word_weight: float
+    min_score: float
+
+    name: ClassVar[str] = "generate"
+    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "search_query", "passages")
+    writes: ClassVar[tuple[str, ...]] = ("answer",)
+    batch_size: ClassVar[int] = 16
+    costly: ClassVar[bool] = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Embedding model, how words are cut, and the three numbers."""
+        return {
+            "version": 1,
+            "reader": "extract",
+            "embedder": self.embedder.identity(),
+            "words": WORDS_VERSION,
+            "longest": self.longest,
+            "word_weight": self.word_weight,
+            "min_score": self.min_score,
+        }
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Quote for each trace; all quotes of the batch are embedded in one call."""
+        quotes = [self._quotes(trace.passages) for trace in traces]
+        texts = list(dict.fromkeys(quote.text for some in quotes for quote in some))
+        if not texts:
+            return [_abstain(_NOTHING) for _ in traces]
+        unread = dict(zip(texts, unread_of_texts(self.embedder, texts, "document"), strict=True))
+        vectors = dict(zip(texts, self.embedder.embed_documents(texts), strict=True))
+        questions = [_asked(trace) for trace in traces]
+        asked = zip(
+            self.embedder.embed_queries(questions), unread_of_texts(self.embedder, questions, "query"), strict=True
+        )
+        return [
+            self._answer(_asked(trace), _read_whole(some, unread), vectors, *query, unread)
+            for trace, some, query in zip(traces, quotes, asked, strict=True)
+        ]
+
+    def _quotes(self, passages: Sequence[Passage]) -> list[_Quote]:
+        found = []
+        for passage in passages:
+            units = quotable(passage.text)
+            alone = set(units)
+            spans = windows(units, self.longest)
+            found += [_Quote(passage, passage.text[slice(*span)], span in alone) for span in spans]
+        return sorted(found, key=lambda quote: not quote.is_unit)  # stable
+
+    def _answer(
+        self,
+        question: str,
+        quotes: Sequence[_Quote],
+        vectors: Mapping[str, Vector],
+        query: Vector,
+        unread_of_question: int,
+        unread: Mapping[str, int],
+    ) -> Outcome:
+        if not quotes:
+            return _abstain(_NOTHING)
+        outcome = self._best(question, quotes, [float(vectors[quote.text] @ query) for quote in quotes])
+        lost = unread_of_question + sum(unread[quote.text] for quote in quotes)
+        return replace(outcome, truncated_tokens=lost)
+
+    def _best(self, question: str, quotes: Sequence[_Quote], cosines: Sequence[float]) -> Outcome:
+        shares = _shares(question, quotes)
+        scores = (np.array(cosines) + self.word_weight * np.array(shares)) / (1 + self.word_weight)
+        best = int(np.argmax(scores.round(_DECIMALS)))
+        score, quote = float(scores[best]), quotes[best]
+        told = f"{score:.2f} (cosine {cosines[best]:.2f}, words {shares[best]:.2f})"
+        if score < self.min_score:
+            return _abstain(f"the best quote scores {told}, below answer.quote_min_score {self.min_score:g}")
+        passage = quote.passage
+        citation = Citation(passage.number, passage.source, passage.page, quote.text)
+        return Outcome({"answer": Answer(_LINE_END.sub(" ", quote.text), (citation,))}, reason=f"scores {told}")
+
+
+def _read_whole(quotes: Sequence[_Quote], unread: Mapping[str, int]) -> list[_Quote]:
+    """Leave out runs of which the embedding model reads only the beginning; of a single sentence that is counted."""
+    return [quote for quote in quotes if quote.is_unit or not unread[quote.text]]
+
+
+def _shares(question: str, quotes: Sequence[_Quote]) -> list[float]:
+    """Return for each quote the share of the question's words that it has, each by its rarity among single quotes."""
+    (asked, *texts) = [set(found) for found in terms([question, *(quote.text for quote in quotes)], "unicode")]
+    units = [words for words, quote in zip(texts, quotes, strict=True) if quote.is_unit]
+    counts = Counter(word for words in units for word in words & asked)
+    weights = {word: math.log(1 + len(units) / (counts[word] + 0.5)) for word in sorted(asked)}
+    total = sum(weights.values())
+    return [sum(weights[word] for word in sorted(asked & words)) / total if total else 0.0 for words in texts]
+
+
+def _asked(trace: Trace) -> str:
+    """Return the user's wording; where it follows on earlier turns, the query that stands without them."""
+    return (trace.search_query if trace.question.history else None) or trace.question.text
+
+
+def _abstain(reason: str) -> Outcome:
+    return Outcome({"answer": Answer(NOT_FOUND, abstained=True)}, reason=reason)
+
+
+def by_quote(parts: Parts) -> Extract:
+    """Return the stage that quotes by `models.embedding`."""
+    answer = parts.answer
+    return Extract(parts.embedder, answer.quote_sentences, answer.quote_word_weight, answer.quote_min_score)

@@ -1,0 +1,146 @@
+"""A running summary of a conversation: every so many turns are summed up, each summary extending the one before.
+
+The turns since the last summary stay word for word. A summary is remembered by the turns that it sums up and the
+summary that it extends, so that the next question of a conversation, and one that began alike, find it made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from rag_lab._kit.digest import digest
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.memory.sharing import Work
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.records import Remembered, Trace, Turn
+from rag_lab.stages.chat_stage import chat_outcome, nothing_written, summed
+from rag_lab.stages.conversation import summary_prompt
+from rag_lab.stages.conversation.remember import REMEMBER
+from rag_lab.stages.prompts.chat_template import ChatTemplate
+from rag_lab.stages.stage import Outcome
+
+Turns = tuple[Turn, ...]
+
+_REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
+
+
+@dataclass
+class _Conversation:
+    """One history on its way: what is still to be summed up, the summary so far, and what it took."""
+
+    blocks: list[Turns]
+    rest: Turns
+    seed: int
+    summary: str = ""
+    replies: list[ChatReply] = field(default_factory=list)
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """Sum up every `every` turns by `model`, in at most `max_tokens`; else the last turns are remembered."""
+
+    model: ChatModel
+    every: int
+    max_tokens: int
+    seed: int = 0
+    prompt: ChatTemplate | None = None  # in place of the one that is built in
+    memory: Memory | None = None
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
+
+    name: ClassVar[str] = REMEMBER
+    reads: ClassVar[tuple[str, ...]] = ("question.history",)
+    writes: ClassVar[tuple[str, ...]] = ("remembered",)
+    batch_size: ClassVar[int] = 8
+    costly: ClassVar[bool] = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Model, prompt version, lengths and seed."""
+        return {
+            "version": 1,
+            "prompts": self.prompt.digest if self.prompt else summary_prompt.VERSION,
+            "model": self.model.identity(),
+            "every": self.every,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+        }
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Return a summary with the turns since, or the last turns alone, for each trace."""
+        told = [self._conversation(trace) for trace in traces]
+        while waiting := [one for one in told if one.blocks and not one.error]:
+            for one, reply in zip(waiting, self._extended(waiting), strict=True):
+                _take(one, reply)
+        return [self._outcome(trace, one) for trace, one in zip(traces, told, strict=True)]
+
+    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
+        """Return one request for each summary; of one that extends another, with the longest that this can be."""
+        longest = " ".join(["summary"] * self.max_tokens)
+        return [
+            self._request(longest if n else "", block, one.seed)
+            for one in map(self._conversation, traces)
+            for n, block in enumerate(one.blocks)
+        ]
+
+    def _conversation(self, trace: Trace) -> _Conversation:
+        history = trace.question.history
+        n = max(0, len(history) - 1) // self.every * self.every  # at least one turn stays as it was said
+        blocks = [history[start : start + self.every] for start in range(0, n, self.every)]
+        return _Conversation(blocks, history[n:], self.seed + trace.repeat)
+
+    def _extended(self, waiting: Sequence[_Conversation]) -> list[ChatReply]:
+        """Return what the model writes of the next turns of each conversation, or has written of them before."""
+        identity = digest(dict(self.identity()))
+        asked = {}
+        keys = []
+        for one in waiting:
+            said = [to_jsonable_python(turn) for turn in one.blocks[0]]
+            keys.append(digest({"summary": identity, "seed": one.seed, "earlier": one.summary, "turns": said}))
+            asked[keys[-1]] = self._request(one.summary, one.blocks[0], one.seed)
+
+        def compute(some: list[str]) -> dict[str, ChatReply]:
+            return dict(zip(some, self.model.generate([asked[key] for key in some]), strict=True))
+
+        work = Work("summary", compute, _encode, _REPLY.validate_json, batch_size=self.batch_size)
+        found = work.recall(self.memory, asked)
+        self.replayed.seconds += sum(reply.seconds for reply in found.values())
+        found |= work.do(self.memory, [key for key in asked if key not in found])
+        return [found[key] for key in keys]
+
+    def _request(self, earlier: str, turns: Turns, seed: int) -> ChatRequest:
+        return ChatRequest(self._messages(earlier, turns), max_tokens=self.max_tokens, seed=seed)
+
+    def _messages(self, earlier: str, turns: Turns) -> tuple[Message, ...]:
+        if self.prompt is None:
+            return summary_prompt.summary_messages(earlier, turns)
+        return self.prompt.messages({"summary": earlier, "turns": turns})
+
+    def _outcome(self, trace: Trace, one: _Conversation) -> Outcome:
+        history = trace.question.history
+        total = summed(one.replies)  # what they cost when they were made
+        if one.error:
+            kept = history[max(0, len(history) - self.every) :]
+            reason = f"no summary: {one.error}; {len(kept)} of {len(history)} turns are remembered"
+            return chat_outcome(total, {"remembered": Remembered(len(history), kept)}, "fallback", reason)
+        n_summed = len(history) - len(one.rest)
+        reason = f"{n_summed} of {len(history)} turns are summed up" if n_summed else ""
+        return chat_outcome(total, {"remembered": Remembered(len(history), one.rest, one.summary)}, reason=reason)
+
+
+def _take(one: _Conversation, reply: ChatReply) -> None:
+    one.replies.append(reply)
+    text = " ".join(reply.text.split())
+    if reply.error or not text:
+        one.error = reply.error or nothing_written(reply)
+    else:
+        one.summary = text
+        del one.blocks[0]
+
+
+def _encode(reply: ChatReply) -> str | None:
+    return None if reply.transient else _REPLY.dump_json(reply).decode()

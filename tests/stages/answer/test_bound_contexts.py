@@ -1,0 +1,165 @@
+from dataclasses import replace
+from functools import cache
+
+import pymupdf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.records import Evidence, Question, Trace
+from rag_lab.stages.answer.bound_contexts import NO_LABEL, DocumentContext, GoldContext, NoContext
+from rag_lab.stages.answer.context_budget import ContextBudget
+from rag_lab.stages.answer.prompts import render_passages
+from rag_lab.stages.run_stage import stage_key
+from rag_lab.stores.config import StoreConfig
+from rag_lab.testing import HashEmbedder, ScriptedChat, StageContract, sample_index, sample_question
+from rag_lab.testing.sample_traces import WITHHELD, sample_trace
+
+COUNTER = ScriptedChat([])
+LONG = "# Press\n\n" + "".join(f"Rule {number}: the press stops at {number} bar.\n\n" for number in range(200))
+
+
+def budget(max_tokens=400):
+    return ContextBudget(COUNTER, max_tokens)
+
+
+def given_to(stage, question):
+    (outcome,) = stage.run([Trace(question)])
+    return outcome
+
+
+class _BoundContract(StageContract):
+    """A bound keeps to the contract of stages, but that it reads the labels: that is what it is for."""
+
+    def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self):
+        assert set(self.stage().reads) <= {"question.evidence", "question.may_see", "question.namespace"}
+
+    def test_what_it_does_not_read_does_not_matter(self):
+        trace = sample_trace()
+        other = replace(trace, question=replace(trace.question, answers=("x",), tags=("t",)), ranked=())
+        assert stage_key(self.stage(), "i", trace) == stage_key(self.stage(), "i", other)
+
+
+class TestNoContext(_BoundContract):
+    def make(self):
+        return NoContext()
+
+
+class TestGold(_BoundContract):
+    def make(self):
+        return GoldContext(sample_index(), budget())
+
+
+class TestDocument(_BoundContract):
+    def make(self):
+        return DocumentContext(sample_index(), budget())
+
+
+def test_a_closed_book_has_no_passages():
+    assert given_to(NoContext(), sample_question()).updates == {"passages": ()}
+
+
+def test_gold_is_the_parent_of_the_quote_whatever_was_retrieved():
+    index = sample_index()
+    trace = sample_trace()
+    (outcome,) = GoldContext(index, budget()).run([replace(trace, ranked=())])
+    (passage,) = outcome.updates["passages"]
+    assert "the burner of the oven is locked out" in passage.text
+    assert (passage.number, passage.source) == (1, "oven.md")
+    assert passage.parent_id in {parent.parent_id for parent in index.parents()}
+
+
+def test_a_page_that_is_labelled_twice_is_read_once():
+    evidence = [Evidence("oven.md", quote=quote) for quote in ("cures at 180 degrees", "changed every month")]
+    question = sample_question(evidence=tuple(map(sample_index().locate, evidence)))
+    assert len(given_to(GoldContext(sample_index(), budget()), question).updates["passages"]) == 1
+
+
+@pytest.mark.parametrize("kind", [GoldContext, DocumentContext])
+def test_without_evidence_there_is_nothing_to_read_and_the_record_says_why(kind):
+    outcome = given_to(kind(sample_index(), budget()), sample_question(answerable=False, evidence=()))
+    assert (outcome.updates["passages"], outcome.reason) == ((), NO_LABEL)
+
+
+@pytest.mark.parametrize("kind", [GoldContext, DocumentContext])
+@pytest.mark.parametrize("may_see", [(), ("office",)])
+def test_labels_of_what_an_asker_may_not_see_are_not_read(kind, may_see):
+    question = sample_question(evidence=(Evidence(WITHHELD),), may_see=may_see)
+    passages = given_to(kind(sample_index(), budget()), question).updates["passages"]
+    assert [passage.source for passage in passages] == ([WITHHELD] if may_see else [])
+
+
+@cache
+def long_index(home):
+    corpus = home / "corpus"
+    corpus.mkdir()
+    (corpus / "rules.md").write_text(LONG, encoding="utf-8")
+    (corpus / "other.md").write_text("Nothing of the kind.\n", encoding="utf-8")
+    config = CorpusConfig(parents="fixed", parent_size=600, chunk_size=200, chunk_overlap=0)
+    return open_index(corpus, config, HashEmbedder(), home=home, store=StoreConfig(name="exact"))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return long_index(tmp_path_factory.mktemp("long"))
+
+
+def rule(index, number):
+    return index.locate(Evidence("rules.md", quote=f"Rule {number}: the press stops at {number} bar."))
+
+
+@given(number=st.integers(0, 199), max_tokens=st.integers(30, 300))
+def test_a_quote_is_read_wherever_it_stands_and_however_small_the_budget(index, number, max_tokens):
+    question = Question("q", "At what pressure?", evidence=(rule(index, number),))
+    for kind in (GoldContext, DocumentContext):
+        passages = given_to(kind(index, budget(max_tokens)), question).updates["passages"]
+        assert COUNTER.count_tokens(render_passages(passages)) <= max_tokens
+        assert [passage.number for passage in passages] == list(range(1, len(passages) + 1))
+        assert f"Rule {number}: the press" in " ".join(passage.text for passage in passages)
+
+
+@pytest.mark.parametrize("kind", [GoldContext, DocumentContext])
+def test_a_window_of_a_file_that_is_one_text_has_the_page_on_which_it_begins(monkeypatch, index, kind):
+    starts = ((1, 0), (2, 100), (3, LONG.index("Rule 120:")), (4, LONG.index("Rule 180:")))
+    monkeypatch.setattr(type(index), "page_starts", lambda self, source: starts)
+    question = Question("q", "At what pressure?", evidence=(rule(index, 150),))
+    (passage,) = given_to(kind(index, budget(60)), question).updates["passages"]
+    assert passage.parent_text and passage.page == 3
+
+
+@pytest.mark.parametrize("kind", [GoldContext, DocumentContext])
+def test_the_evidence_of_a_file_that_was_cut_as_one_text_is_read(tmp_path, kind):
+    pdf = pymupdf.open()
+    for text in ("The valve opens at", "275 bar and closes at 240 bar."):
+        pdf.new_page().insert_text((72, 72), text)
+    (tmp_path / "corpus").mkdir()
+    pdf.save(tmp_path / "corpus" / "manual.pdf")
+    config = CorpusConfig(pdf_unit="file", parents="none")
+    manual = open_index(tmp_path / "corpus", config, HashEmbedder(), home=tmp_path, store=StoreConfig(name="exact"))
+    question = Question("q", "?", evidence=(manual.locate(Evidence("manual.pdf", 2, "closes at 240")),))
+    (passage,) = given_to(kind(manual, budget()), question).updates["passages"]
+    assert passage.text == "The valve opens at\n275 bar and closes at 240 bar."
+
+
+def test_a_document_is_read_whole_where_it_fits_and_what_does_not_is_counted(index):
+    question = Question("q", "At what pressure?", evidence=(rule(index, 150),))
+    whole = given_to(DocumentContext(index, budget(100_000)), question)
+    assert [(passage.text, passage.parent_text) for passage in whole.updates["passages"]] == [(LONG.strip(), "")]
+    assert whole.reason == ""
+
+
+def test_a_document_keeps_the_order_of_its_pages_and_loses_the_furthest(monkeypatch):
+    pages = [
+        replace(sample_index().documents()[0], source="m.pdf", page=page, text=f"Page {page}. " * 20)
+        for page in range(1, 8)
+    ]
+    index = sample_index()
+    monkeypatch.setattr(type(index), "documents_of", lambda self, source: pages)
+    monkeypatch.setattr(type(index), "is_visible", lambda self, source, question: True)
+    question = Question("q", "?", evidence=(Evidence("m.pdf", 5, start=0, end=4),))
+    each = COUNTER.count_tokens(pages[0].text)
+    outcome = given_to(DocumentContext(index, budget(int(each * 3.6))), question)
+    assert [passage.page for passage in outcome.updates["passages"]] == [4, 5, 6]
+    assert outcome.reason.startswith("4 of 7 passages did not fit")

@@ -1,0 +1,114 @@
+"""Prompts of one's own at their places: read beside the experiment, checked before a run, part of identities."""
+
+import json
+
+import pytest
+
+from rag_lab.config import PipelineConfig, module_problems
+from rag_lab.errors import ConfigError
+from rag_lab.records import Passage, Question, Remembered, Trace, Turn
+from rag_lab.stages.answer import prompts as answer_prompts
+from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.conversation import summary_prompt
+from rag_lab.stages.conversation.summarize import Summarize
+from rag_lab.stages.prompts.config import PromptsConfig
+from rag_lab.stages.prompts.places import MAX_BYTES, PLACES
+from rag_lab.stages.query import prompts as query_prompts
+from rag_lab.stages.query.hyde import Hyde
+from rag_lab.stages.query.rephrase import Rephrase
+from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.testing import ScriptedChat
+
+TRACE = Trace(
+    Question("q", "And P-2?", history=(Turn("user", "P-1?"), Turn("assistant", "40 bar."))),
+    remembered=Remembered(2, (Turn("user", "P-1?"), Turn("assistant", "40 bar.")), "Oil."),
+    search_query="pressure of P-2",
+    hyde_route="fuzzy",
+    passages=(Passage(1, "a#1", "a.md", 3, 0, 4, "text"),),
+)
+STAGES = {
+    "understanding": lambda model, own: LlmUnderstanding(model, prompt=own),
+    "phrasings": lambda model, own: Rephrase(model, 2, prompt=own),
+    "hyde": lambda model, own: Hyde(model, 32, prompt=own),
+    "summary": lambda model, own: Summarize(model, 1, 60, prompt=own),
+    "answer": lambda model, own: Generate(model, 60, 0.0, own_prompt=own),
+}
+WORDS = {
+    "understanding": ("{{ question }}|{{ (history | first).content if history }}|{{ classes | join(' ') }}",
+                      "And P-2?|P-1?|specific fuzzy comparative procedural creative"),
+    "summary": ("{{ summary }}|{{ turns[0].content if turns }}", "|P-1?"),
+    "phrasings": ("{{ question }}|{{ n }}", "pressure of P-2|2"),
+    "hyde": ("{{ question }}|{{ query_class }}", "pressure of P-2|fuzzy"),
+    "answer": ("{{ question }}|{{ context }}|{{ passages | map(attribute='source') | join }}|"
+               "{{ (history | last).content if history }}|{{ not_found }}",
+               "And P-2?|[1] (a.md, page 3)\ntext|a.md|40 bar.|The documents do not say."),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAG_LAB_MODULES", str(tmp_path))
+    return tmp_path
+
+
+def test_every_key_of_the_section_is_a_place_and_the_other_way_round():
+    assert PromptsConfig.model_fields.keys() == PLACES.keys() == STAGES.keys()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_model_is_asked_in_the_words_of_the_file(folder, place):
+    text, asked = WORDS[place]
+    (folder / "mine.j2").write_text(text)
+    own = PromptsConfig(**{place: "mine.j2"}).own()
+    assert own.keys() == {place}
+    model = ScriptedChat([json.dumps({"answer": "x", "phrasings": []})])
+    stage = STAGES[place](model, own[place])
+    stage.run([TRACE])
+    assert [message.content for message in model.requests[0].messages] == [asked]
+    assert stage.identity()["prompts"] == own[place].digest
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_built_in_keeps_its_version_and_so_what_is_remembered(place):
+    versions = {"answer": answer_prompts.VERSION, "summary": summary_prompt.VERSION}
+    version = versions.get(place, query_prompts.VERSION)
+    assert STAGES[place](ScriptedChat([]), None).identity()["prompts"] == version
+
+
+def test_a_file_lies_beside_the_experiment_and_may_lie_in_a_folder_there(folder):
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "hyde.j2").write_text("\ufeffWrite: {{ question }}", encoding="utf-8")
+    own = PLACES["hyde"].read("prompts/hyde.j2")
+    assert own.messages({"question": "Why?", "query_class": "fuzzy"})[0].content == "Write: Why?"
+
+
+def test_the_plan_names_every_file_that_cannot_be_asked_by(folder):
+    (folder / "bad.j2").write_text("{{ passages }}")
+    (folder / "latin.j2").write_bytes("Größe {{ question }}".encode("latin-1"))
+    (folder / "long.j2").write_text("x" * (MAX_BYTES + 1))
+    names = {"understanding": "gone.j2", "hyde": "bad.j2", "answer": "latin.j2", "phrasings": "long.j2"}
+    problems = module_problems([PipelineConfig().override({f"prompts.{key}": name for key, name in names.items()})])
+    assert len(problems) == 4
+    told = " ".join(problems)
+    assert "prompts.understanding: Cannot read the prompt" in told and "put the file there, or set builtin" in told
+    assert "prompts.hyde: The prompt bad.j2: Unknown variable 'passages': allowed are query_class, question." in told
+    assert "latin.j2 is not UTF-8" in told and "at most 100,000 are read" in told
+
+
+def test_a_file_that_only_fails_when_it_is_filled_in_is_found_beforehand(folder):
+    (folder / "mine.j2").write_text("{{ question }} {{ passages[7].text }}")
+    assert "cannot be filled in" in PLACES["answer"].problem("mine.j2")
+    with pytest.raises(ConfigError, match="cannot be filled in"):
+        PLACES["answer"].read("mine.j2")
+
+
+@pytest.mark.parametrize("text", ["{{ question }} {{ history[0].content }}", "{{ question }} {{ passages[0].text }}"])
+def test_a_file_that_counts_on_turns_or_passages_is_found_beforehand(folder, text):
+    (folder / "mine.j2").write_text(text)
+    assert "cannot be filled in" in PLACES["answer"].problem("mine.j2")
+
+
+def test_places_give_examples_of_all_that_stages_fill_in(folder):
+    for place, (text, _) in WORDS.items():
+        (folder / "mine.j2").write_text(text)
+        assert PLACES[place].problem("mine.j2") == "", place
