@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from browser import Watched, axe_faults, browser, needs_browser, watch
+from playwright.sync_api import expect
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
