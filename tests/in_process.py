@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
-from rag_lab.experiment.run.executor import Done
+from rag_lab.experiment.executors.job import Done
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
 from rag_lab.pipeline import Pipeline
@@ -29,7 +29,7 @@ def run_in_process(monkeypatch, after=lambda job: ""):
             done.append((Path(job.parameters["QUESTIONS"]).parent.name, job.name))
             yield Done(job, after(job), 1.0)
 
-    monkeypatch.setattr("rag_lab.experiment.run.run_variants.execute", execute)
+    monkeypatch.setattr("rag_lab.experiment.run.run_variants.executor_of", lambda name: execute)
     return done
 
 

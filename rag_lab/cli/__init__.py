@@ -21,12 +21,11 @@ from rag_lab.cli import (
     modules,
     new,
     profile,
-    runs,
-    vary,
 )
 from rag_lab.cli.shell import bash_words
 from rag_lab.cli.shell.help_groups import GroupedCommands
 from rag_lab.cli.stream import guarded
+from rag_lab.cli.sweeps import runs, vary
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(

@@ -9,7 +9,7 @@ from rag_lab._kit.process import in_kernel
 
 
 def test_what_starts_kernels_is_none():
-    loaded = "import rag_lab.experiment.run.worker, ipykernel.kernelapp"
+    loaded = "import rag_lab.experiment.kernels.notebook_process, ipykernel.kernelapp"
     code = f"{loaded}; from rag_lab._kit.process import in_kernel; print(in_kernel())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
     assert not in_kernel()

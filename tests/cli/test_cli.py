@@ -9,9 +9,9 @@ from small_dataset import write_dataset
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab import cli
-from rag_lab.cli.runs import DEMO
 from rag_lab.cli.set_option import parse_settings
 from rag_lab.cli.shell.help_groups import FIRST, GROUPS
+from rag_lab.cli.sweeps.runs import DEMO
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
@@ -252,7 +252,7 @@ def test_a_variant_that_failed_is_status_1_and_the_others_are_reported(rag_lab, 
     monkeypatch.chdir(tmp_path)
     _experiment(tmp_path)
 
-    def run_plan(checked, out, jobs):
+    def run_plan(checked, out, options):
         run = checked.run_folder(tmp_path / "run")
         run.write_plan()
         states = {"baseline": {"status": "ok", "reason": "", "traces": 4}}

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from rag_lab.experiment.config import Limits
+from rag_lab.experiment.executors.job import Done, Job
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.run.executor import Done, Job
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger, Used
 from rag_lab.runs.run_folder import LEDGER_FILE, RECORD_FILE, SCORES_FILE, TRACES_FILE, RunFolder
 

@@ -20,6 +20,7 @@ from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.drop import closest_call, standings
 from rag_lab.experiment.race.rounds import deciding_metric, full_plan, kept_after_rounds, proof_plan, round_plan
+from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import NOTEBOOK, run_variants
 from rag_lab.experiment.run.start_sweep import begin_race
 from rag_lab.experiment.run.sweep_progress import say
@@ -37,7 +38,7 @@ def round_folder(run: Path, number: int) -> Path:
     return run / ROUNDS_FOLDER / str(number)
 
 
-def run_race(checked: Plan, run: RunFolder, jobs: int = 1, progress: bool = True) -> RunFolder:
+def run_race(checked: Plan, run: RunFolder, options: RunOptions) -> RunFolder:
     """Run the rounds of a race and its proof in the run folder, which the caller has locked, and return that.
 
     Where a limit or an outage ends it before, race.json says so, and the next start goes on.
@@ -49,14 +50,14 @@ def run_race(checked: Plan, run: RunFolder, jobs: int = 1, progress: bool = True
     race = _new(checked, before)
     begin_race(checked, run)
     write_race(run.path, race)
-    tell = say if progress else _say_nothing
+    tell = say if options.progress else _say_nothing
     kept, left = kept_after_rounds(checked), [one.variant_id for one in checked.variants[1:]]
     for number, n_kept in enumerate(kept, start=1):
         plan = round_plan(checked, number, left)
         tell(f"Round {number} of {len(kept)}: {_told(plan)}.")
         part = plan.run_folder(round_folder(run.path, number))
         part.path.mkdir(parents=True, exist_ok=True)
-        run_variants(plan, part, jobs, progress, _used_beside(run.path, part.path))
+        run_variants(plan, part, options, _used_beside(run.path, part.path))
         done = _dropped(run.path, plan, part, n_kept)
         left = [one.variant_id for one in done.standings if one.stays and one.variant_id != run.baseline]
         stopped = _why_stopped(number, done, part, _same_round(before, race, number))
@@ -68,7 +69,7 @@ def run_race(checked: Plan, run: RunFolder, jobs: int = 1, progress: bool = True
     proof = proof_plan(checked, race.winner)
     tell(f"Proof: {_told(proof)} that chose nothing.")
     proven = proof.run_folder(run.path)
-    run_variants(proof, proven, jobs, progress, _used_beside(run.path, run.path))
+    run_variants(proof, proven, options, _used_beside(run.path, run.path))
     return proven
 
 

@@ -17,16 +17,19 @@ from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Variant
+from rag_lab.experiment.executors.job import Done, Job
+from rag_lab.experiment.executors.registry import executor_of
 from rag_lab.experiment.forecast.rates import keep_rates
 from rag_lab.experiment.forecast.spent import measured_rates
 from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, put_back_all, set_aside, whole
-from rag_lab.experiment.run.executor import Done, Job, check_parameters, execute
 from rag_lab.experiment.run.finish import finish
 from rag_lab.experiment.run.limits import Brake
 from rag_lab.experiment.run.notebook_parameters import to_parameters
+from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.start_sweep import begin
 from rag_lab.experiment.run.sweep_progress import SweepProgress
 from rag_lab.memory.checked_rows import tell_dropped
@@ -48,9 +51,7 @@ from rag_lab.runs.run_folder import (
 NOTEBOOK = "notebooks/02_run_variant.ipynb"
 
 
-def run_variants(
-    checked: Plan, run: RunFolder, jobs: int = 1, progress: bool = True, elsewhere: Used | None = None
-) -> None:
+def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: Used | None = None) -> None:
     """Run a plan in its run folder, which the caller has locked; what was used `elsewhere` counts for its limits.
 
     Raises:
@@ -63,7 +64,7 @@ def run_variants(
         identities = begin(checked, run, notebook)
         put_back_all(run)
         brake = Brake(run, checked.experiment.limits, elsewhere)
-        states = _run_variants(checked, run, notebook, identities, brake, max(1, jobs), progress)
+        states = _run_variants(checked, run, notebook, identities, brake, options)
         forget(run)
         tell_dropped(_damaged(states))
         keep_rates(home(), measured_rates(run))
@@ -101,8 +102,7 @@ def _run_variants(
     notebook: Path,
     identities: Mapping[str, str],
     brake: Brake,
-    jobs: int,
-    progress: bool,
+    options: RunOptions,
 ) -> list[VariantState]:
     """Run what is not whole yet and return the state of every variant, in the order of the plan."""
     finished = {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
@@ -112,10 +112,10 @@ def _run_variants(
     for variant_id in before:
         set_aside(run, variant_id)
     todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
-    with SweepProgress(len(identities), len(states), shown=progress) as shown:
+    with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
         poll = partial(shown.look, run)
-        for done in execute(todo, jobs, poll=poll, veto=brake.veto):
+        for done in executor_of(options.executor)(todo, options.jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
             if state.variant_id in before:
                 state = judged(run, state, before[state.variant_id])

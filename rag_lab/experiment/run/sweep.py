@@ -5,16 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_lab.experiment.config import Given
+from rag_lab.experiment.executors.registry import LOCAL
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.rounds import round_plan
+from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_race import round_folder, run_race
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
 from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
 from rag_lab.runs.run_folder import RunFolder
 
+_PLAIN = RunOptions()
 
-def sweep(experiment: Given, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
+
+def sweep(
+    experiment: Given,
+    out: Path | str | None = None,
+    jobs: int = 1,
+    progress: bool = True,
+    *,
+    executor: str = LOCAL,
+    cold: bool = False,
+) -> RunFolder:
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
     A sweep that was stopped, by hand or by one of its limits, goes on where it was when it is called again: variants
@@ -26,20 +38,22 @@ def sweep(experiment: Given, out: Path | str | None = None, jobs: int = 1, progr
         out: the run folder; `results/<name>` where None.
         jobs: variants that run at the same time.
         progress: show a progress bar, or a line for each variant where no one watches.
+        executor: where they run, by the name of an executor.
+        cold: start a new process for each notebook, instead of one that is prepared.
 
     Raises:
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
     """
-    return run_plan(plan(experiment), out, jobs, progress)
+    return run_plan(plan(experiment), out, RunOptions(jobs, executor, cold, progress))
 
 
-def run_plan(checked: Plan, out: Path | str | None = None, jobs: int = 1, progress: bool = True) -> RunFolder:
+def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
     with locked(run.path):
         if checked.rounds:
-            return run_race(checked, run, jobs, progress)
-        run_variants(checked, run, jobs, progress)
+            return run_race(checked, run, options)
+        run_variants(checked, run, options)
     return run
 
 

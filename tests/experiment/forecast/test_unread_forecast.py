@@ -4,7 +4,7 @@ import pytest
 from small_dataset import write_dataset
 from whole_plan import EMBEDDER, SCORER
 
-from rag_lab.cli.runs import run_told
+from rag_lab.cli.sweeps.runs import run_told
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told

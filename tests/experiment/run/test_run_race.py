@@ -13,11 +13,14 @@ from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.race.rounds import ELSEWHERE, round_plan
 from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan, to_try_again
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.text.compare_text import compare_text
 from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import RunFolder
+
+SILENT = RunOptions(progress=False)
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
     checked, tmp_path, monkeypatch, without_reports
 ):
     done = run_in_process(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
     assert RunFolder.open(run.path) == run
 
@@ -70,7 +73,7 @@ def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
 @pytest.mark.slow
 def test_the_report_shows_the_race_with_its_rounds_and_what_was_given_up(checked, tmp_path, monkeypatch):
     run_in_process(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     page = (run.path / "report.html").read_text()
     for said in ("The race", 'href="rounds/1/report.html"', "154 times", "244 times", "37% were saved", "no proof"):
         assert said in page, said
@@ -90,13 +93,13 @@ def test_a_race_that_was_ended_goes_on_and_runs_nothing_twice(checked, tmp_path,
 
     done = run_in_process(monkeypatch, stop)
     with pytest.raises(KeyboardInterrupt):
-        run_plan(checked, tmp_path / "run", progress=False)
+        run_plan(checked, tmp_path / "run", options=SILENT)
     assert len(read_race(tmp_path / "run").rounds) == 1
     again = run_in_process(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     assert not set(done[:5]) & set(again)
     once = list(again)
-    run_plan(checked, tmp_path / "run", progress=False)
+    run_plan(checked, tmp_path / "run", options=SILENT)
     assert again == once and read_race(run.path).winner
     assert to_try_again(checked, tmp_path / "run").keys() == {one.variant_id for one in checked.variants}
 
@@ -118,7 +121,7 @@ def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, wit
     }
     checked = race_plan(tmp_path, **changes)
     run_in_process(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     assert failures(run) and "limits.calls = 70" in failures(run)[0]
     first = len(doubles.chat.requests)
     assert first <= 70
@@ -128,7 +131,7 @@ def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, wit
             update={"limits": checked.experiment.limits.model_copy(update={"calls": 500})}
         ),
     )
-    run = run_plan(raised, tmp_path / "run", progress=False)
+    run = run_plan(raised, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
     assert failures(run) == [] and race.winner and not race.stopped
     spent = race.cost.calls + sum(row["calls_spent"] for row in run.manifest()["spent"])
@@ -139,11 +142,11 @@ def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, wit
 @pytest.mark.slow
 def test_what_an_outage_took_drops_nobody_until_it_was_tried_again(checked, tmp_path, monkeypatch, without_reports):
     done = run_in_process(monkeypatch, _outage_in("mode-tfidf"))
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     (told,) = [one for one in failures(run) if "race" in one]
     assert "stops after round 1, as 3 failures in it" in told and {folder for folder, _ in done} == {"1"}
     again = run_in_process(monkeypatch, _outage_in("mode-tfidf"))
-    run = run_plan(checked, tmp_path / "run", progress=False)  # no better: they count as failed
+    run = run_plan(checked, tmp_path / "run", options=SILENT)  # no better: they count as failed
     assert again[0] == ("1", "mode-tfidf") and read_race(run.path).winner
 
 
@@ -161,7 +164,7 @@ def _outage_in(variant):
 @pytest.mark.slow
 def test_a_variant_that_fails_is_dropped_and_told(checked, tmp_path, monkeypatch):
     run_in_process(monkeypatch, lambda job: "The kernel died." if job.name == "mode-bm25" else "")
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
     assert race.rounds[0].standings[-1].variant_id == "mode-bm25" and race.winner != "mode-bm25"
     assert any(one.startswith("rounds/1: Variant mode-bm25 failed: The kernel died.") for one in failures(run))
@@ -173,7 +176,7 @@ def test_a_race_of_named_pipelines(tmp_path, doubles, monkeypatch, without_repor
     variants = {mode: {"retrieval.mode": mode} for mode in ("dense", "bm25", "tfidf")}
     checked = race_plan(tmp_path, factors={}, variants=variants)
     run_in_process(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     assert [one.variant_id for one in run.variants] == ["dense", read_race(run.path).winner]
 
 
@@ -194,10 +197,10 @@ def test_what_can_be_no_race_is_told_before_anything_runs(tmp_path, doubles, cha
 @pytest.mark.slow
 def test_a_damaged_record_is_made_anew_and_what_ran_is_kept(checked, tmp_path, monkeypatch, caplog, without_reports):
     done = run_in_process(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", progress=False)
+    run = run_plan(checked, tmp_path / "run", options=SILENT)
     before, n_done = read_race(run.path), len(done)
     (run.path / "race.json").write_text("{")
-    run_plan(checked, run.path, progress=False)
+    run_plan(checked, run.path, options=SILENT)
     assert "race.json is damaged" in caplog.text
     assert len(done) == n_done and read_race(run.path).rounds == before.rounds
 

@@ -12,10 +12,12 @@ from rag_lab.cli import completion
 from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
+from rag_lab.cli.sweeps.run_options import Cold, Executor, Jobs
 from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
+    from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.runs.run_folder import RunFolder
 
 DEMO = "experiments/decisive.yaml"
@@ -26,7 +28,6 @@ RunDir = Annotated[
         help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN_DIR", autocompletion=completion.runs
     ),
 ]
-Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check everything; show what would run and what it would cost; stop.")
 ]
@@ -40,6 +41,7 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
     """
     from rag_lab.experiment.checkout import checkout_file
     from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions
 
     try:
         experiment = checkout_file(DEMO)
@@ -48,7 +50,7 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
             "The demo's documents and questions are not part of the installed package: run it in a checkout, "
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
-    run = run_told(plan(experiment), out, jobs)
+    run = run_told(plan(experiment), out, RunOptions(jobs))
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -61,6 +63,8 @@ def sweep(
     ],
     out: Out = None,
     jobs: Jobs = 1,
+    executor: Executor = "local",
+    cold: Cold = False,
     dry_run: DryRun = False,
     settings: Settings = None,
     only: Annotated[
@@ -99,8 +103,10 @@ def sweep(
       limits: {questions: 60, answers: 20}
     """
     from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions
 
-    start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, jobs, dry_run)
+    options = RunOptions(jobs, executor, cold)
+    start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
 
 
 def plan_(
@@ -151,14 +157,15 @@ def plan_(
     from rag_lab.experiment.forecast.power_forecast import power_forecast
     from rag_lab.experiment.forecast.power_told import power_told
     from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions
 
     checked = plan(experiment)
     if pilot is not None:
         small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
         if dry_run:
-            start(small, None, jobs, dry_run)
+            start(small, None, RunOptions(jobs), dry_run)
             return
-        run_told(small, None, jobs)
+        run_told(small, None, RunOptions(jobs))
     told = power_told(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
@@ -227,7 +234,7 @@ def export(
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)
 
 
-def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: bool = False) -> None:
+def start(checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     from rag_lab.experiment.forecast.describe import describe
     from rag_lab.experiment.forecast.earlier_runs import runs_of
@@ -244,11 +251,11 @@ def start(checked: Plan, out: Path | None, jobs: int, dry_run: bool, scores: boo
         for sentence in filter(None, (told_late(checked, out), tried_again(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
-    elif failures(run_told(checked, out, jobs, scores)):
+    elif failures(run_told(checked, out, options, scores)):
         raise typer.Exit(1)
 
 
-def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -> RunFolder:
+def run_told(checked: Plan, out: Path | None, options: RunOptions, scores: bool = False) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     from rag_lab.comparison.race_sentences import race_sentences
     from rag_lab.experiment.forecast.bill import bill_rows
@@ -265,7 +272,7 @@ def run_told(checked: Plan, out: Path | None, jobs: int, scores: bool = False) -
     for notice in (*left_out, *checked.expansion.notices, *known):
         typer.echo(notice, err=True)
     try:
-        run = run_plan(checked, out, jobs)
+        run = run_plan(checked, out, options)
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Start it again and it goes on where it was: {command_line()}", err=True)
         raise typer.Exit(130) from None

@@ -12,7 +12,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.run.executor import Job, check_parameters, execute
+from rag_lab.experiment.executors.job import Job
+from rag_lab.experiment.executors.local import execute
+from rag_lab.experiment.kernels.check_parameters import check_parameters
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +122,8 @@ def test_ending_early_ends_the_processes(tmp_path):
 def test_a_killed_sweep_leaves_no_process_behind(tmp_path):
     slow = job(tmp_path, "slow", WAIT_S=600)
     script = (
-        "from pathlib import Path; from rag_lab.experiment.run.executor import Job, execute;"
+        "from pathlib import Path; from rag_lab.experiment.executors.job import Job; "
+        "from rag_lab.experiment.executors.local import execute; "
         f"list(execute([Job('slow', Path({str(slow.notebook)!r}), Path({str(slow.output)!r}), "
         f"{dict(slow.parameters)!r}, Path({str(slow.log)!r}))]))"
     )

@@ -1,4 +1,4 @@
-"""Executes notebooks by papermill, several at a time, each in processes of its own."""
+"""The executor of this machine: notebooks by papermill, several at a time, each in processes of its own."""
 
 from __future__ import annotations
 
@@ -9,39 +9,18 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from rag_lab._kit.home import home
-from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
+from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.redaction import shown
 
 _POLL_S = 0.2
 _STOP_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One execution: `notebook` with `parameters` into `output`; what its processes print goes to `log`."""
-
-    name: str
-    notebook: Path
-    output: Path
-    parameters: Mapping[str, Any]
-    log: Path
-    environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How a job ended; `reason` is empty where it succeeded. `vetoed`: it was not started, or ended early."""
-
-    job: Job
-    reason: str
-    seconds: float
-    vetoed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +31,11 @@ class _Running:
     started: float
 
 
-Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it must not start or go on, or ""
-
-
 def execute(
     jobs: Sequence[Job],
     n_jobs: int = 1,
     cwd: Path | None = None,
-    poll: Callable[[Sequence[str]], None] = lambda running: None,
+    poll: Poll = lambda running: None,
     veto: Veto = lambda job, runs: "",
 ) -> Iterator[Done]:
     """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
@@ -102,31 +78,10 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
     return None
 
 
-def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
-    """Refuse what papermill would only warn of, or turn into text.
-
-    Raises:
-        ConfigError: naming every parameter that the notebook does not declare, and every value that is no scalar.
-    """
-    import papermill
-
-    declared = papermill.inspect_notebook(str(notebook))
-    problems = [
-        unknown_name(f"parameter of {notebook.name}", name, declared) for name in parameters if name not in declared
-    ]
-    problems += [
-        f"{name} must be text, a number, true, false or null, got a {type(value).__name__}"
-        for name, value in parameters.items()
-        if not isinstance(value, str | int | float | bool | None)
-    ]
-    if problems:
-        raise ConfigError("; ".join(problems))
-
-
 def _start(job: Job, cwd: Path) -> _Running:
     job.output.parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "rag_lab.experiment.run.worker"],
+        [sys.executable, "-m", "rag_lab.experiment.kernels.notebook_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

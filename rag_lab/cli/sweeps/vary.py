@@ -10,9 +10,10 @@ import typer
 from rag_lab._kit.yaml_file import parse_yaml
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
-from rag_lab.cli.runs import DryRun, Jobs, Out, start
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line
+from rag_lab.cli.sweeps.run_options import Jobs
+from rag_lab.cli.sweeps.runs import DryRun, Out, start
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value
 
@@ -68,6 +69,7 @@ def run(
       rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
     """
     from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.experiment.without_file import Asked, run_name
 
     asked = Asked(
@@ -76,7 +78,7 @@ def run(
     experiment = asked.experiment()
     checked = plan({"name": run_name(asked.name, experiment), **experiment})
     _say_no_answers(asked)
-    start(checked, out, 1, dry_run, scores=True)
+    start(checked, out, RunOptions(), dry_run, scores=True)
 
 
 def vary(
@@ -121,6 +123,7 @@ def vary(
           --metrics retrieval.ndcg@10,answer.abstention
     """
     from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.experiment.without_file import Asked, file_for, write_file
 
     asked = Asked(
@@ -141,7 +144,7 @@ def vary(
     else:
         write_file(path, whole, command_line())
         typer.echo(f"Experiment: {path} (change it, and run it by `rag-lab sweep {path}`)", err=True)
-    start(checked, out, jobs, dry_run)
+    start(checked, out, RunOptions(jobs), dry_run)
 
 
 def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:

@@ -1,0 +1,14 @@
+"""How a sweep runs, as options of the commands that run one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
+Executor = Annotated[str, typer.Option(help="Where variants run: local.")]
+Cold = Annotated[
+    bool,
+    typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared."),
+]

@@ -1,0 +1,4 @@
+"""Where the jobs of a sweep run: each executor takes jobs and yields each as it ends.
+
+Imports `experiment/kernels`; knows no plan and no run folder. A new one is a file here and a line in `registry.py`.
+"""

@@ -1,0 +1,24 @@
+"""How a sweep runs; nothing here changes a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_lab.experiment.executors.registry import LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a sweep runs.
+
+    Args:
+        jobs: variants that run at the same time.
+        executor: where they run, by the name of an executor.
+        cold: start a new process for each notebook, instead of one that is prepared.
+        progress: show a progress bar, or a line for each variant where no one watches.
+    """
+
+    jobs: int = 1
+    executor: str = LOCAL
+    cold: bool = False
+    progress: bool = True
