@@ -22,6 +22,11 @@ _REMOTE = {
     "max_attempts": Option(int, maximum=100),
     "timeout_s": Option(float, minimum=0, maximum=86_400),
 }
+_RATES = {
+    "requests_per_minute": Option(int, maximum=10_000_000),
+    "tokens_per_minute": Option(int, maximum=1_000_000_000),
+}
+_SERVICE = {**_REMOTE, **_RATES}
 _OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}
 _VECTORS = {**_BATCH, "dimensions": Option(int), "document_prefix": Option(str), "query_prefix": Option(str)}
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
@@ -86,7 +91,7 @@ CHAT_MODELS = Kind(
             "langchain_google_genai",
             "langchain-google-genai",
             example="gemini:gemini-2.5-flash",
-            options=_REMOTE,
+            options=_SERVICE,
             env=_GEMINI_KEYS,
             is_server=True,
             sees_images=True,
@@ -108,7 +113,7 @@ CHAT_MODELS = Kind(
             "langchain_openai",
             "langchain-openai",
             example="openai:qwen3-8b?base_url=http://127.0.0.1:8000/v1",
-            options={**_REMOTE, **_CONTEXT, "answers_as": Option(str)},
+            options={**_SERVICE, **_CONTEXT, "answers_as": Option(str)},
             env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
             is_server=True,
             sees_images=True,
@@ -135,7 +140,7 @@ EMBEDDERS = Kind(
             "langchain_google_genai",
             "langchain-google-genai",
             example="gemini:gemini-embedding-001",
-            options={**_REMOTE, **_BATCH},
+            options={**_SERVICE, **_BATCH},
             env=_GEMINI_KEYS,
             is_server=True,
         ),
@@ -155,7 +160,7 @@ EMBEDDERS = Kind(
             "openai",
             "langchain-openai",
             example="openai:text-embedding-3-small?dimensions=512",
-            options={**_REMOTE, **_VECTORS, **_CONTEXT},
+            options={**_SERVICE, **_VECTORS, **_CONTEXT},
             env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
             is_server=True,
         ),
@@ -197,7 +202,7 @@ CROSS_ENCODERS = Kind(
             "Cohere's rerankers",
             "httpx",
             example="cohere:rerank-v3.5",
-            options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
+            options={**_SERVICE, **_BATCH, **_MAX_TOKENS},
             env=("CO_API_KEY", "COHERE_API_KEY"),
             is_server=True,
         ),
@@ -206,7 +211,7 @@ CROSS_ENCODERS = Kind(
             "Jina's rerankers",
             "httpx",
             example="jina:jina-reranker-v2-base-multilingual",
-            options={**_REMOTE, **_BATCH},
+            options={**_SERVICE, **_BATCH},
             env=("JINA_API_KEY",),
             is_server=True,
         ),

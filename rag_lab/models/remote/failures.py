@@ -31,6 +31,7 @@ class Failure:
     fatal: bool = False  # no request to this model can succeed
     wait_s: float | None = None
     time_out: bool = False
+    too_many: bool = False  # requests: the server refused this one for the number of them
 
 
 def classify(error: Exception) -> Failure:
@@ -49,7 +50,9 @@ def classify(error: Exception) -> Failure:
     if status is not None and status >= 300:
         transient = status not in _ABOUT_THE_REQUEST
         late = status in _TIME_OUTS
-        return Failure(f"the server answered with status {status}: {text}", transient, False, _wait(chain), late)
+        return Failure(
+            f"the server answered with status {status}: {text}", transient, False, _wait(chain), late, status == 429
+        )
     late = any("timeout" in word for word in _names(chain))
     return Failure(_sentence(error, chain, text), transient=True, time_out=late)
 

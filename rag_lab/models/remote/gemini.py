@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
+from rag_lab.memory.paces import Rates
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remote.http_bounds import CHAT_BYTES, HttpBounds
 from rag_lab.models.remote.json_endpoint import Endpoint
@@ -38,8 +39,10 @@ class GeminiChat(LangChainChat):
         concurrency: int = 4,
         max_attempts: int = 5,
         timeout_s: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
     ) -> None:
-        retry = RetryPolicy(max_attempts)
+        retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
         super().__init__(name, context_tokens=_CONTEXT_TOKENS, concurrency=concurrency, retry=retry)
         self.base_url = base_url
         self.timeout_s = timeout_s

@@ -29,9 +29,17 @@ class GeminiEmbedder(RemoteEmbedder):
         concurrency: int = 4,
         max_attempts: int = 5,
         timeout_s: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
     ) -> None:
         super().__init__(
-            name, batch_size=batch_size, concurrency=concurrency, max_attempts=max_attempts, timeout_s=timeout_s
+            name,
+            batch_size=batch_size,
+            concurrency=concurrency,
+            max_attempts=max_attempts,
+            timeout_s=timeout_s,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
         )
         self.base_url = base_url
 

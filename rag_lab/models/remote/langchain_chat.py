@@ -18,7 +18,7 @@ from rag_lab.models.remote.patience import Patience
 from rag_lab.models.remote.reply_bounds import bounded, counted
 from rag_lab.models.remote.requests import CallFailed, RetryPolicy, in_parallel
 from rag_lab.models.thinking import with_least_thinking
-from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.models.token_estimate import estimated_tokens, request_tokens
 from rag_lab.redaction import hide_known, one_line
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ class LangChainChat:
     def reply_to(self, request: ChatRequest) -> ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""
         start = time.perf_counter()
-        messages = to_langchain_messages(request.messages)
+        messages, most = to_langchain_messages(request.messages), request_tokens(request) + request.most_tokens_out
         try:
-            message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._patience)
+            message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._patience, most)
         except CallFailed as error:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.memory.paces import Rates
 from rag_lab.models.prices import own_prices
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest
 from rag_lab.models.remote.http_bounds import CHAT_BYTES, HttpBounds
@@ -41,8 +42,11 @@ class OpenAIChat(LangChainChat):
         concurrency: int = 4,
         max_attempts: int = 5,
         timeout_s: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
     ) -> None:
-        super().__init__(name, context_tokens=context, concurrency=concurrency, retry=RetryPolicy(max_attempts))
+        retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
+        super().__init__(name, context_tokens=context, concurrency=concurrency, retry=retry)
         self.server = OpenAIServer(base_url)
         self.answers_as = answers_as or name
         self.timeout_s = timeout_s

@@ -67,6 +67,8 @@ class OpenAIEmbedder(RemoteEmbedder):
         concurrency: int = 4,
         max_attempts: int = 5,
         timeout_s: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
     ) -> None:
         super().__init__(
             name,
@@ -78,6 +80,8 @@ class OpenAIEmbedder(RemoteEmbedder):
             query_prefix=query_prefix,
             context=context,
             dimensions=dimensions,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
         )
         self.server = OpenAIServer(base_url)
 

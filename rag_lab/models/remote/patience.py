@@ -30,7 +30,7 @@ class Patience:
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
         self._name = _name(identity)
-        self._key = json.dumps(dict(identity), sort_keys=True)
+        self.key = json.dumps(dict(identity), sort_keys=True)
         self._here = Failing()
         self._failed_at = float("-inf")
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class Patience:
         """Return why the model is not called at present, or ''."""
         if self._ledger is None and time.monotonic() - self._failed_at > REST_S:
             return ""
-        failing = self._ledger.failing().get(self._key, Failing()) if self._ledger else self._here
+        failing = self._ledger.failing().get(self.key, Failing()) if self._ledger else self._here
         again = "the same command goes on" if self._ledger else f"it is asked again {REST_S / 60:g} minutes later"
         found = _found(self._name, failing)
         return f"{found}; {again}" if found else ""
@@ -48,7 +48,7 @@ class Patience:
     def answered(self) -> None:
         """Count from zero again."""
         if self._ledger:
-            self._ledger.answered(self._key)
+            self._ledger.answered(self.key)
         self._here = Failing()
 
     def failed(self, reason: str, *, calls: int = 0, time_outs: int = 0) -> None:
@@ -57,7 +57,7 @@ class Patience:
             return
         more = Failing(calls, time_outs, reason)
         if self._ledger:
-            self._ledger.failed(self._key, more)
+            self._ledger.failed(self.key, more)
             return
         with self._lock:
             known, self._failed_at = self._here, time.monotonic()

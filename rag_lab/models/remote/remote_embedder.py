@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab.errors import ModelError
+from rag_lab.memory.paces import Rates
 from rag_lab.models.limits.read_limit import Kind
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.remote.patience import Patience
@@ -34,6 +35,8 @@ class RemoteEmbedder(ABC):
         query_prefix: what it wants before a question.
         context: the most tokens of one text that it shall read, where a provider lets that be chosen or told.
         dimensions: how many numbers a vector shall have, where the model can choose.
+        requests_per_minute: that the server takes of all processes together, where that is known.
+        tokens_per_minute: that it takes, likewise.
     """
 
     provider: str
@@ -50,11 +53,13 @@ class RemoteEmbedder(ABC):
         query_prefix: str = "",
         context: int | None = None,
         dimensions: int | None = None,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
     ) -> None:
         self.name = name
         self.batch_size = batch_size
         self.concurrency = concurrency
-        self.retry = RetryPolicy(max_attempts)
+        self.retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
         self.timeout_s = timeout_s
         self.document_prefix = document_prefix
         self.query_prefix = query_prefix
@@ -130,7 +135,10 @@ class RemoteEmbedder(ABC):
         client, patience = self._client, self._patience  # a missing key is one error, before any thread starts
 
         def embed(batch: Sequence[str]) -> Sequence[Sequence[float]]:
-            return self.retry.call(repr(self), lambda: self.embed(client, list(batch), is_query=is_query), patience)
+            tokens = sum(map(estimated_tokens, batch))
+            return self.retry.call(
+                repr(self), lambda: self.embed(client, list(batch), is_query=is_query), patience, tokens
+            )
 
         batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
         try:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rag_lab.errors import ModelError
+from rag_lab.memory.paces import Rates
 from rag_lab.models.remote.failures import Failure, classify
+from rag_lab.models.remote.pace import Pace
 from rag_lab.models.remote.patience import Patience
 
 _LOG = logging.getLogger(__name__)
@@ -37,20 +39,23 @@ class RetryPolicy:
 
     max_attempts: int = 5
     sleep: Callable[[float], None] = time.sleep
+    rates: Rates = Rates()  # noqa: RUF009 (frozen)
 
-    def call(self, what: str, function: Callable[[], B], patience: Patience) -> B:
+    def call(self, what: str, function: Callable[[], B], patience: Patience, tokens: int = 0) -> B:
         """Return what `function` returns, trying again after rate limits, server errors and time-outs.
 
         Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured. A model that
-        is given up meanwhile is not tried again, and one that is given up already is not called.
+        is given up meanwhile is not tried again, and one that is given up already is not called. Before each attempt
+        it waits for its turn among the requests of all processes, `tokens` being those read and written at the most.
 
         Raises:
             ModelError: if the key is rejected or the model unknown: no request can succeed.
             CallFailed: if this request fails otherwise.
         """
-        attempt = 0
+        attempt, pace = 0, Pace(what, patience.key, self.rates, self.sleep)
         while not (given_up := patience.given_up()):
             attempt += 1
+            pace.wait(tokens)
             try:
                 result = function()
             except Exception as error:
@@ -65,7 +70,10 @@ class RetryPolicy:
                 tries = f" after {attempt} attempts" if attempt > 1 else ""
                 raise CallFailed(f"{failure.sentence.rstrip('.')}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
-            self.sleep(wait_s)
+            if failure.too_many:
+                pace.slow_down(wait_s)  # for everybody, and this request waits with them
+            else:
+                self.sleep(wait_s)
         raise CallFailed(given_up, transient=True, asked=attempt > 0)
 
     def _is_last(self, attempt: int, failure: Failure, wait_s: float, patience: Patience) -> bool:

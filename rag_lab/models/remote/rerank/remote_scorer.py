@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from rag_lab.errors import ModelError
+from rag_lab.memory.paces import Rates
 from rag_lab.models.remote.failures import BadReply, classify
 from rag_lab.models.remote.json_endpoint import Endpoint, bearer
 from rag_lab.models.remote.patience import Patience
@@ -33,6 +34,8 @@ class RemoteScorer(ABC):
         concurrency: calls at a time.
         max_attempts: of one call.
         timeout_s: of one attempt.
+        requests_per_minute: that the server takes of all processes together, where that is known.
+        tokens_per_minute: that it takes, likewise.
     """
 
     provider: str
@@ -48,12 +51,14 @@ class RemoteScorer(ABC):
         concurrency: int = 4,
         max_attempts: int = 5,
         timeout_s: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
     ) -> None:
         self.name = name
         self.base_url = base_url or self.address
         self.batch_size = batch_size
         self.concurrency = concurrency
-        self.retry = RetryPolicy(max_attempts)
+        self.retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
         self.timeout_s = timeout_s
 
     def __repr__(self) -> str:
@@ -148,7 +153,8 @@ class RemoteScorer(ABC):
             return {}
 
     def _asked(self, question: str, passages: list[str]) -> list[float]:
-        return self.retry.call(repr(self), lambda: self._scores(question, passages), self._patience)
+        tokens = sum(map(estimated_tokens, (question, *passages)))
+        return self.retry.call(repr(self), lambda: self._scores(question, passages), self._patience, tokens)
 
     def _scores(self, question: str, passages: list[str]) -> list[float]:
         found = self.ask(question, passages)

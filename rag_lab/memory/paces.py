@@ -1,0 +1,130 @@
+"""How fast remote models may be asked, shared by processes: what was sent in the last minute, and when to go on.
+
+A request reserves the next moment at which it keeps the limits, and is sent then: nobody asks again and again, and who
+came first goes first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_lab._kit.database import opened
+
+WINDOW_S = 60.0
+GROWTH = 1.1  # a minute without a refusal
+_SLOWER = 0.5  # of the rate at which a server refused
+_SETTLING_S = 5.0  # requests that were under way when the server refused are refused, too
+_FORGOTTEN_S = 3600.0
+
+_SCHEMA = """
+PRAGMA synchronous=OFF;
+CREATE TABLE IF NOT EXISTS sent (model TEXT NOT NULL, at REAL NOT NULL, tokens INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS sent_at ON sent (model, at);
+CREATE TABLE IF NOT EXISTS refused (
+    model TEXT PRIMARY KEY, at REAL NOT NULL, until REAL NOT NULL, requests_per_minute REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a server takes in a minute; None where that is not known."""
+
+    requests: float | None = None
+    tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request: when it was sent, or will be, in seconds, and its tokens, those of the longest reply included."""
+
+    at_s: float
+    tokens: int
+
+
+def next_moment(sent: Sequence[Sent], now_s: float, tokens: int, rates: Rates) -> float:
+    """Return when a request of `tokens` may be sent, in seconds, so that no minute holds more than `rates`.
+
+    It is not before the last of `sent`, which are in order. A request of more tokens than a minute takes waits for a
+    minute of its own. Source: the sliding window log of rate limiting.
+    """
+    at_s = max([now_s, *(one.at_s for one in sent[-1:])])
+    if rates.requests is not None and len(sent) >= (most := max(1, int(rates.requests))):
+        at_s = max(at_s, sent[-most].at_s + WINDOW_S)
+    if rates.tokens is not None:
+        total = tokens
+        for one in reversed(sent):
+            total += one.tokens
+            if total > rates.tokens:
+                at_s = max(at_s, one.at_s + WINDOW_S)
+                break
+    return at_s
+
+
+class Paces:
+    """The paces of all models, in the file at `path`. Each call opens its own connection, so threads may share it."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self.clock = clock
+
+    def reserve(self, model: str, tokens: int, rates: Rates) -> float:
+        """Return when a request may be sent, in seconds of the clock; it is counted as sent then.
+
+        Once a server has refused for lack of patience, it is asked at half the rate, and by a tenth more each minute.
+        """
+        now_s = self.clock()
+        with self._opened() as database, database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("DELETE FROM sent WHERE at <= ?", (now_s - WINDOW_S,))
+            sent = [
+                Sent(*row)
+                for row in database.execute("SELECT at, tokens FROM sent WHERE model = ? ORDER BY at", [model])
+            ]
+            until_s, learnt = _after_refusal(database, model, now_s)
+            known = [rate for rate in (rates.requests, learnt) if rate is not None]
+            at_s = next_moment(sent, max(now_s, until_s), tokens, Rates(min(known, default=None), rates.tokens))
+            database.execute("INSERT INTO sent VALUES (?, ?, ?)", (model, at_s, tokens))
+        return at_s
+
+    def rests_until(self, model: str) -> float:
+        """Return until when nobody asks the model, as its server wants rest; a past moment where it wants none."""
+        if not self.path.exists():
+            return 0.0
+        with self._opened() as database:
+            return _after_refusal(database, model, self.clock())[0]
+
+    def refuse(self, model: str, wait_s: float) -> None:
+        """Note that the server refused a request for the number of them, and for how long to leave it alone."""
+        now_s = self.clock()
+        with self._opened() as database, database:
+            database.execute("BEGIN IMMEDIATE")
+            row = database.execute(
+                "SELECT at, until, requests_per_minute FROM refused WHERE model = ?", [model]
+            ).fetchone()
+            if row and now_s - row[0] < _SETTLING_S:
+                database.execute("UPDATE refused SET until = ? WHERE model = ?", (max(row[1], now_s + wait_s), model))
+                return
+            query = "SELECT count(*), min(at) FROM sent WHERE model = ? AND at <= ?"
+            n, first_s = database.execute(query, (model, now_s)).fetchone()
+            seen = n * WINDOW_S / max(1.0, now_s - first_s) if n else WINDOW_S
+            _, learnt = _after_refusal(database, model, now_s)
+            rate = max(1.0, _SLOWER * min(seen, seen if learnt is None else learnt))
+            database.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", (model, now_s, now_s + wait_s, rate))
+
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        return opened(self.path, _SCHEMA)
+
+
+def _after_refusal(database: sqlite3.Connection, model: str, now_s: float) -> tuple[float, float | None]:
+    """Return until when the model rests, and how many requests a minute it takes by what was learnt."""
+    query = "SELECT at, until, requests_per_minute FROM refused WHERE model = ?"
+    row = database.execute(query, [model]).fetchone()
+    if row is None or now_s - row[1] > _FORGOTTEN_S:
+        return 0.0, None
+    at_s, until_s, rate = row
+    return until_s, rate * GROWTH ** (max(0.0, now_s - max(at_s, until_s)) / WINDOW_S)

@@ -1,0 +1,66 @@
+"""Requests of several processes stand in one line before a server, which says when to go on."""
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rag_lab.memory.paces import Rates
+from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.remote.openai import OpenAIChat
+from rag_lab.models.remote.pace import Pace
+from rag_lab.models.shared import chat_model
+from rag_lab.testing import Scripted, openai_server
+
+ASKED = ChatRequest((Message("user", "Where?"),))
+ANOTHER_PROCESS = """
+from rag_lab.memory.paces import Rates
+from rag_lab.models.remote.pace import Pace
+waits = []
+Pace("a model", "m", Rates(requests=2), sleep=waits.append).wait(0)
+print(*waits)
+"""
+
+
+def test_another_process_waits_for_what_this_one_has_sent():
+    waits = []
+    for _ in range(2):
+        Pace("a model", "m", Rates(requests=2), sleep=waits.append).wait(0)
+    assert waits == []
+    told = subprocess.run([sys.executable, "-c", ANOTHER_PROCESS], capture_output=True, text=True, check=True).stdout
+    assert 30 < float(told) <= 60
+
+
+def test_nobody_asks_while_a_server_that_was_asked_too_often_wants_rest():
+    times = []
+
+    def script(body):
+        times.append(time.monotonic())
+        return Scripted(status=429, headers={"Retry-After": "1"}) if len(times) == 1 else "ok"
+
+    with openai_server(script) as server:
+        models = [OpenAIChat("tiny", base_url=server.url) for _ in range(3)]
+        first = ThreadPoolExecutor().submit(models[0].generate, [ASKED])
+        while not times:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        with ThreadPoolExecutor() as pool:
+            others = list(pool.map(lambda model: model.generate([ASKED])[0], models[1:]))
+        assert [reply.text for reply in (*first.result(), *others)] == ["ok"] * 3
+    assert all(later - times[0] >= 1 for later in times[1:])
+
+
+def test_what_a_server_takes_is_an_option_of_the_name_and_no_part_of_the_identity():
+    plain, limited = (
+        chat_model(f"openai:tiny?base_url=http://127.0.0.1:9/v1{more}") for more in ("", "&requests_per_minute=5")
+    )
+    assert limited.retry.rates == Rates(requests=5)
+    assert limited.identity() == plain.identity()
+
+
+@pytest.mark.parametrize("given", ["0", "many", "-1"])
+def test_an_impossible_rate_is_a_sentence(given):
+    with pytest.raises(Exception, match="requests_per_minute must be a whole number of at least 1"):
+        chat_model(f"gemini:gemini-2.5-flash?requests_per_minute={given}")
