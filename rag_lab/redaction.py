@@ -14,7 +14,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,7 @@ _NAMELESS = re.compile(r"([?&])[^=&\s]+(?=&|$)")  # a value that may be one with
 
 def hide_known(text: str) -> str:
     """Return `text` without the secrets that this process knows. This is for data: nothing else is touched."""
-    forms = _forms(_known())
-    for form in forms:
-        text = text.replace(form, HIDDEN)
-    for form in forms:
-        text = _without_pieces(text, form)
-    return text
+    return _without(text, _forms(_known()))
 
 
 def hide_known_in(value: Any) -> Any:
@@ -68,9 +63,13 @@ def hide_known_in(value: Any) -> Any:
 
 def hide_known_json(text: str, indent: int | None = None) -> str:
     """Return a JSON text with `hide_known` done to the texts in it; numbers stay what they are."""
-    if hide_known(text) == text:
-        return text
-    return json.dumps(hide_known_in(json.loads(text)), indent=indent, ensure_ascii=False)
+    return _hidden_json(text, _forms(_known()), indent)
+
+
+def hide_known_jsons(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each JSON text with `hide_known_json` done to it; the environment is read once for all of them."""
+    forms = _forms(_known())
+    return (_hidden_json(text, forms, None) for text in texts)
 
 
 def redact(text: str) -> str:
@@ -110,6 +109,20 @@ def one_line(text: str, limit_chars: int = 300) -> str:
     """Return what a server said on one line: redacted, control characters visible, cut to `limit_chars` characters."""
     words = " ".join(hide_known(text).split())[:_READ_CHARS]
     return visible(redact_sentence(words))[:limit_chars]
+
+
+def _hidden_json(text: str, forms: tuple[str, ...], indent: int | None) -> str:
+    if _without(text, forms) == text:
+        return text
+    return json.dumps(hide_known_in(json.loads(text)), indent=indent, ensure_ascii=False)
+
+
+def _without(text: str, forms: tuple[str, ...]) -> str:
+    for form in forms:
+        text = text.replace(form, HIDDEN)
+    for form in forms:
+        text = _without_pieces(text, form)
+    return text
 
 
 def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:

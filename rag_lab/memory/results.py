@@ -23,7 +23,7 @@ from rag_lab._kit.process import Process
 from rag_lab.errors import RagLabError
 from rag_lab.memory import checked_rows
 from rag_lab.memory.checked_rows import checksum
-from rag_lab.redaction import hide_known_json
+from rag_lab.redaction import hide_known_jsons
 
 Item = TypeVar("Item")
 
@@ -71,8 +71,8 @@ class Memory:
         Secrets that this process knows are hidden in them.
         """
         with self._opened() as database, database:
-            clean = {key: hide_known_json(value) for key, value in values.items()}
-            rows = [(key, room, value, checksum(key, value.encode())) for key, value in clean.items()]
+            clean = zip(values, hide_known_jsons(values.values()), strict=True)
+            rows = [(key, room, value, checksum(key, value.encode())) for key, value in clean]
             database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", rows)
             _give_up(database, values)
 

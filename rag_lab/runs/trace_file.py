@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
-from rag_lab.redaction import hide_known_json
+from rag_lab.redaction import hide_known_jsons
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 _HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
@@ -24,8 +24,8 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
     Control characters stay as they are, escaped where JSON wants it; secrets that this process knows are hidden.
     """
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        for trace in traces:
-            file.write(hide_known_json(_TRACE.dump_json(trace, exclude={"texts"}).decode()) + "\n")
+        lines = (_TRACE.dump_json(trace, exclude={"texts"}).decode() for trace in traces)
+        file.writelines(f"{line}\n" for line in hide_known_jsons(lines))
 
 
 def read_traces(path: Path) -> list[Trace]:

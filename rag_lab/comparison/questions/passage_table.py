@@ -71,8 +71,9 @@ def unread_passages(traces: Sequence[Trace]) -> dict[str, Hit]:
     hits = {
         hit.parent_id: hit
         for trace in traces
+        for shown in (_ranks(trace),)
         for hit in (*trace.candidates, *trace.ranked)
-        if hit.parent_id not in read and hit.parent_id in _ranks(trace)
+        if hit.parent_id not in read and hit.parent_id in shown
     }
     return dict(sorted(hits.items()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -56,13 +57,17 @@ class Reading:
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change a document beside its file."""
-        libraries = {name: version(name) for name in _LIBRARIES}
-        return {"version": _VERSION, "pdf": self._pdf, "own": self._own, "libraries": libraries}
+        return {"version": _VERSION, "pdf": self._pdf, "own": self._own, "libraries": _libraries()}
 
     def identity_of(self, suffix: str) -> Mapping[str, Any]:
         """Return whatever can change the documents of a file with this suffix."""
         pdf = self._pdf if suffix == ".pdf" else None
         return {**self.identity(), "pdf": pdf, "own": self._own.get(suffix), "suffix": suffix}
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    return {name: version(name) for name in _LIBRARIES}  # looked up on disk, and asked for each file
 
 
 def _library(pdf: str) -> str:

@@ -51,12 +51,25 @@ class Foreseen:
 
 
 def foresee_traces(
-    pipeline: Pipeline, questions: Sequence[Question], repeat: int, answered: set[str], read: Read, tally: Tally
+    pipeline: Pipeline,
+    questions: Sequence[Question],
+    repeat: int,
+    answered: set[str],
+    read: Read,
+    tally: Tally,
+    *,
+    scored: bool = True,
 ) -> list[Foreseen]:
-    """Return the traces that `pipeline.run` would, as far as they are known, and put the work to be done in `tally`."""
+    """Return the traces that `pipeline.run` would, as far as they are known, and put the work to be done in `tally`.
+
+    Where they are not `scored` by a judge, nobody reads them: the walk ends at the last stage that has work to count.
+    """
     traces = [Foreseen(Trace(question, repeat)) for question in questions]
     walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index.is_built)
-    for stage, places in pipeline.steps(questions, answered, read):
+    steps = list(pipeline.steps(questions, answered, read))
+    while steps and not scored and _nothing(steps[-1][0]) is None:
+        steps.pop()
+    for stage, places in steps:
         passed = walk.pass_through(stage, [traces[place] for place in places])
         for place, each in zip(places, passed, strict=True):
             traces[place] = each

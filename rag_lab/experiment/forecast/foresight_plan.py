@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
@@ -56,7 +56,7 @@ def _foresee(plan: Plan, home: Path, tally: Tally) -> tuple[list[str], list[str]
     for variant in plan.variants:
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
         stages += [stage.name for stage in pipeline.stages]
-        traces = _foresee_variant(plan, pipeline, tally)
+        traces = _foresee_variant(plan, pipeline, tally, scored=any(map(_asks_judge, metrics)))
         for metric in metrics:
             scores.foresee(metric, traces)
     return stages, [metric.name for metric in metrics]
@@ -89,17 +89,17 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         tally.add(Work(_INDEX, name, "chunk", len(new), remembered=n_known, embedded_tokens=n_tokens))
 
 
-def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally) -> list[Foreseen]:
+def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[Foreseen]:
     _foresee_index(plan, pipeline, tally)
-    answered = set(plan.answered)
-    asked = [question for question in plan.dataset.questions if question.question_id in set(plan.questions)]
+    answered, chosen = set(plan.answered), set(plan.questions)
+    asked = [question for question in plan.dataset.questions if question.question_id in chosen]
     if pipeline.index.is_built:  # a metric may read where the evidence lies
         asked = pipeline.locate(asked)[0]
     read = reads_of(plan.experiment.metrics, answered if pipeline.config.answer.is_on else ())
     return [
         each
         for repeat in range(plan.experiment.repeats)
-        for each in foresee_traces(pipeline, asked, repeat, answered, read, tally)
+        for each in foresee_traces(pipeline, asked, repeat, answered, read, tally, scored=scored)
     ]
 
 
@@ -121,7 +121,7 @@ class ScoreForesight:
 
     def foresee(self, metric: Metric, traces: Sequence[Foreseen]) -> None:
         """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
-        if not isinstance(metric, CostlyMetric) or "judge" not in metric.needs:
+        if not _asks_judge(metric):
             return
         identity = digest(dict(metric.identity()))
         keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
@@ -150,6 +150,10 @@ class ScoreForesight:
             tokens_out=n * (MOST_REPLY_TOKENS + self.thinking_tokens),
             thinking_tokens=n * self.thinking_tokens,
         )
+
+
+def _asks_judge(metric: Metric) -> TypeGuard[CostlyMetric]:
+    return isinstance(metric, CostlyMetric) and "judge" in metric.needs
 
 
 def _calls(metric: CostlyMetric) -> JudgeCalls | None:
