@@ -55,6 +55,11 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
 
 
+def kind_of_role(role: str) -> Kind:
+    """Return the kind of model that plays a role, a key of `models` or `judge`."""
+    return _KINDS.get(role, CHAT_MODELS)
+
+
 def embeds(config: PipelineConfig) -> bool:
     """Tell whether a search, a splitter, the guard of rewrites, the selection or the reader compares embeddings."""
     return (
@@ -83,7 +88,7 @@ def model_problem(role: str, text: str) -> str:
 
     Of `first | second` one must be able to, and no name may be malformed.
     """
-    kind = _KINDS.get(role, CHAT_MODELS)
+    kind = kind_of_role(role)
     names = alternatives(text)
     slips = [(name, slip) for name in names if (slip := _slip(kind, name))]
     lacks = [(name, lacking) for name in names if not slips and (lacking := _unshown(role, name) or lack(kind, name))]

@@ -16,6 +16,7 @@ from rag_lab._kit.source_digest import source_digest
 from rag_lab.errors import ModelError
 from rag_lab.models.failover.choice import answering
 from rag_lab.models.failover.usable import missing
+from rag_lab.models.host.hosted import hosted
 from rag_lab.models.metered import metered
 from rag_lab.models.own import given_model, named_model, own_target
 from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
@@ -99,7 +100,7 @@ def _playing(kind: Kind, model: str | Any) -> str | Any:
 def _built_in(kind: Kind, text: str) -> Any:
     spec = ModelSpec.parse(text, kind)
     provider = providers_of(kind)[spec.provider]
-    return _target(provider.target)(spec.name, **spec.arguments(provider))
+    return hosted(kind, text, _target(provider.target)(spec.name, **spec.arguments(provider)))
 
 
 def _target(text: str) -> Callable[..., Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rag_lab.experiment.executors.registry import LOCAL
 
@@ -16,9 +17,11 @@ class RunOptions:
         executor: where they run, by the name of an executor.
         cold: start a new process for each notebook, instead of one that is prepared.
         progress: show a progress bar, or a line for each variant where no one watches.
+        environment: of every kernel, beside this process's own.
     """
 
     jobs: int = 1
     executor: str = LOCAL
     cold: bool = False
     progress: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)

@@ -28,6 +28,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, put_back_all, set_aside, whole
 from rag_lab.experiment.run.finish import finish
 from rag_lab.experiment.run.limits import Brake
+from rag_lab.experiment.run.model_order import in_model_order
 from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.start_sweep import begin
@@ -108,10 +109,14 @@ def _run_variants(
     finished = {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
     before = {v: state for v, state in finished.items() if state.curable.total}
     states = {v: state for v, state in finished.items() if v not in before}
-    missing = [variant for variant in checked.variants if variant.variant_id not in states]
+    left = [variant for variant in checked.variants if variant.variant_id not in states]
+    missing = in_model_order(left, checked.experiment.metrics)
     for variant_id in before:
         set_aside(run, variant_id)
-    todo = [replace(_job(checked, run, v, notebook), environment=brake.environment(v.variant_id)) for v in missing]
+    todo = [
+        replace(_job(checked, run, v, notebook), environment={**options.environment, **brake.environment(v.variant_id)})
+        for v in missing
+    ]
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
         poll = partial(shown.look, run)

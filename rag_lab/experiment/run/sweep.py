@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rag_lab.experiment.config import Given
@@ -11,6 +12,7 @@ from rag_lab.experiment.race.rounds import round_plan
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_race import round_folder, run_race
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
+from rag_lab.models.host.place import model_host
 from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
 from rag_lab.runs.run_folder import RunFolder
@@ -50,7 +52,8 @@ def sweep(
 def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
-    with locked(run.path):
+    with locked(run.path), model_host() as shared_models:
+        options = replace(options, environment={**options.environment, **shared_models})
         if checked.rounds:
             return run_race(checked, run, options)
         run_variants(checked, run, options)

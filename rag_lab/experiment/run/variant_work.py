@@ -19,6 +19,7 @@ from rag_lab.experiment.run.variant_progress import VariantProgress
 from rag_lab.memory.checked_rows import Dropped
 from rag_lab.models import shared as registry
 from rag_lab.models.failover.choice import who_played
+from rag_lab.models.host.ask import held_elsewhere_mb
 from rag_lab.models.protocols import ChatModel
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
@@ -160,7 +161,7 @@ class VariantWork:
             "problems": [str(problem) for problem in self.problems],
             "not_indexed": self.not_indexed,
             "unread": self._unread_chunks(),
-            "peak_memory_mb": peak_memory_mb(),
+            "peak_memory_mb": peak_memory_mb() + held_elsewhere_mb(),
         }
 
     def _prompts(self) -> dict[str, dict[str, str]]:

@@ -47,7 +47,7 @@ def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> GgufFacts:
         stored_as=_most_bytes(tensors) if weights == GIVEN else weights.upper(),
         trained_tokens=_of(found, "context_length"),
         licence=str(found.get("general.license", "")),
-        cache=_cache(found, kv),
+        cache=gguf_cache(found, kv),
         thinks=gguf_card(found).thinks,
     )
 
@@ -57,7 +57,8 @@ def _of(found: dict[str, Any], key: str) -> int | None:
     return max(value) if isinstance(value, list) else value  # some models differ from layer to layer
 
 
-def _cache(found: dict[str, Any], kv: str) -> Cache | None:
+def gguf_cache(found: dict[str, Any], kv: str = "f16") -> Cache | None:
+    """Return the cache of keys and values, stored as `kv`, by a file's head; None where that does not say."""
     layers, heads, width = (_of(found, key) for key in ("block_count", "attention.head_count", "embedding_length"))
     if not layers or not heads or not width:
         return None

@@ -22,19 +22,20 @@ _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
 _NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
 
 
-def model_card(model: str, batch: int = 1) -> ModelCard:
+def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCard:
     """Return the card of `provider:name?options`; nothing is loaded or downloaded.
 
     Args:
         model: a chat model, or, where no chat model has its provider, one of another kind.
         batch: sequences that are read and written at a time, each with a cache of its own.
+        kind: the kind of model, where it is known.
 
     Raises:
         ModelError: if there is no such provider, option, file or folder, or several models are named.
     """
     if is_failover(model):
         raise ModelError(f"A card is of one model, and {len(alternatives(model))} are named; ask for one at a time.")
-    kind = _kind(model)
+    kind = kind or _kind(model)
     spec = ModelSpec.parse(model, kind)
     provider = providers_of(kind)[spec.provider]
     card = ModelCard(model, kind.name, batch=batch, keeps_schema=_keeps_schema(kind, model))

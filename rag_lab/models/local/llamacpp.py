@@ -73,6 +73,31 @@ class LlamaCppChat:
     def __repr__(self) -> str:
         return f"LlamaCppChat({self.name!r}, context={self.context_tokens})"
 
+    @property
+    def weights_held(self) -> str:
+        """The file, and all that it is loaded with."""
+        asked = (self.context_tokens, self.max_tokens, self.threads, self.weights, self.kv, self.batch)
+        return f"llama.cpp {self._source.location} {asked}"
+
+    @property
+    def runs_on(self) -> str:
+        """The processor."""
+        return "cpu"
+
+    def load(self) -> None:
+        """Load the weights now; see `HoldsWeights`."""
+        self._server  # noqa: B018 - it is made when it is first read
+
+    def stored_path(self) -> Path:
+        """Return the file that is loaded; it is made where the weights are to be stored in another type."""
+        given = Path(self._source.location)
+        return given if self.weights == GIVEN else stored_as(given, self.weights)
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether tokens are counted without the weights: the file's tokenizer is one that is known."""
+        return gguf_tokenizer(Path(self._source.location)) is not None
+
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, how they are stored, context size and library version."""
         problem = missing_package("xllamacpp", "xllamacpp")
@@ -168,11 +193,9 @@ class LlamaCppChat:
 
     @cached_property
     def _server(self) -> LlamaCppServer:
-        given = Path(self._source.location)
-        path = given if self.weights == GIVEN else stored_as(given, self.weights)
         settings = ServerSettings(self.context_tokens, self.threads or _free_threads(), self.kv, self.batch)
         with self._meter.loading():
-            return LlamaCppServer(path, settings)
+            return LlamaCppServer(self.stored_path(), settings)
 
 
 def _free_threads() -> int:

@@ -48,6 +48,20 @@ class QueryLikelihoodScorer:
     def __repr__(self) -> str:
         return f"QueryLikelihoodScorer({self.settings.name!r})"
 
+    @property
+    def weights_held(self) -> str:
+        """The settings, which a chat model may share."""
+        return f"transformers {self.settings}"
+
+    @property
+    def runs_on(self) -> str:
+        """The device that was asked for."""
+        return "cuda" if self.settings.four_bit else self.settings.device
+
+    def load(self) -> None:
+        """Load the weights now; see `HoldsWeights`."""
+        self._lm  # noqa: B018 - it is loaded when it is first read
+
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, how they are held, the prompt and the passage limit."""
         return {

@@ -36,6 +36,20 @@ class SentenceTransformersModel:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
+    @property
+    def weights_held(self) -> str:
+        """The weights, what they load as, and all that they are loaded with."""
+        return f"{self.loads} {self.name} {self.device} {self.batch_size} {self._given_limit}"
+
+    @property
+    def runs_on(self) -> str:
+        """The device that was asked for."""
+        return self.device
+
+    def load(self) -> None:
+        """Load the weights now; see `HoldsWeights`."""
+        self._model  # noqa: B018 - it is loaded when it is first read
+
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, and library version."""
         source = find(self.name)
@@ -63,6 +77,10 @@ class SentenceTransformersModel:
     def _given_limit(self) -> int | None:
         """A limit that somebody set in place of the model's own."""
         return None
+
+    @cached_property
+    def _model(self) -> Any:
+        return self._load()
 
     def _load(self, **options: Any) -> Any:
         library = require_package("sentence_transformers", "sentence-transformers")
@@ -108,7 +126,3 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
                 list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         return unit_vectors(np.asarray(rows, dtype=np.float32))
-
-    @cached_property
-    def _model(self) -> Any:
-        return self._load()

@@ -21,6 +21,7 @@ class TransformersChat:
     """`smollm2`, `qwen3-8b`, `gemma-3-4b`, a folder, a GGUF file or a hub name; 4 bits and thinking where possible."""
 
     constrains_json = True
+    counts_alone = True  # no weights are loaded to count tokens
 
     def __init__(
         self, name: str, *, four_bit: bool = False, dtype: str = "", device: str = "", batch_size: int = 8
@@ -35,6 +36,20 @@ class TransformersChat:
     def context_tokens(self) -> int:
         """How much the model can read and write together: by default, what its configuration says."""
         return self.settings.context_tokens()
+
+    @property
+    def weights_held(self) -> str:
+        """The settings, which a query-likelihood scorer may share."""
+        return f"transformers {self.settings}"
+
+    @property
+    def runs_on(self) -> str:
+        """The device that was asked for."""
+        return "cuda" if self.settings.four_bit else self.settings.device
+
+    def load(self) -> None:
+        """Load the weights now; see `HoldsWeights`."""
+        self._lm  # noqa: B018 - it is loaded when it is first read
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, how they are held, batch size and how replies are decoded."""

@@ -26,6 +26,11 @@ class UnslothChat(TransformersChat):
         self.name = name
         self.context_tokens = context
 
+    @property
+    def weights_held(self) -> str:
+        """The weights with their context, as this library holds them."""
+        return f"unsloth {self.name} {self.context_tokens}"
+
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, quantization, context size, batch size and how replies are decoded."""
         source = find(self.name)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rag_lab._kit.machine import memory
-from rag_lab._kit.machine.memory import peak_memory_mb
+from rag_lab._kit.machine.memory import begin_peak, peak_memory_mb, peak_of
 
 ASK = "from rag_lab._kit.machine.memory import peak_memory_mb as peak; held = bytearray({} * 2**20); print(peak())"
 
@@ -26,3 +26,13 @@ def test_it_is_the_programs_own_and_not_that_of_whoever_started_it() -> None:
 
 def test_elsewhere_it_is_what_the_system_tells() -> None:
     assert 10 < memory._by_getrusage() < 100_000
+
+
+def test_the_peak_of_a_call_is_its_own_and_that_of_the_process_stays_known() -> None:
+    held = bytearray(200 * 2**20)
+    whole = peak_memory_mb()
+    del held
+    _, small = peak_of(lambda: begin_peak())
+    _, large = peak_of(lambda: (bytearray(100 * 2**20), begin_peak()) and None)
+    assert small is None or small + 90 < (large or 0) < small + 150
+    assert peak_memory_mb() >= whole

@@ -1,0 +1,171 @@
+"""Holds one model's weights for all kernels of a sweep; its arguments are a folder, a name, the kind and the model.
+
+It makes room, loads the weights, and says on stdout, in JSON, why it cannot, or nothing: then it listens. It ends when
+the sweep has ended, or when its memory is needed for another model. One call at a time computes, so what is measured of
+memory is that call's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.machine.memory import held_mb, peak_of
+from rag_lab._kit.registry import Kind
+from rag_lab.models.host.memory_budget import foretold_mb, make_room
+from rag_lab.models.host.messages import (
+    Sent,
+    error_sent,
+    receive,
+    replies_sent,
+    requests_received,
+    send,
+    vectors_sent,
+)
+from rag_lab.models.host.place import (
+    Holder,
+    is_open,
+    socket_path,
+    touch_holder,
+    write_holder,
+)
+from rag_lab.models.providers import MODEL_KINDS
+from rag_lab.models.shared import model_of
+
+_LOOK_EVERY_S = 1.0
+_WAITING = 64  # calls that wait to be taken
+
+
+class HolderProcess:
+    """One process at work. A model that shares the weights of the first may be asked, too."""
+
+    def __init__(self, folder: Path, name: str, kind: Kind, model: str) -> None:
+        self.folder, self.name = folder, name
+        self._computes = threading.Lock()
+        self._is_ending = threading.Event()
+        self._callers: list[threading.Thread] = []
+        made = model_of(kind, model)
+        device = _device(made.runs_on)
+        need_mb = foretold_mb(kind, model)
+        make_room(folder, need_mb, device, _end)
+        made.load()
+        write_holder(folder, name, model, device, max(need_mb, _held_mb(device)))
+        self._listener = Listener(socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
+
+    def serve(self) -> None:
+        """Answer calls until it is told to end. The call that computes then comes to its end."""
+        threading.Thread(target=self._accept, daemon=True).start()
+        self._is_ending.wait()
+        Path(socket_path(self.folder, self.name)).unlink(missing_ok=True)
+        (self.folder / f"{self.name}.holder").unlink(missing_ok=True)
+        for caller in list(self._callers):
+            caller.join()
+
+    def _accept(self) -> None:
+        """Take each call to a thread of its own."""
+        while True:
+            try:
+                connection: Any = self._listener.accept()
+            except OSError:  # a caller that was killed while it knocked
+                continue
+            self._callers = [one for one in self._callers if one.is_alive()]
+            caller = threading.Thread(target=self._answer, args=(connection,), daemon=True)
+            caller.start()
+            self._callers.append(caller)
+
+    def _answer(self, connection: Connection) -> None:
+        with suppress(EOFError, OSError):  # a caller that was killed
+            asked = receive(connection)
+            if asked.head["do"] == "end":
+                self._is_ending.set()
+                return  # with the connection open: who asked waits for its end, which is the process's
+            with connection, self._computes:
+                if connection.poll():  # its end: nobody waits for the reply any more
+                    return
+                send(connection, Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked))
+
+    def _reply(self, asked: Sent) -> Sent:
+        try:
+            reply, peak_mb = peak_of(lambda: _computed(asked))
+        except Exception as error:  # whatever a library raises is told where it was asked
+            return Sent({"error": error_sent(error)})
+        finally:
+            touch_holder(self.folder, self.name)
+        return Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
+
+
+def _computed(asked: Sent) -> Sent:
+    kind = next(kind for kind in MODEL_KINDS if kind.name == asked.head["kind"])
+    model: Any = model_of(kind, asked.head["model"])
+    match asked.head["do"]:
+        case "generate":
+            return replies_sent(model.generate(requests_received(asked)))
+        case "count_tokens":
+            return Sent({"tokens": model.count_tokens(asked.head["text"])})
+        case "score":
+            return Sent({"scores": model.score([(question, passage) for question, passage in asked.head["pairs"]])})
+        case "embed_documents":
+            return vectors_sent(model.embed_documents(asked.head["texts"]))
+        case "embed_queries":
+            return vectors_sent(model.embed_queries(asked.head["texts"]))
+    raise ValueError(f"no call of a model is named {asked.head['do']!r}")
+
+
+def _device(asked: str) -> str:
+    """Return `cpu` or `cuda`, whichever of several; torch is asked where nobody has said."""
+    if asked == "cpu":
+        return asked
+    from rag_lab.models.local.causal import device_or_default
+
+    return device_or_default(asked).partition(":")[0]
+
+
+def _held_mb(device: str) -> float:
+    return (held_mb() or 0.0) if device == "cpu" else 0.0
+
+
+def _end(holder: Holder, folder: Path) -> None:
+    """Tell another process to end, and wait until its memory is free."""
+    with suppress(OSError, EOFError), Client(socket_path(folder, holder.name), "AF_UNIX") as connection:
+        send(connection, Sent({"do": "end"}))
+        connection.recv_bytes()
+
+
+def _end_with_sweep(folder: Path) -> None:
+    """End this process once the sweep has ended, however it did."""
+    while is_open(folder):
+        time.sleep(_LOOK_EVERY_S)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+def main() -> None:
+    """Load the model and answer calls."""
+    folder, name, kind_name, model = Path(sys.argv[1]), *sys.argv[2:]
+    kind = next(kind for kind in MODEL_KINDS if kind.name == kind_name)
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print goes to the log
+    threading.Thread(target=_end_with_sweep, args=(folder,), daemon=True).start()
+    try:
+        holder = HolderProcess(folder, name, kind, model)
+    except Exception as error:
+        said: dict[str, Any] = {"error": error_sent(error)}
+    else:
+        said = {}
+    with suppress(BrokenPipeError), told:  # the kernel that waited was killed: others will ask
+        json.dump(said, told)
+    if not said:
+        holder.serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""What passes between a kernel and the process that holds a model: JSON, and arrays and images as bytes. No pickles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from rag_lab import errors
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message, Vectors
+from rag_lab.records import MachineUse
+
+_ERRORS = {
+    kind.__name__: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.RagLabError)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One message: a JSON object, and what is no JSON beside it."""
+
+    head: Mapping[str, Any]
+    parts: tuple[bytes, ...] = ()
+
+
+def send(connection: Connection, message: Sent) -> None:
+    """Send a message.
+
+    Raises:
+        OSError: if nobody is there.
+    """
+    connection.send_bytes(json.dumps({**message.head, "n_parts": len(message.parts)}).encode("ascii"))
+    for part in message.parts:
+        connection.send_bytes(part)
+
+
+def receive(connection: Connection) -> Sent:
+    """Wait for a message.
+
+    Raises:
+        EOFError, OSError: if the other side has gone.
+    """
+    head = json.loads(connection.recv_bytes())
+    return Sent(head, tuple(connection.recv_bytes() for _ in range(head.pop("n_parts"))))
+
+
+def requests_sent(requests: Sequence[ChatRequest]) -> Sent:
+    """Write requests of a chat model; their images are the parts, in order."""
+    images = tuple(image for request in requests for message in request.messages for image in message.images)
+    return Sent({"requests": [_request_written(request) for request in requests]}, images)
+
+
+def requests_received(message: Sent) -> list[ChatRequest]:
+    """Read what `requests_sent` wrote."""
+    images = iter(message.parts)
+    return [_request_read(dict(request), images) for request in message.head["requests"]]
+
+
+def replies_sent(replies: Sequence[ChatReply]) -> Sent:
+    """Write replies of a chat model."""
+    return Sent({"replies": [asdict(reply) for reply in replies]})
+
+
+def replies_received(message: Sent) -> list[ChatReply]:
+    """Read what `replies_sent` wrote."""
+    return [
+        ChatReply(**{**reply, "machine": None if reply["machine"] is None else MachineUse(**reply["machine"])})
+        for reply in message.head["replies"]
+    ]
+
+
+def vectors_sent(vectors: Vectors) -> Sent:
+    """Write (n_texts, dim) vectors as float32, row by row."""
+    return Sent({"shape": vectors.shape}, (np.ascontiguousarray(vectors, dtype="<f4").tobytes(),))
+
+
+def vectors_received(message: Sent) -> Vectors:
+    """Read what `vectors_sent` wrote."""
+    return np.frombuffer(message.parts[0], "<f4").reshape(message.head["shape"]).astype(np.float32)
+
+
+def error_sent(error: BaseException) -> dict[str, str]:
+    """Write an error as its kind and its sentence."""
+    return {"kind": type(error).__name__, "sentence": str(error)}
+
+
+def error_received(written: Mapping[str, str], model: str) -> errors.RagLabError:
+    """Return the same error with the same sentence; what is none of the workbench's own is told of the model."""
+    kind = _ERRORS.get(written["kind"])
+    if kind is None:
+        said = ": ".join(filter(None, (written["kind"], written["sentence"])))
+        return errors.ModelError(f"The model {model} failed ({said}); see whether it fits in memory.")
+    return kind.__new__(kind, written["sentence"])  # the sentence is cleaned already, and kinds take other arguments
+
+
+def _request_written(request: ChatRequest) -> dict[str, Any]:
+    settings = {field.name: getattr(request, field.name) for field in fields(request)}
+    if request.json_schema is not None:
+        settings["json_schema"] = dict(request.json_schema)
+    settings["messages"] = [(one.role, one.content, len(one.images)) for one in request.messages]
+    return settings
+
+
+def _request_read(settings: dict[str, Any], images: Any) -> ChatRequest:
+    settings["messages"] = tuple(
+        Message(role, content, tuple(next(images) for _ in range(n_images)))
+        for role, content, n_images in settings["messages"]
+    )
+    return ChatRequest(**settings)
