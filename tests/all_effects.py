@@ -11,7 +11,9 @@ from rag_lab.statistics.effects.module_effects import design, design_effects, ef
 from rag_lab.statistics.families import answers
 
 
-def effects(scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any) -> pd.DataFrame:
+def effects(
+    scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any, planned: str = ""
+) -> pd.DataFrame:
     """Return the effects that the variants with these values of the factors can show."""
-    wanted = design_effects(scores, design(scores, values, baseline))
+    wanted = design_effects(scores, design(scores, values, baseline, planned=planned))
     return effects_table(wanted, answers(scores, [one.hypothesis for one in wanted]))

@@ -11,7 +11,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab.corpus.files.file_readers import FILE_READERS
 from rag_lab.corpus.split.splitters import SPLITTERS
 from rag_lab.evaluation.registry import METRICS
-from rag_lab.experiment.combinations import DESIGNS
+from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS

@@ -10,6 +10,7 @@ import pandas as pd
 from rag_lab._kit.numbers import with_interval
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import not_compared
+from rag_lab.comparison.fraction_sentences import fraction_told
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.factors import GRIDS, Factors, factor_values
@@ -22,13 +23,15 @@ class EffectsFound:
     """Effects of a run.
 
     table: as `effects_table` returns it, for the quality metrics.
-    kind: `grid`, `nested`, `one_factor`, `other`, or `none` where no effect can be told.
+    kind: `grid`, `nested`, `fraction`, `one_factor`, `other`, or `none` where no effect can be told.
     note: what the design can and cannot show, in a sentence.
+    confounded: of a fraction, what its effects are confounded with; else "".
     """
 
     table: pd.DataFrame = field(repr=False)
     kind: str
     note: str
+    confounded: str = ""
 
     @property
     def is_grid(self) -> bool:
@@ -53,11 +56,12 @@ class EffectsFound:
 
 @dataclass(frozen=True)
 class PlannedEffects:
-    """The effects that the design of a run can show; `kind` and `note` as in `EffectsFound`."""
+    """The effects that the design of a run can show; the others as in `EffectsFound`."""
 
     effects: tuple[Effect, ...]
     kind: str
     note: str
+    confounded: str = ""
 
     @property
     def is_grid(self) -> bool:
@@ -82,7 +86,7 @@ def planned_effects(tables: RunTables) -> PlannedEffects:
     effects = tuple(one for one in design_effects(quality, factors, tables.main_metric) if not _is_uneven(tables, one))
     absent = [plan.variant_id for plan in tables.variants if plan.variant_id not in scored]
     left_out = f" Without scores and left out: {', '.join(map(tables.name, absent))}." if absent else ""
-    return PlannedEffects(effects, factors.kind, _note(factors, not effects) + left_out)
+    return PlannedEffects(effects, factors.kind, _note(factors, not effects) + left_out, _confounded(factors))
 
 
 def effects_found(tables: RunTables) -> EffectsFound:
@@ -90,7 +94,8 @@ def effects_found(tables: RunTables) -> EffectsFound:
     planned = planned_effects(tables)
     if not planned.effects:
         return EffectsFound(pd.DataFrame(columns=list(EFFECT_COLUMNS)), planned.kind, planned.note)
-    return EffectsFound(effects_table(planned.effects, tables.answers), planned.kind, planned.note)
+    table = effects_table(planned.effects, tables.answers)
+    return EffectsFound(table, planned.kind, planned.note, planned.confounded)
 
 
 def _is_uneven(tables: RunTables, effect: Effect) -> bool:
@@ -98,7 +103,17 @@ def _is_uneven(tables: RunTables, effect: Effect) -> bool:
     return bool(not_compared(effect.metric, tables.pipelines, weighed))
 
 
+def _confounded(factors: Factors) -> str:
+    return fraction_told(list(factors.levels), list(factors.runs)) if factors.kind == "fraction" else ""
+
+
 def _note(factors: Factors, without_effects: bool) -> str:
+    if factors.kind == "fraction":
+        return (
+            f"{_confounded(factors)} Each effect is averaged over the runs that "
+            "there are. All effects are on the questions that every variant has scored. The effects that are told "
+            "are the primary family of tests in the metric that decides."
+        )
     if factors.kind in GRIDS:
         full = "a full grid" if factors.kind == "grid" else f"a grid in which {factors.reason}"
         return (

@@ -23,7 +23,12 @@ def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[s
     missing = [text for plan in comparison.variants if (text := _coverage(comparison, plan.variant_id, metric))]
     if missing:
         told.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
-    return [*told, *_unable(comparison), *_thin(comparison)]
+    return [*told, *_confounded(comparison), *_unable(comparison), *_thin(comparison)]
+
+
+def _confounded(comparison: Comparison) -> list[str]:
+    """Return what the effects of a fraction are confounded with."""
+    return [comparison.effects.confounded] if comparison.effects.confounded else []
 
 
 def families_told(comparison: Comparison) -> str:
@@ -33,6 +38,7 @@ def families_told(comparison: Comparison) -> str:
         return ""
     primary, secondary = (sizes[name].n_tests if name in sizes else 0 for name in ("primary", "secondary"))
     what = "main effects and interactions" if comparison.effects.is_grid else "the pairs that the experiment is about"
+    what = "the effects that the fraction can tell" if comparison.effects.confounded else what
     levels = (
         "in strict mode the primary family has 4% and the secondary 1%"
         if comparison.run.strict

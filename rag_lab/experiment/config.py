@@ -18,7 +18,9 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.combinations import DESIGNS
+from rag_lab.experiment.designs.choices import MAX_VARIANTS, Wanted
+from rag_lab.experiment.designs.design_keys import DESIGNS_OF, RESOLUTIONS, key_problems
+from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
 from rag_lab.experiment.race.config import RACING, RaceConfig
@@ -56,6 +58,22 @@ class ExperimentConfig(Section):
     )
     design: Annotated[str, AfterValidator(DESIGNS.check), DESIGNS] = Field(
         "one_factor", description="which combinations are run, or a design of one's own as module:function"
+    )
+    n: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_VARIANTS,
+        description="variants that `random` draws, the baseline included; the most runs of `fractional`",
+    )
+    resolution: int | None = Field(
+        None,
+        ge=RESOLUTIONS[0],
+        le=RESOLUTIONS[1],
+        description="of `fractional`; null: the highest that `n` runs allow, or else 4",
+    )
+    only_if: dict[str, dict[str, list[Any]]] = Field(
+        default_factory=dict,
+        description="factors that vary only beside values of other keys: {retrieval.hyde_k: {query.hyde: [always]}}",
     )
     only: list[str] = Field(
         default_factory=list, description="variants that are run beside the baseline, by id or label; all where empty"
@@ -127,6 +145,11 @@ class ExperimentConfig(Section):
         if empty:
             raise ValueError(f"a factor needs at least one value; none given for {', '.join(empty)}")
         return value
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is said of the design beside the factors."""
+        return Wanted(self.n, self.resolution, self.seed, self.only_if)
 
     @classmethod
     def load(cls, path: Path | str) -> ExperimentConfig:
@@ -223,7 +246,9 @@ def _refuse_objects(value: Any, where: str) -> None:
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:
+    said = {key: getattr(config, key) for key in (*DESIGNS_OF, "only_if")}
     problems = pair_problems(config.pairs, config.design, config.variants)
+    problems += key_problems(config.design, said, runs_pipelines=bool(config.variants))
     if config.design == "list":
         if config.factors or not config.variants:
             return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]

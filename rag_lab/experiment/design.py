@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.combinations import Changes, Factors, check_size, combinations, is_built_in
+from rag_lab.experiment.designs.choices import Changes, Factors, Wanted, check_size
+from rag_lab.experiment.designs.fraction_notices import fraction_notices
+from rag_lab.experiment.designs.only_if import rule_problems, settled, varying_where
+from rag_lab.experiment.designs.registry import combinations, is_built_in
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
-from rag_lab.runs.run_once import SamePipeline
+from rag_lab.runs.run_once import SamePipeline, run_once_told
+
+_NOTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Expansion:
         return self.variants[0]
 
 
-def expand(base: PipelineConfig, factors: Factors, design: Any) -> Expansion:
+def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = _NOTHING) -> Expansion:
     """Expand `factors` (dotted key to values, first value the baseline) around `base`.
 
     Args:
@@ -46,22 +51,26 @@ def expand(base: PipelineConfig, factors: Factors, design: Any) -> Expansion:
         factors: dotted keys and their values.
         design: the name of a design other than `list`, or one as an object. Combinations that come out as a
             configuration already there are left out with a notice.
+        wanted: what the experiment says of the design beside its factors, the rules between these among it.
 
     Raises:
         ExperimentError: naming every unknown key and impossible value at once.
     """
     known = {key: values for key, values in factors.items() if key in dotted_keys()}
-    problems = _unknown(factors)
-    if problems and not is_built_in(design):  # which cannot be asked about other factors than there are
+    problems = [*_unknown(factors), *rule_problems(wanted.only_if or {}, factors, base.flat())]
+    if problems and (wanted.only_if or not is_built_in(design)):  # neither knows other factors than there are
         raise ExperimentError("factors", problems)
     try:
-        choices = combinations(base, known, design)
+        drawn = combinations(base, known, design, wanted)
     except ExperimentError as error:
         raise ExperimentError("factors", [*problems, *error.problems]) from error
+    choices = [settled(base.flat(), choice, known, wanted.only_if) for choice in drawn]
     problems += _unknown(key for choice in choices for key in choice) or _impossible(base, choices)
     if problems:
         raise ExperimentError("factors", problems)
-    return _distinct(choices, [base.override(choice) for choice in choices])
+    found = _distinct(drawn, choices, [base.override(choice) for choice in choices], wanted)
+    notices = fraction_notices(known, drawn, choices) if design == "fractional" else []
+    return replace(found, notices=(*notices, *found.notices))
 
 
 def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
@@ -117,18 +126,25 @@ def _problem(base: PipelineConfig, changes: Mapping[str, Any]) -> str:
     return ""
 
 
-def _distinct(choices: Sequence[Changes], configs: Sequence[PipelineConfig]) -> Expansion:
-    differences = [_differences(config, configs[0].flat()) for config in configs]
+def _distinct(
+    drawn: Sequence[Changes], choices: Sequence[Changes], configs: Sequence[PipelineConfig], wanted: Wanted
+) -> Expansion:
+    """Return each pipeline once; of `drawn`, what was drawn before the rules between factors, the others are told."""
+    baseline = configs[0].flat()
+    differences = [_differences(config, baseline) for config in configs]
     varied = {key for changes in differences for key in changes}
     seen: dict[str, str] = {}
     variants: list[Variant] = []
     same: list[SamePipeline] = []
-    for choice, changes, config in zip(choices, differences, configs, strict=True):
+    for given, choice, changes, config in zip(drawn, choices, differences, configs, strict=True):
         if config.identity in seen:
-            told = {key: value for key, value in choice.items() if key in varied}
-            same.append(SamePipeline(variant_label(told or choice) or "{}", changes, seen[config.identity]))
+            asked = changes if given == choice else {key: one for key, one in given.items() if one != baseline[key]}
+            told = {key: value for key, value in given.items() if key in varied | set(asked)}
+            why = varying_where(given, choice, wanted.only_if or {})
+            same.append(SamePipeline(variant_label(told or given) or "{}", asked, seen[config.identity], why))
             continue
         name = unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
-    return Expansion(tuple(variants), tuple(map(str, same)), tuple(same))
+    notices = (*(str(one) for one in same if not one.why), *run_once_told(one for one in same if one.why))
+    return Expansion(tuple(variants), notices, tuple(same))

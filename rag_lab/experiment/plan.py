@@ -193,7 +193,7 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     try:
         if config.design == "list" or config.variants:
             return None if "variants" in draft.broken else chosen(expand_list(config.variants), config.only)
-        return chosen(expand(config.base, config.factors, config.design), config.only)
+        return chosen(expand(config.base, config.factors, config.design, config.wanted), config.only)
     except ExperimentError as error:
         problems += error.problems
         return None

@@ -30,7 +30,7 @@ _COMMENTS = {
     "dataset": "a name that rag-lab datasets list shows, or a path",
     "base": "a preset, a YAML file, or the keys that differ from the defaults",
     "factors": "the first value of each is the baseline",
-    "design": "grid: all combinations; one_factor: the baseline left in one factor at a time; racing: a grid in rounds",
+    "design": "one_factor: the baseline left in one factor at a time; grid, fractional, racing: combinations",
     "metrics": "the first decides",
     "limits": "questions asked and answered, a stratified sample; cost_usd, calls and minutes are limits, too",
     "judge": "for metrics that need one",

@@ -63,6 +63,26 @@ def test_a_grid_with_a_hole_falls_back_to_single_changes_and_says_so(synthetic: 
     assert set(found.table["kind"]) == {"toggle"}
 
 
+def test_a_fraction_tells_main_effects_and_what_they_are_confounded_with(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    parts = {"query.hyde": ("none", "always"), "rerank.name": ("none", "query_likelihood"), "rerank.final_k": (5, 3)}
+    runs = [(a, b, a ^ b) for a in (0, 1) for b in (0, 1)]
+    plans = {str(run): {key: parts[key][level] for key, level in zip(parts, run, strict=True)} for run in runs}
+    random = np.random.default_rng(0)
+    values = {str(run): 0.3 + 0.2 * run[0] + random.normal(0, 0.02, 40) for run in runs}
+    run = synthetic.write_run(tmp_path / "run", plans, {synthetic.MAIN: values}, design="fractional")
+    comparison = compare(run.path)
+    assert comparison.effects.kind == "fraction" and set(comparison.effects.table["kind"]) == {"main"}
+    confounded = (
+        "The fraction, 4 of the 8 combinations, has resolution III: it confounds the main effect of rerank.name with "
+        "rerank.final_k × query.hyde; of rerank.final_k with rerank.name × query.hyde; of query.hyde with "
+    )
+    assert comparison.effects.note.startswith(confounded)
+    assert confounded in to_html(comparison) and confounded in comparison.to_markdown().replace("\\", "")
+    assert "the effects that the fraction can tell" in to_html(comparison)
+
+
 def test_whole_systems_side_by_side_have_no_effects_of_modules(synthetic: ModuleType, tmp_path: Path) -> None:
     parts = ("retrieval.base_k", "retrieval.hyde_k", "rerank.input_limit", "rerank.final_k")
     plans = {f"system{n}": dict.fromkeys(parts, n) for n in (51, 52, 53)}

@@ -9,8 +9,10 @@ from small_dataset import write_dataset
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.combinations import MAX_VARIANTS, grid, one_factor
 from rag_lab.experiment.design import expand, expand_list
+from rag_lab.experiment.designs.choices import MAX_VARIANTS
+from rag_lab.experiment.designs.grid import grid
+from rag_lab.experiment.designs.one_factor import one_factor
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.testing import DesignContract
@@ -233,6 +235,6 @@ def test_a_design_is_found_beside_its_experiment_and_its_faults_are_told_with_al
     assert any("foo" in problem for problem in error.value.problems)
     path.write_text(yaml.safe_dump(asked | {"design": "gird"}))
     with pytest.raises(
-        ExperimentError, match=r"design: must be grid, one_factor, racing, list or one of your own.*mean grid"
+        ExperimentError, match=r"design: must be grid, one_factor, fractional, .*list or one of your own.*mean grid"
     ):
         plan(path)

@@ -98,7 +98,7 @@ def sweep(
       factors:                     # the first value of each is the baseline
         query.hyde: [none, always, classified]
         rerank.name: [none, query_likelihood]
-      design: grid                 # or one_factor, racing, or your own as module:function
+      design: grid                 # or one_factor, fractional, random, racing, …, or module:function
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """

@@ -100,8 +100,8 @@ def vary(
     design: Annotated[
         str,
         typer.Option(
-            help="one_factor: the baseline left in one setting at a time. grid: all combinations. racing: these, of "
-            "which rounds of questions drop most.",
+            help="one_factor: the baseline left in one setting at a time. grid: all combinations. "
+            "fractional: a balanced part of these. racing: all, of which rounds of questions drop most.",
             autocompletion=completion.designs,
         ),
     ] = "one_factor",

@@ -41,6 +41,8 @@ def _family(plan: Plan, metric: str) -> str:
         return "the winner of the race against the baseline, one comparison"
     if given.design == "grid" and len(given.factors) > 1:
         return "the main effects and interactions of the grid"
+    if given.design == "fractional" and len(given.factors) > 1:
+        return "the effects that the fraction can tell"
     if given.design != "list" or given.pairs == "baseline":
         return f"{n} with the baseline"
     if isinstance(given.pairs, tuple):

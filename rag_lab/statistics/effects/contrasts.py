@@ -7,16 +7,21 @@ Montgomery, "Design and Analysis of Experiments", chapter 5. In a full grid:
   of differences), averaged over the rest;
 - conditional: the effect of one factor at one level of another, averaged over the rest.
 
+In a balanced fraction of a grid the same, averaged over the runs that there are; interactions only where they are not
+confounded with each other. A run that is the same pipeline as another counts by the scores of that.
+
 In any other design: each variant that leaves the baseline in one factor (toggle).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any, Literal
 
+from rag_lab.statistics.effects.aliases import words
 from rag_lab.statistics.effects.factors import Factors
 
 Kind = Literal["main", "interaction", "conditional", "toggle"]
@@ -38,12 +43,14 @@ class Contrast:
 
 def contrasts(factors: Factors) -> Iterator[Contrast]:
     """Yield the effects that a design can show."""
-    if factors.kind != "grid":
+    if factors.kind not in ("grid", "fraction"):
         yield from _toggles(factors)
         return
     for name, levels in factors.levels.items():
         for level in levels[1:]:
             yield Contrast("main", name, level, levels[0], _weights(factors, {name: level}, {name: levels[0]}))
+    if factors.kind == "fraction" and confounds_pairs(factors):
+        return
     for a, b in combinations(factors.levels, 2):
         yield from _interactions(factors, a, b)
     for a, b in permutations(factors.levels, 2):
@@ -52,6 +59,11 @@ def contrasts(factors: Factors) -> Iterator[Contrast]:
             for held in factors.levels[b]:
                 weights = _weights(factors, {a: level, b: held}, {a: first, b: held})
                 yield Contrast("conditional", a, level, first, weights, b, held)
+
+
+def confounds_pairs(factors: Factors) -> bool:
+    """Tell whether interactions of two factors are confounded with main effects or each other: no more can be told."""
+    return bool(words(list(factors.runs), longest=4))
 
 
 def _interactions(factors: Factors, a: str, b: str) -> Iterator[Contrast]:
@@ -81,9 +93,9 @@ def _weights(factors: Factors, plus: Mapping[str, str], minus: Mapping[str, str]
     names = list(factors.levels)
 
     def share(wanted: Mapping[str, str]) -> dict[Any, float]:
-        named = {variant: dict(zip(names, cell, strict=True)) for cell, variant in factors.cells.items()}
-        members = [variant for variant, levels in named.items() if wanted.items() <= levels.items()]
-        return {variant: 1 / len(members) for variant in members}
+        named = [(variant, dict(zip(names, cell, strict=True))) for cell, variant in factors.runs.items()]
+        members = [variant for variant, levels in named if wanted.items() <= levels.items()]
+        return {variant: n / len(members) for variant, n in Counter(members).items()}
 
     ours, theirs = share(plus), share(minus)
     return {variant: ours.get(variant, 0.0) - theirs.get(variant, 0.0) for variant in factors.cells.values()}

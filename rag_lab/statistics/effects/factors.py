@@ -1,7 +1,8 @@
 """Which variant has which level of which factor, and whether they make a full grid.
 
 In a *nested* grid some combinations were not run, since another variant is the same pipeline by construction: a rule
-for HyDE means nothing without HyDE.
+for HyDE means nothing without HyDE. A *fraction* is a part of the grid of factors with two levels in which every two
+factors have all pairs of their levels equally often.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from itertools import product
 from math import prod
 from typing import Any, Literal
 
+from rag_lab.statistics.effects.aliases import is_balanced
+
 Levels = tuple[str, ...]
-Kind = Literal["grid", "nested", "one_factor", "other"]
-GRIDS: tuple[Kind, ...] = ("grid", "nested")  # those that have main effects
+Kind = Literal["grid", "nested", "fraction", "one_factor", "other"]
+GRIDS: tuple[Kind, ...] = ("grid", "nested", "fraction")  # those that have main effects
 GRID = "grid"  # the design of an experiment in which all combinations are run
+FRACTIONAL = "fractional"  # the design of an experiment in which a balanced part of them is run
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Factors:
     """A design, read off its variants. The first level of each factor is the baseline's.
 
     `cells` maps the levels of all factors, in the order of `levels`, to the variant that has them; `same` those of a
-    nested grid that were not run to the variant that is the same pipeline.
+    nested grid or a fraction that were not run to the variant that is the same pipeline.
     """
 
     levels: dict[str, Levels]
@@ -32,6 +36,11 @@ class Factors:
     kind: Kind
     reason: str = ""  # why it is no full grid
     same: dict[Levels, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> dict[Levels, Any]:
+        """Every combination that the design holds, with the variant that was run for it."""
+        return {**self.cells, **self.same}
 
     @property
     def baseline(self) -> Any:
@@ -69,7 +78,7 @@ def read_factors(
     Args:
         values: variant_id to {factor: level}, the same factors for all.
         baseline: the variant whose levels come first; the others follow in order of appearance.
-        planned: the design of the experiment; only of a grid it is said that combinations are absent.
+        planned: the design of the experiment; only of a grid and a fraction it is said that combinations are absent.
         same: the levels of each combination that was not run, with the variant that is the same pipeline; a factor
             that is not named has the baseline's level.
 
@@ -94,7 +103,7 @@ def read_factors(
         if cell not in cells and variant in values and all(map(_is_in, cell, levels.values()))
     }
     kind, reason = _kind(levels, cells, alike, planned)
-    return Factors(levels, cells, kind, reason, alike if kind == "nested" else {})
+    return Factors(levels, cells, kind, reason, alike if kind in ("nested", "fraction") else {})
 
 
 def _cells_of(same: Iterable[tuple[Mapping[str, Any], Any]], first: Mapping[str, str]) -> dict[Levels, Any]:
@@ -114,6 +123,11 @@ def _kind(
     if len(levels) > 1 and len(cells) + len(alike) == size:
         are = "is the same pipeline as another" if len(alike) == 1 else "are the same pipelines as others"
         return "nested", f"{len(alike)} of the {size} combinations {are} by construction"
+    if planned == FRACTIONAL and len(levels) > 1:
+        runs = [*cells, *alike]
+        if all(len(one) == 2 for one in levels.values()) and size % len(runs) == 0 and is_balanced(runs):
+            return "fraction", f"{len(runs)} of the {size} combinations are run"
+        return "other", f"{len(runs)} combinations are left of the fraction, which are not balanced"
     if planned == GRID and len(levels) > 1:
         return "other", _absent(levels, cells, alike, size)
     first = tuple(one[0] for one in levels.values())

@@ -1,4 +1,4 @@
-"""The contract of a design: see `rag_lab.experiment.combinations`."""
+"""The contract of a design: see `rag_lab.experiment.designs.registry`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from rag_lab._kit.own_code import OwnCode
 from rag_lab._kit.registry import own
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.combinations import DESIGNS
 from rag_lab.experiment.design import expand
+from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.testing.contracts.module import ModuleContract
 
 
