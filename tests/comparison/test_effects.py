@@ -63,9 +63,7 @@ def test_a_grid_with_a_hole_falls_back_to_single_changes_and_says_so(synthetic: 
     assert set(found.table["kind"]) == {"toggle"}
 
 
-def test_a_fraction_tells_main_effects_and_what_they_are_confounded_with(
-    synthetic: ModuleType, tmp_path: Path
-) -> None:
+def test_a_fraction_tells_main_effects_and_what_they_are_confounded_with(synthetic: ModuleType, tmp_path: Path) -> None:
     parts = {"query.hyde": ("none", "always"), "rerank.name": ("none", "query_likelihood"), "rerank.final_k": (5, 3)}
     runs = [(a, b, a ^ b) for a in (0, 1) for b in (0, 1)]
     plans = {str(run): {key: parts[key][level] for key, level in zip(parts, run, strict=True)} for run in runs}

@@ -71,7 +71,11 @@ def test_the_plan_says_what_is_confounded_with_what():
 @pytest.mark.parametrize(
     ("factors", "wanted", "said"),
     [
-        (FIVE | {"rerank.final_k": [5, 3, 8]}, Wanted(), "takes factors with two values, and rerank.final_k has 3; take"),
+        (
+            FIVE | {"rerank.final_k": [5, 3, 8]},
+            Wanted(),
+            "takes factors with two values, and rerank.final_k has 3; take",
+        ),
         (FIVE, Wanted(n=4), "n: 5 factors need at least 8 runs for main effects that can be told apart, got 4"),
         (FIVE, Wanted(n=8, resolution=4), "takes a resolution or the most runs that it may have, not both"),
     ],

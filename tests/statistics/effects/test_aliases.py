@@ -28,7 +28,12 @@ def test_words_are_the_products_that_do_not_vary_and_make_the_aliases():
 def test_main_effects_of_a_half_are_those_of_a_regression_and_no_interactions_are_told():
     rng = np.random.default_rng(3)
     rows = [
-        {"variant_id": name, "question_id": f"q{q}", "metric": "m", "value": 0.3 * (run[0] + run[3]) + rng.normal(0, 0.1)}
+        {
+            "variant_id": name,
+            "question_id": f"q{q}",
+            "metric": "m",
+            "value": 0.3 * (run[0] + run[3]) + rng.normal(0, 0.1),
+        }
         for name, run in zip(values(HALF), HALF, strict=True)
         for q in range(30)
     ]
