@@ -48,7 +48,7 @@ def execute(name, folder, **parameters):
     notebook = checkout_file(f"notebooks/{name}.ipynb")
     assert set(parameters) <= set(papermill.inspect_notebook(str(notebook)))
     output = folder / f"{name}.ipynb"
-    assert run_notebook(str(notebook), str(output), parameters, str(folder)) == ""
+    assert run_notebook(str(notebook), str(output), parameters, str(folder), 60) == ""
     return nbformat.read(output, as_version=4)
 
 

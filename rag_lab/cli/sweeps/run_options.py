@@ -8,6 +8,9 @@ import typer
 
 Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
 Executor = Annotated[str, typer.Option(help="Where variants run: local.")]
+CellMinutes = Annotated[
+    float, typer.Option(min=0.01, help="For how many minutes a cell of a notebook may run; it is ended then.")
+]
 Cold = Annotated[
     bool,
     typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared."),

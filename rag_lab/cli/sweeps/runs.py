@@ -12,7 +12,7 @@ from rag_lab.cli import completion
 from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
-from rag_lab.cli.sweeps.run_options import Cold, Executor, Jobs
+from rag_lab.cli.sweeps.run_options import CellMinutes, Cold, Executor, Jobs
 from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def sweep(
     jobs: Jobs = 1,
     executor: Executor = "local",
     cold: Cold = False,
+    cell_minutes: CellMinutes = 24 * 60,
     dry_run: DryRun = False,
     settings: Settings = None,
     only: Annotated[
@@ -105,7 +106,7 @@ def sweep(
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
 
-    options = RunOptions(jobs, executor, cold)
+    options = RunOptions(jobs, executor, cold, cell_minutes)
     start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
 
 

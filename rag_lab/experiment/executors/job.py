@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+CELL_MINUTES = 24 * 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -18,6 +20,8 @@ class Job:
     parameters: Mapping[str, Any]
     log: Path
     environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
+    cold: bool = False  # in a process of its own from the start, and in none that is prepared
+    cell_minutes: float = CELL_MINUTES  # for which a cell may run
 
 
 @dataclass(frozen=True, slots=True)

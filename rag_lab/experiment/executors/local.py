@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,16 +19,21 @@ from typing import Any, TextIO
 from rag_lab._kit.home import home
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
 from rag_lab.experiment.kernels.check_parameters import check_parameters
+from rag_lab.experiment.kernels.prepared_process import Nursery, NurseryGone, PreparedProcess
 from rag_lab.redaction import shown
 
-_POLL_S = 0.2
+_LOGGER = logging.getLogger(__name__)
+_POLL_S = 0.05
 _STOP_S = 5.0
+
+
+_waiting: list[Starter] = []  # what was prepared before its jobs were known
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
     job: Job
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | PreparedProcess
     log: threading.Thread
     started: float
 
@@ -49,6 +56,7 @@ def execute(
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), deque[_Running]()
+    start = _waiting.pop() if _waiting else Starter()
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
@@ -56,7 +64,7 @@ def execute(
                 if reason := veto(job, False):
                     yield Done(job, reason, 0.0, vetoed=True)
                 else:
-                    running.append(_start(job, cwd or Path.cwd()))
+                    running.append(start(job, cwd or Path.cwd()))
             time.sleep(_POLL_S)
             poll([one.job.name for one in running])
             for one in list(running):
@@ -66,6 +74,7 @@ def execute(
     finally:
         for one in running:
             _stop(one.process)
+        start.close()
 
 
 def _ended(one: _Running, veto: Veto) -> Done | None:
@@ -78,18 +87,72 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
     return None
 
 
-def _start(job: Job, cwd: Path) -> _Running:
-    job.output.parent.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Prepare processes from now on, for the `execute` that comes in this block."""
+    starter = Starter()
+    starter.prepare()
+    _waiting.append(starter)
+    try:
+        yield
+    finally:
+        if starter in _waiting:
+            _waiting.remove(starter)
+        starter.close()
+
+
+class Starter:
+    """Starts the processes of jobs: prepared ones where they can be had, and are wanted."""
+
+    def __init__(self) -> None:
+        self._nursery: Nursery | None = None
+        self._can_fork = Nursery.is_possible()
+
+    def __call__(self, job: Job, cwd: Path) -> _Running:
+        """Start a job."""
+        job.output.parent.mkdir(parents=True, exist_ok=True)
+        environment = {**_environment(), **job.environment}
+        process = (None if job.cold else self._prepared()) or _new_process(environment)
+        return _running(job, process, cwd, environment)
+
+    def prepare(self) -> None:
+        """Start what prepares processes, where that is possible here."""
+        if self._nursery is None and self._can_fork:
+            self._nursery = Nursery(_environment())
+
+    def close(self) -> None:
+        """End what prepares processes."""
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
+
+    def _prepared(self) -> PreparedProcess | None:
+        try:
+            self.prepare()
+            return self._nursery.start() if self._nursery is not None else None
+        except (NurseryGone, OSError) as error:
+            _LOGGER.warning("Kernels are no longer prepared (%s); each is started anew, which takes longer.", error)
+            self.close()
+            self._can_fork = False
+            return None
+
+
+def _new_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, "-m", "rag_lab.experiment.kernels.notebook_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="replace",
-        env={**_environment(), **job.environment},
+        env=dict(environment),
         start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
     )
+
+
+def _running(
+    job: Job, process: subprocess.Popen[str] | PreparedProcess, cwd: Path, environment: Mapping[str, str]
+) -> _Running:
     log = threading.Thread(target=_keep_log, args=(process.stderr, job.log.open("w", encoding="utf-8")), daemon=True)
     log.start()
     task = {
@@ -97,6 +160,8 @@ def _start(job: Job, cwd: Path) -> _Running:
         "output": str(job.output.resolve()),
         "parameters": dict(job.parameters),
         "cwd": str(cwd),
+        "cell_minutes": job.cell_minutes,
+        "environment": dict(environment),
     }
     _pipe(process.stdin).write(json.dumps(task) + "\n")
     _pipe(process.stdin).flush()
@@ -130,16 +195,16 @@ def _reason(one: _Running) -> str:
         return f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
+def _stop(process: subprocess.Popen[str] | PreparedProcess) -> None:
     _close(process)
     try:
         process.wait(_STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        process.wait(_STOP_S)
 
 
-def _close(process: subprocess.Popen[str]) -> None:
+def _close(process: subprocess.Popen[str] | PreparedProcess) -> None:
     """Close the pipes; a worker whose stdin ends, ends."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None and not pipe.closed:

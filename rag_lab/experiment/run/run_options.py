@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.registry import LOCAL
 
 
@@ -16,6 +17,7 @@ class RunOptions:
         jobs: variants that run at the same time.
         executor: where they run, by the name of an executor.
         cold: start a new process for each notebook, instead of one that is prepared.
+        cell_minutes: for which a cell of a notebook may run; it is ended then.
         progress: show a progress bar, or a line for each variant where no one watches.
         environment: of every kernel, beside this process's own.
     """
@@ -23,5 +25,6 @@ class RunOptions:
     jobs: int = 1
     executor: str = LOCAL
     cold: bool = False
+    cell_minutes: float = CELL_MINUTES
     progress: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)

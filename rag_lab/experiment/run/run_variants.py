@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Job
-from rag_lab.experiment.executors.registry import executor_of
+from rag_lab.experiment.executors.local import prepared
+from rag_lab.experiment.executors.registry import LOCAL, executor_of
 from rag_lab.experiment.forecast.rates import keep_rates
 from rag_lab.experiment.forecast.spent import measured_rates
 from rag_lab.experiment.identity import run_identities
@@ -59,7 +60,7 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
         RagLabError: before anything of an earlier run in the folder is replaced, if the sweep cannot start.
     """
     notebook = checkout_file(NOTEBOOK)
-    with modules_beside(checked.folder):
+    with modules_beside(checked.folder), _prepared(checked, run, options):
         began, run = now(), dated(run)
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         identities = begin(checked, run, notebook)
@@ -70,6 +71,12 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
         tell_dropped(_damaged(states))
         keep_rates(home(), measured_rates(run))
         finish(checked, run, states, began)
+
+
+def _prepared(checked: Plan, run: RunFolder, options: RunOptions) -> AbstractContextManager[None]:
+    """Let kernels be prepared while it is found out what there is to do, where it looks as if there is anything."""
+    has_work = any(not (run.variant_dir(v.variant_id) / DONE_FILE).is_file() for v in checked.variants)
+    return prepared() if has_work and options.executor == LOCAL and not options.cold else nullcontext()
 
 
 def whole_variants(checked: Plan, run: RunFolder) -> dict[str, VariantState]:
@@ -114,7 +121,12 @@ def _run_variants(
     for variant_id in before:
         set_aside(run, variant_id)
     todo = [
-        replace(_job(checked, run, v, notebook), environment={**options.environment, **brake.environment(v.variant_id)})
+        replace(
+            _job(checked, run, v, notebook),
+            environment={**options.environment, **brake.environment(v.variant_id)},
+            cold=options.cold,
+            cell_minutes=options.cell_minutes,
+        )
         for v in missing
     ]
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:

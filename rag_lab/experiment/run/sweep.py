@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_lab.experiment.config import Given
+from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.registry import LOCAL
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.rounds import round_plan
@@ -28,6 +29,7 @@ def sweep(
     *,
     executor: str = LOCAL,
     cold: bool = False,
+    cell_minutes: float = CELL_MINUTES,
 ) -> RunFolder:
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
@@ -42,11 +44,12 @@ def sweep(
         progress: show a progress bar, or a line for each variant where no one watches.
         executor: where they run, by the name of an executor.
         cold: start a new process for each notebook, instead of one that is prepared.
+        cell_minutes: for which a cell of a notebook may run; it is ended then.
 
     Raises:
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
     """
-    return run_plan(plan(experiment), out, RunOptions(jobs, executor, cold, progress))
+    return run_plan(plan(experiment), out, RunOptions(jobs, executor, cold, cell_minutes, progress))
 
 
 def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:

@@ -1,0 +1,30 @@
+"""The papermill engine `rag_lab`: a kernel of the Python that runs papermill, prepared beforehand where there is one.
+
+By hand it is `papermill --engine rag_lab notebooks/02_run_variant.ipynb out.ipynb`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from papermill.engines import NBClientEngine, papermill_engines
+
+from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
+from rag_lab.experiment.kernels.kernel_manager import ForkedKernelManager, SamePythonKernelManager
+
+ENGINE = "rag_lab"
+
+
+class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no stubs
+    """Executes a notebook by nbclient in a kernel of ours."""
+
+    @classmethod
+    def execute_managed_notebook(
+        cls, nb_man: Any, kernel_name: str, kernel: ForkedKernel | None = None, **options: Any
+    ) -> Any:
+        """Execute it, in `kernel` where one is given; see papermill."""
+        manager = SamePythonKernelManager if kernel is None else ForkedKernelManager.of(kernel)
+        return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=manager, **options)
+
+
+papermill_engines.register(ENGINE, KernelEngine)  # where the package was installed before it had the entry point

@@ -1,0 +1,116 @@
+"""The nursery of a sweep: a process with all imports done, which forks the processes of each job.
+
+`python -m rag_lab.experiment.kernels.nursery FD` takes jobs from the socket FD: for each the three streams that its
+process will have (see `notebook_process`), and says its number, and later how it ended. It ends when the socket does,
+so with the sweep. It starts no thread and no event loop, and touches no GPU, since a fork keeps neither.
+
+What a notebook has imported of the heavy libraries, its successors find imported.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from functools import partial
+from typing import NoReturn
+
+from rag_lab.experiment.kernels.forked_kernel import ForkedKernel, end_process, seed_anew
+
+# What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
+# kernel sets (matplotlib does).
+HEAVY = ("bm25s", "chromadb", "langchain_core", "ragas", "sentence_transformers", "tokenizers", "torch", "transformers")
+_LOOK_S = 0.05
+_STREAMS = 3
+
+
+def main() -> None:
+    """Fork a process for each job that comes, until none can come."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prepare()
+    wire = socket.socket(fileno=int(sys.argv[1]))
+    heard, tell = os.pipe()
+    children: set[int] = set()
+    while True:
+        ready, _, _ = select.select([wire.fileno(), heard], [], [], _LOOK_S if children else None)
+        if wire.fileno() in ready:
+            _, streams, _, _ = socket.recv_fds(wire, 1, _STREAMS)
+            if not streams:
+                return
+            pid = _fork(streams, partial(_tell_imported, tell), (wire, heard))
+            children.add(pid)
+            wire.sendall(json.dumps({"began": pid}).encode() + b"\n")
+        for pid in list(children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                children.remove(pid)
+                wire.sendall(json.dumps({"ended": pid, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+        if heard in ready:
+            _import(os.read(heard, 4096).decode().split())
+
+
+def prepare() -> None:
+    """Import what executes a notebook, and what every variant needs."""
+    for name in ("ipykernel.kernelapp", "ipykernel.ipkernel", "rag_lab.experiment.kernels.notebook_process"):
+        importlib.import_module(name)
+    for name in ("rag_lab.notebook.variant", "rag_lab.notebook.display", "pandas", "pyarrow.parquet"):
+        importlib.import_module(name)
+    gc.freeze()
+
+
+def _import(names: list[str]) -> None:
+    for name in dict.fromkeys(names):
+        if name in HEAVY and name not in sys.modules:
+            importlib.import_module(name)
+    gc.freeze()
+
+
+def _tell_imported(tell: int) -> None:
+    """Say in one write which of the heavy libraries this kernel has imported."""
+    found = [name for name in HEAVY if name in sys.modules]
+    os.write(tell, (" ".join(found) + "\n").encode())
+
+
+def _fork(streams: list[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> int:
+    """Return the number of the process that serves the job of these streams."""
+    pid = os.fork()
+    if pid == 0:
+        _serve(streams, at_end, ours)
+    for stream in streams:
+        os.close(stream)
+    return pid
+
+
+def _serve(streams: list[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> NoReturn:
+    status = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        wire, heard = ours
+        wire.close()
+        os.close(heard)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        job = json.loads(sys.stdin.readline())
+        os.environ.clear()
+        os.environ.update(job.pop("environment"))
+        seed_anew()
+        kernel = ForkedKernel(at_end)
+        from rag_lab.experiment.kernels.notebook_process import serve
+
+        serve(job, kernel)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    end_process(status)
+
+
+if __name__ == "__main__":
+    main()

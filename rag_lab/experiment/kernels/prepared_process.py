@@ -1,0 +1,137 @@
+"""Processes of jobs by way of a nursery, seen from the sweep: they have what the sweep asks of a `subprocess.Popen`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import IO
+
+_LOOK_S = 0.02
+
+
+class NurseryGone(Exception):  # noqa: N818
+    """The nursery has ended, or cannot be started."""
+
+
+class PreparedProcess:
+    """The process of one job."""
+
+    def __init__(self, nursery: Nursery, pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
+        self._nursery, self.pid = nursery, pid
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit status, None while it runs."""
+        return self._nursery.status(self.pid)
+
+    def poll(self) -> int | None:
+        """Return its exit status, or None while it runs."""
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        """Return its exit status when it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: if it has not within `timeout` seconds.
+        """
+        deadline_s = time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if time.monotonic() > deadline_s:
+                raise subprocess.TimeoutExpired("the process of a job", timeout)
+            time.sleep(_LOOK_S)
+        return status
+
+    def kill(self) -> None:
+        """End it, and all that it has started, at once."""
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+class Nursery:
+    """The nursery of one sweep; it starts with the first job, whose imports it does."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - ours
+                [sys.executable, "-m", "rag_lab.experiment.kernels.nursery", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        self._wire = ours
+        self._rest = b""
+        self._ended: dict[int, int] = {}
+        self._began: list[int] = []
+
+    @staticmethod
+    def is_possible() -> bool:
+        """Whether processes can be forked here."""
+        return hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform != "darwin"
+
+    def start(self) -> PreparedProcess:
+        """Return the process of a new job, which waits for the job's line on its stdin.
+
+        Raises:
+            NurseryGone: if there is no nursery any more.
+        """
+        pipes = [os.pipe() for _ in range(3)]
+        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
+        try:
+            socket.send_fds(self._wire, [b"j"], [stdin, stdout, stderr])
+            while not self._began:
+                self._hear(blocking=True)
+        except OSError as error:
+            raise NurseryGone(str(error)) from None
+        finally:
+            for theirs in (stdin, stdout, stderr):
+                os.close(theirs)
+        streams = (
+            os.fdopen(to_stdin, "w", encoding="utf-8", errors="replace"),
+            os.fdopen(from_stdout, encoding="utf-8", errors="replace"),
+            os.fdopen(from_stderr, encoding="utf-8", errors="replace"),
+        )
+        return PreparedProcess(self, self._began.pop(0), *streams)
+
+    def status(self, pid: int) -> int | None:
+        """Return how a process of it has ended, None while it runs."""
+        try:
+            self._hear(blocking=False)
+        except OSError:
+            self._ended.setdefault(pid, self._process.poll() or -signal.SIGKILL)
+        return self._ended.get(pid)
+
+    def close(self) -> None:
+        """End it; processes of jobs end with their own streams."""
+        self._wire.close()
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _hear(self, *, blocking: bool) -> None:
+        self._wire.setblocking(blocking)
+        try:
+            heard = self._wire.recv(65_536)
+        except BlockingIOError:
+            return
+        if not heard:
+            raise OSError("the nursery has ended")
+        *lines, self._rest = (self._rest + heard).split(b"\n")
+        for line in lines:
+            told = json.loads(line)
+            if "began" in told:
+                self._began.append(told["began"])
+            else:
+                self._ended[told["ended"]] = told["status"]

@@ -1,0 +1,157 @@
+"""Prepared kernels: each notebook begins as if it were the first, whatever the one before it has done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from rag_lab.experiment.executors.job import Job
+from rag_lab.experiment.executors.local import execute
+from rag_lab.experiment.kernels.prepared_process import Nursery
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Nursery.is_possible(), reason="processes are not forked here")]
+
+STATE = """
+import json, os, random, sys, threading
+import numpy as np
+import rag_lab.records
+seen = {
+    "globals": sorted(name for name in globals() if name.startswith("LEFT")),
+    "modules": sorted(name for name in sys.modules if name in ("left_behind", "chunk")),
+    "patched": hasattr(rag_lab.records, "LEFT"),
+    "environment": sorted(name for name in os.environ if name.startswith("LEFT")),
+    "folder": os.getcwd(),
+    "path": [entry for entry in sys.path if "left" in entry],
+    "random": [random.random(), float(np.random.random())],
+    "threads": [thread.name for thread in threading.enumerate() if thread.name.startswith("left")],
+    "pid": os.getpid(),
+    "argv": sys.argv[0],
+}
+"""
+SPOIL = """
+LEFT = 1
+import chunk, types
+sys.modules["left_behind"] = types.ModuleType("left_behind")
+rag_lab.records.LEFT = 1
+os.environ["LEFT_BEHIND"] = "1"
+os.makedirs("elsewhere", exist_ok=True); os.chdir("elsewhere")
+sys.path.insert(0, "left")
+random.seed(1); np.random.seed(1)
+threading.Thread(target=threading.Event().wait, name="left", daemon=True).start()
+"""
+
+
+def job(folder, name, body, **more):
+    book = new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        cells=[new_code_cell('OUT: str = ""', metadata={"tags": ["parameters"]}), new_code_cell(body)],
+    )
+    nbformat.write(book, folder / f"{name}_book.ipynb")
+    given = {"OUT": str(folder / f"{name}.json")}
+    return Job(name, folder / f"{name}_book.ipynb", folder / f"{name}.ipynb", given, folder / f"{name}.log", **more)
+
+
+def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
+    names = ["first", "second"]
+    jobs = [job(tmp_path, name, STATE + SPOIL + "\nopen(OUT, 'w').write(json.dumps(seen))") for name in names]
+    assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
+    first, second = [json.loads((tmp_path / f"{name}.json").read_text()) for name in names]
+    for seen in (first, second):
+        kinds = ("globals", "modules", "environment", "path", "threads")
+        assert {kind: seen[kind] for kind in kinds} == dict.fromkeys(kinds, [])
+        assert not seen["patched"] and seen["folder"] == str(tmp_path)
+        assert seen["argv"].endswith("ipykernel_launcher.py")
+    assert first["pid"] != second["pid"]
+    assert set(first["random"]).isdisjoint(second["random"])
+
+
+def test_what_one_has_imported_of_the_heavy_libraries_the_next_finds(tmp_path):
+    told = "import sys, json; open(OUT, 'w').write(json.dumps('bm25s' in sys.modules)); import bm25s"
+    jobs = [job(tmp_path, name, told) for name in ("first", "second")]
+    assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
+    assert [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second")] == [False, True]
+
+
+def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path):
+    body = (
+        "import os\nopen(OUT, 'w').write(os.environ['WHO'])\nos.write(1, b'out\\n'); os.write(2, os.environb[b'WHO'])"
+    )
+    jobs = [job(tmp_path, name, body, environment={"WHO": name}) for name in ("one", "two")]
+    assert [done.reason for done in execute(jobs, n_jobs=2, cwd=tmp_path)] == ["", ""]
+    assert [(tmp_path / f"{name}.json").read_text() for name in ("one", "two")] == ["one", "two"]
+
+
+def test_a_cold_job_runs_in_a_process_of_its_own(tmp_path):
+    body = "import sys\nopen(OUT, 'w').write(str('rag_lab' in sys.modules))"
+    jobs = [job(tmp_path, "warm", body), job(tmp_path, "cold", body, cold=True)]
+    assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
+    assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["True", "False"]
+
+
+def test_a_cell_that_runs_too_long_is_ended_with_its_kernel(tmp_path):
+    body = "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    [done] = execute([job(tmp_path, "slow", body, cell_minutes=0.05)], cwd=tmp_path)
+    assert done.reason == "A cell ran for more than 0.05 minutes and was ended; --cell-minutes allows more."
+    ended(int((tmp_path / "slow.json").read_text()))
+
+
+def test_a_nursery_that_is_gone_costs_time_alone(tmp_path, caplog):
+    running = execute([job(tmp_path, name, "open(OUT, 'w').write('ran')") for name in ("one", "two")], cwd=tmp_path)
+    assert next(running).reason == ""
+    os.kill(nursery_of(os.getpid()), signal.SIGKILL)
+    assert [done.reason for done in running] == [""]
+    assert "Kernels are no longer prepared" in caplog.text
+
+
+def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
+    one = job(tmp_path, "one", "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)")
+    script = (
+        "from pathlib import Path; from rag_lab.experiment.executors.job import Job; "
+        "from rag_lab.experiment.executors.local import execute; "
+        f"list(execute([Job('one', Path({str(one.notebook)!r}), Path({str(one.output)!r}), "
+        f"{dict(one.parameters)!r}, Path({str(one.log)!r}))]))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    told = tmp_path / "one.json"
+    wait_for(lambda: told.exists() and told.read_text())
+    nursery = nursery_of(parent.pid)
+    parent.kill()
+    parent.wait()
+    for pid in (nursery, int(told.read_text())):
+        ended(pid)
+
+
+def nursery_of(parent):
+    """The process that prepares those of a sweep."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and b"kernels.nursery" in _read(entry / "cmdline"):
+            fields = _read(entry / "stat").decode().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                return int(entry.name)
+    raise AssertionError("there is none")
+
+
+def _read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def ended(pid):
+    wait_for(lambda: (_read(Path(f"/proc/{pid}/stat")).decode().rpartition(")")[2].split() or "Z")[0] in "ZX")
+
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
