@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from rag_lab._kit.registry import BuiltIn, Kind, Module, installed, own
@@ -161,8 +162,9 @@ def _lacking(parsed: ParsedName, has_judge: bool, has_embedder: bool, language: 
     return found
 
 
-def _families() -> list[Family]:
-    return [METRICS.find(name).made for name in METRICS.built_in]
+@cache
+def _families() -> tuple[Family, ...]:
+    return tuple(METRICS.find(name).made for name in METRICS.built_in)
 
 
 def _is_own(name: str) -> bool:
@@ -171,6 +173,7 @@ def _is_own(name: str) -> bool:
     return ":" in head.partition("(")[0] or head in installed(METRICS.group)
 
 
+@cache
 def _parse_built_in(name: str) -> ParsedName:
     for family in _families():
         for info in family.infos:

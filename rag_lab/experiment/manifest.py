@@ -81,10 +81,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that can change a number; those not installed are left out."""
+def package_versions(others: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions of Python, of the packages that can change a number and of `others`, where installed."""
     versions = {"python": platform.python_version()}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *others):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -222,12 +222,15 @@ class RunFolder:
                 return read_json(self.path / name)
         return {}
 
+    def planned(self) -> dict[str, Any]:
+        """Return what `plan.json` says, as JSON values."""
+        plan = {name: value for name, value in asdict(self).items() if name != "path"}
+        return plan | {"own_metrics": {name: info_to_json(info) for name, info in self.own_metrics.items()}}
+
     def write_plan(self) -> None:
         """Write `plan.json`, which makes `path` a run folder."""
-        plan = {name: value for name, value in asdict(self).items() if name != "path"}
-        plan["own_metrics"] = {name: info_to_json(info) for name, info in self.own_metrics.items()}
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / PLAN_FILE, plan)
+        write_json(self.path / PLAN_FILE, self.planned())
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

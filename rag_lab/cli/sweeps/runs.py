@@ -237,15 +237,16 @@ def export(
 
 def start(checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
-    from rag_lab.experiment.forecast.describe import describe
-    from rag_lab.experiment.forecast.earlier_runs import runs_of
-    from rag_lab.experiment.forecast.power_forecast import power_forecast
-    from rag_lab.experiment.forecast.power_told import power_told
     from rag_lab.experiment.run.finish import failures
-    from rag_lab.experiment.run.sweep import to_try_again, told_late
-    from rag_lab.runs.curable import tried_again
 
     if dry_run:
+        from rag_lab.experiment.forecast.describe import describe
+        from rag_lab.experiment.forecast.earlier_runs import runs_of
+        from rag_lab.experiment.forecast.power_forecast import power_forecast
+        from rag_lab.experiment.forecast.power_told import power_told
+        from rag_lab.experiment.run.sweep import to_try_again, told_late
+        from rag_lab.runs.curable import tried_again
+
         typer.echo(describe(checked))
         if shown := power_told(power_forecast(checked, runs_of(checked, out=out))):
             typer.echo(f"\n{shown}")

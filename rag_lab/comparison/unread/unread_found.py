@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.step_names import stage_name
 from rag_lab.models.limits.unread import percent
 from rag_lab.records import StageRecord, Trace
@@ -14,6 +13,8 @@ from rag_lab.runs.unread_record import SEARCHES, UnreadRecord, unread_record
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rag_lab.comparison.run_tables import RunTables
 
 ALIKE = 0.05  # variants whose shares of cut chunks differ by no more are cut alike
 

@@ -14,7 +14,6 @@ from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill import bill_rows
-from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
@@ -36,6 +35,8 @@ _TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
+    from rag_lab.experiment.forecast.declared import declared_told  # with the statistics, which a sweep does not need
+
     bill = estimate(plan)
     models = models_of(plan)
     parts = [
@@ -117,11 +118,13 @@ def not_applicable(plan: Plan) -> list[str]:
     asked = set(plan.questions)
     questions = [question for question in plan.dataset.questions if question.question_id in asked]
     variants_of: dict[Foreseen, list[str]] = {}
+    with modules_beside(plan.folder):
+        gaps = {
+            answers: foreseen_gaps(plan.experiment.metrics, questions, set(plan.answered) if answers else set())
+            for answers in {variant.config.answer.is_on for variant in plan.variants}
+        }
     for variant in plan.variants:
-        answered = plan.answered if variant.config.answer.is_on else ()
-        with modules_beside(plan.folder):
-            gaps = foreseen_gaps(plan.experiment.metrics, questions, set(answered))
-        for gap in gaps:
+        for gap in gaps[variant.config.answer.is_on]:
             variants_of.setdefault(gap, []).append(variant.variant_id)
     return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
 

@@ -6,6 +6,7 @@ there when a sweep starts is what a killed attempt has left, and is put back.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import shutil
 from collections.abc import Mapping
@@ -24,11 +25,13 @@ from rag_lab.runs.run_folder import (
     TRACES_FILE,
     RunFolder,
     read_json,
+    write_json,
 )
 from rag_lab.runs.score_file import read_scores
 
 _LOGGER = logging.getLogger(__name__)
-_FILES = (CONFIG_FILE, TRACES_FILE, SCORES_FILE, PASSAGES_FILE, RECORD_FILE, DONE_FILE)
+_RESULTS = (CONFIG_FILE, TRACES_FILE, SCORES_FILE, PASSAGES_FILE, RECORD_FILE)
+_FILES = (*_RESULTS, DONE_FILE)
 
 _FOLDER = "earlier"
 
@@ -36,6 +39,17 @@ _FOLDER = "earlier"
 def whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
     """Return the state of a variant that an earlier start has finished, also where a killed attempt replaced it."""
     return resumed(_earlier(run), variant_id, identity) or resumed(run, variant_id, identity)
+
+
+def keep_whole(run: RunFolder, variant_id: str, identity: str, seconds: float) -> None:
+    """Say of a variant that it is whole, by what its results depend on, and what its files hold."""
+    outcome = {"identity": identity, "seconds": seconds, "files": _digests(run.variant_dir(variant_id))}
+    write_json(run.variant_dir(variant_id) / DONE_FILE, outcome)
+
+
+def has_earlier(run: RunFolder) -> bool:
+    """Tell whether an attempt that was killed has left what variants had before it."""
+    return _earlier(run).path.exists()
 
 
 def set_aside(run: RunFolder, variant_id: str) -> None:
@@ -100,11 +114,28 @@ def _whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | Non
     done, record = read_json(folder / DONE_FILE), read_json(folder / RECORD_FILE)
     if done.get("identity") != identity:
         return None
+    if done.get("files") != _digests(folder):  # what is as it was written need not be read to know that it is whole
+        _check_files(run, variant_id, record)
+    return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
+
+
+def _check_files(run: RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
+    """Refuse files of which anything was cut."""
+    folder = run.variant_dir(variant_id)
     _check_config(run, variant_id, record)
     run.traces(variant_id)
     read_scores(folder / SCORES_FILE)
     read_json(folder / PASSAGES_FILE)
-    return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {name: file_digest(folder / name) for name in _RESULTS}
+
+
+def file_digest(path: Path) -> str:
+    """Return the BLAKE2 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
 def _check_config(run: RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:

@@ -26,8 +26,9 @@ from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run.earlier import forget, judged, put_back_all, set_aside, whole
+from rag_lab.experiment.run.earlier import forget, judged, keep_whole, put_back_all, set_aside, whole
 from rag_lab.experiment.run.finish import finish
+from rag_lab.experiment.run.finished import is_finished, keep_finished, say_resumed
 from rag_lab.experiment.run.limits import Brake
 from rag_lab.experiment.run.model_order import in_model_order
 from rag_lab.experiment.run.notebook_parameters import to_parameters
@@ -40,14 +41,12 @@ from rag_lab.runs.curable import tried_again
 from rag_lab.runs.margins import dated
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
-    DONE_FILE,
     LOCK_FILE,
     NOTEBOOK_FILE,
     PLAN_FILE,
     RECORD_FILE,
     RunFolder,
     read_json,
-    write_json,
 )
 
 NOTEBOOK = "notebooks/02_run_variant.ipynb"
@@ -56,14 +55,20 @@ NOTEBOOK = "notebooks/02_run_variant.ipynb"
 def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: Used | None = None) -> None:
     """Run a plan in its run folder, which the caller has locked; what was used `elsewhere` counts for its limits.
 
+    A run that is finished, and whose outputs would be made again as they are, is left as it is.
+
     Raises:
         RagLabError: before anything of an earlier run in the folder is replaced, if the sweep cannot start.
     """
     notebook = checkout_file(NOTEBOOK)
     with modules_beside(checked.folder), _prepared(checked, run, options):
         began, run = now(), dated(run)
+        identities = run_identities(checked, notebook)
+        if is_finished(checked.experiment, run, identities):
+            say_resumed(checked.experiment, run, identities)
+            return
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        identities = begin(checked, run, notebook)
+        begin(checked, run, identities)
         put_back_all(run)
         brake = Brake(run, checked.experiment.limits, elsewhere)
         states = _run_variants(checked, run, notebook, identities, brake, options)
@@ -71,6 +76,7 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
         tell_dropped(_damaged(states))
         keep_rates(home(), measured_rates(run))
         finish(checked, run, states, began)
+        keep_finished(checked.experiment, run, identities, states)
 
 
 def _prepared(checked: Plan, run: RunFolder, options: RunOptions) -> AbstractContextManager[None]:
@@ -138,8 +144,7 @@ def _run_variants(
                 state = judged(run, state, before[state.variant_id])
             states[state.variant_id] = state
             if state.status == "ok" and not state.resumed:
-                outcome = {"identity": identities[state.variant_id], "seconds": state.seconds}
-                write_json(run.variant_dir(state.variant_id) / DONE_FILE, outcome)
+                keep_whole(run, state.variant_id, identities[state.variant_id], state.seconds)
             shown.end(state)
     return [states[variant_id] for variant_id in identities]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import usable_home
@@ -11,7 +10,6 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.bill import bill_of, keep_bill
 from rag_lab.experiment.forecast.estimate import estimate
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found
-from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of
 from rag_lab.memory.results import Memory
@@ -21,11 +19,13 @@ from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunF
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
 
 
-def begin(checked: Plan, run: RunFolder, notebook: Path) -> Mapping[str, str]:
+def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
     """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
 
-    Returns:
-        What each variant's results depend on, by its id.
+    Args:
+        checked: what is to run.
+        run: its run folder.
+        identities: what each variant's results depend on, by its id.
 
     Raises:
         RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used, or
@@ -33,11 +33,9 @@ def begin(checked: Plan, run: RunFolder, notebook: Path) -> Mapping[str, str]:
     """
     _try_home()
     _refuse_unread(checked)
-    identities = run_identities(checked, notebook)
     bill = bill_of(run, digest(identities), lambda: estimate(checked))
     _replace_plan(checked, run)
     keep_bill(run, bill)
-    return identities
 
 
 def begin_race(checked: Plan, run: RunFolder) -> None:

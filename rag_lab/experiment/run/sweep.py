@@ -11,7 +11,6 @@ from rag_lab.experiment.executors.registry import LOCAL
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.rounds import round_plan
 from rag_lab.experiment.run.run_options import RunOptions
-from rag_lab.experiment.run.run_race import round_folder, run_race
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
 from rag_lab.models.host.place import model_host
 from rag_lab.runs.curable import Curable
@@ -58,6 +57,8 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
     with locked(run.path), model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models})
         if checked.rounds:
+            from rag_lab.experiment.run.run_race import run_race  # with tables, which a plain sweep may not need
+
             return run_race(checked, run, options)
         run_variants(checked, run, options)
     return run
@@ -65,6 +66,8 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
 
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Curable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
+    from rag_lab.experiment.run.run_race import round_folder
+
     run = _run_folder(checked, out)
     found = {v: state.curable for v, state in whole_variants(checked, run).items()}
     ids = [variant.variant_id for variant in checked.variants]

@@ -12,7 +12,6 @@ from rag_lab.models.protocols import Vectors
 from rag_lab.stores.vector.engine import SearchedRows
 from rag_lab.stores.vector.entries import Numbers
 from rag_lab.stores.vector.exact import ExactStore
-from rag_lab.stores.vector.langchain import GivenVectors, LangChainStore
 from rag_lab.stores.vector.rows import Rows, padded
 from rag_lab.stores.vector.vector_store import Cosines, Positions
 
@@ -73,6 +72,8 @@ class LangChainStores:
 
     def open(self, path: Path) -> SearchedRows:
         """Return a store that holds the rows."""
+        from rag_lab.stores.vector.langchain import GivenVectors, LangChainStore
+
         rows = ExactStore(path)
         with _asking(self._what):
             made = self._factory(GivenVectors(rows), **self._parameters)

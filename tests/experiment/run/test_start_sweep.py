@@ -8,6 +8,7 @@ from whole_plan import install_doubles, write_plan
 from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.run import run_variants
+from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan, told_late
 from rag_lab.runs.run_folder import RunFolder
 
@@ -67,7 +68,7 @@ def test_what_keeps_a_sweep_from_starting_costs_nothing_of_an_earlier_one(
 ):
     spoil(finished, monkeypatch, tmp_path)
     with pytest.raises(RagLabError, match=said):
-        run_plan(checked, finished.path, progress=False)
+        run_plan(checked, finished.path, RunOptions(progress=False))
     kept = [path for name in OUTPUTS if (path := finished.path / name).is_file()]
     assert len(kept) >= 3 and {path.read_text() for path in kept} == {"precious"}
 
@@ -75,7 +76,7 @@ def test_what_keeps_a_sweep_from_starting_costs_nothing_of_an_earlier_one(
 def test_a_new_folder_holds_nothing_but_its_lock_before_all_was_tried(checked, monkeypatch, tmp_path):
     spoil_home(None, monkeypatch, tmp_path)
     with pytest.raises(RagLabError, match="is damaged"):
-        run_plan(checked, tmp_path / "new", progress=False)
+        run_plan(checked, tmp_path / "new", RunOptions(progress=False))
     assert [path.name for path in (tmp_path / "new").iterdir()] == [".lock"]
 
 
@@ -83,9 +84,9 @@ def test_a_sweep_that_starts_takes_the_outputs_of_the_earlier_one_away(checked, 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_variants, "execute", stop)
+    monkeypatch.setattr(run_variants, "executor_of", lambda name: stop)
     with pytest.raises(KeyboardInterrupt):
-        run_plan(checked, finished.path, progress=False)
+        run_plan(checked, finished.path, RunOptions(progress=False))
     assert not any((finished.path / name).exists() for name in OUTPUTS)
     assert (finished.path / "bill.json").is_file() and (finished.path / "experiment.yaml").is_file()
 
@@ -99,8 +100,8 @@ def test_a_margin_that_comes_after_a_score_is_recorded_as_post_hoc(checked, fini
     late = replace(checked, experiment=checked.experiment.model_copy(update={"margin": {"retrieval.mrr@10": 0.05}}))
     assert "retrieval.mrr@10 is post hoc" in told_late(late, finished.path)
     assert told_late(checked, finished.path) == ""
-    monkeypatch.setattr(run_variants, "execute", stop)
+    monkeypatch.setattr(run_variants, "executor_of", lambda name: stop)
     with pytest.raises(KeyboardInterrupt):
-        run_plan(late, finished.path, progress=False)
+        run_plan(late, finished.path, RunOptions(progress=False))
     recorded = RunFolder.open(finished.path)
     assert (recorded.margins, recorded.post_hoc_margins) == ({"retrieval.mrr@10": 0.05}, ("retrieval.mrr@10",))
