@@ -41,6 +41,7 @@ from rag_lab.runs.curable import tried_again
 from rag_lab.runs.margins import dated
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
+    DONE_FILE,
     LOCK_FILE,
     NOTEBOOK_FILE,
     PLAN_FILE,

@@ -1,4 +1,4 @@
-"""A finished sweep that is started again: its outputs stay, and are made anew where what they are made of has changed."""
+"""A finished sweep that is started again: its outputs stay, and are made anew where their inputs changed."""
 
 from dataclasses import replace
 
