@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
-from pydantic_core import from_json
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_jsons
-
-_TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
-_HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
+from rag_lab.runs.trace_lines import TraceReader, TraceWriter
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
@@ -23,9 +17,9 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
 
     Control characters stay as they are, escaped where JSON wants it; secrets that this process knows are hidden.
     """
+    writer = TraceWriter()
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        lines = (_TRACE.dump_json(trace, exclude={"texts"}).decode() for trace in traces)
-        file.writelines(f"{line}\n" for line in hide_known_jsons(lines))
+        file.writelines(f"{line}\n" for line in hide_known_jsons(map(writer.line, traces)))
 
 
 def read_traces(path: Path) -> list[Trace]:
@@ -34,17 +28,13 @@ def read_traces(path: Path) -> list[Trace]:
     Raises:
         DamagedFile: naming the first line that is no trace.
     """
+    reader = TraceReader()
     with path.open("rb") as file:
-        return [_read(path, number, line) for number, line in enumerate(file, 1)]
+        return [_read(reader, path, number, line) for number, line in enumerate(file, 1)]
 
 
-def _read(path: Path, number: int, line: bytes) -> Trace:
+def _read(reader: TraceReader, path: Path, number: int, line: bytes) -> Trace:
     try:
-        return _TRACE.validate_python(_with_hits(from_json(line)))
-    except (ValueError, TypeError, AttributeError):  # the latter two: JSON, and no object
+        return reader.trace(line)
+    except (ValueError, TypeError, AttributeError, LookupError):  # all but the first: JSON, and no trace
         raise DamagedFile(path, f"line {number} is no trace") from None
-
-
-def _with_hits(data: dict[str, Any]) -> dict[str, Any]:
-    earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
-    return {"hits": earlier, **data}

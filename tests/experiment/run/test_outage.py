@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from loopback_chat import loopback_chat
@@ -94,12 +95,13 @@ def test_a_score_that_the_judge_could_not_give_is_counted(tmp_path, monkeypatch)
 
 
 def test_traces_of_code_that_did_not_mark_them_are_read(tmp_path):
-    trace = Trace(Question("q1", "why?"), stages=(StageRecord("generate", "failed", "status 500"),))
+    trace = Trace(Question("q1", "why?"), stages=(StageRecord("generate", "failed", "status 500", curable=True),))
     write_traces(tmp_path / "traces.jsonl", [trace])
     old = json.loads((tmp_path / "traces.jsonl").read_text())
     del old["stages"][0]["curable"]
     (tmp_path / "traces.jsonl").write_text(json.dumps(old) + "\n")
-    assert read_traces(tmp_path / "traces.jsonl") == [trace]
+    (stage,) = trace.stages
+    assert read_traces(tmp_path / "traces.jsonl") == [replace(trace, stages=(replace(stage, curable=False),))]
 
 
 @pytest.fixture
