@@ -35,8 +35,9 @@ from rag_lab.stages.readers import with_readers
 from rag_lab.stages.rerank.rerank_stage import rerank_stage
 from rag_lab.stages.retrieval.merge import merge
 from rag_lab.stages.retrieval.retrieval_stages import hyde_search, prepare, searches, selection
-from rag_lab.stages.run_stage import Progress, run_stage
+from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Stage
+from rag_lab.stages.stage_progress import Progress
 from rag_lab.stages.switched_off import Off
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
@@ -254,7 +255,7 @@ class Pipeline:
             read: the trace fields that are read beside ranking and answer; a stage that sets nothing that is read, be
                 it by a later stage, is not run. Where None, the context is read, too, and the texts of all hits are
                 kept on the trace, which shows them.
-            progress: called after each batch with stage, traces done and traces to do.
+            progress: called when a stage begins and after each batch with stage, traces done and traces to do.
         """
         self.prepare()
         located = self.locate(self.dataset.questions if questions is None else questions)[0]

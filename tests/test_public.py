@@ -35,6 +35,7 @@ PUBLIC = [
     "prefer",
     "profile",
     "stage",
+    "status",
     "sweep",
 ]
 HEAVY = ["torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "chromadb", "ragas", "pandas"]

@@ -25,7 +25,7 @@ from rag_lab.cli import (
 from rag_lab.cli.shell import bash_words
 from rag_lab.cli.shell.help_groups import GroupedCommands
 from rag_lab.cli.stream import guarded
-from rag_lab.cli.sweeps import runs, vary
+from rag_lab.cli.sweeps import runs, status, vary
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
@@ -37,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _group in (runs, vary, live, compare, profile, index, ask, modules, doctor):
+for _group in (runs, vary, status, live, compare, profile, index, ask, modules, doctor):
     for _command in _group.COMMANDS:
         app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(datasets.app, name="datasets")

@@ -37,7 +37,6 @@ NOTEBOOK_FILE = "notebook.ipynb"
 RECORD_FILE = "record.json"  # what the variant's notebook says about what it ran
 PASSAGES_FILE = "passages.json"  # the texts of its rankings that no trace holds, for the report
 DONE_FILE = "done.json"  # written by the sweep once a variant is whole
-LIVE_FILE = "live.txt"  # the stage a running variant is at
 LEDGER_FILE = "ledger.sqlite"  # every call of a chat model
 BILL_FILE = "bill.json"  # what the sweep was going to cost, before it ran
 LOCK_FILE = ".lock"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,8 @@ from rag_lab.models.shared import spec_of
 from rag_lab.records import MachineUse, Remembered, StageRecord, Trace
 from rag_lab.stages.own_stage import lost
 from rag_lab.stages.stage import Outcome, Stage
+from rag_lab.stages.stage_progress import Progress, StageProgress
 from rag_lab.stages.trace_fields import field_type
-
-Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
 
 # Fields that stages have come to read, each with what it holds where there is nothing to read.
 _LATER = {"remembered": Remembered()}
@@ -45,17 +44,12 @@ def run_stage(
     remembering = memory if stage.costly else None
     keys = _keys(stage, traces, remembering is not None)
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    work = _work(stage, wanted, replayed or Replayed())
+    told = StageProgress(progress, stage.name, len(wanted), remembers=remembering is not None)
+    work = _work(stage, wanted, replayed or Replayed(), told)
     known = work.recall(remembering, wanted)
-    done = len(known)
-
-    def tell(new: int, waits: str) -> None:
-        nonlocal done
-        done += new
-        if progress:
-            progress(stage.name + waits, done, len(wanted))
-
-    outcomes = known | work.do(remembering, [key for key in wanted if key not in known], tell)
+    told.begin(known)
+    outcomes = known | work.do(remembering, [key for key in wanted if key not in known], told.tell)
+    told.end(outcomes)
     judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
     return [
         trace if key is None else apply_outcome(stage, trace, judged[key], remembered=key in known)
@@ -105,14 +99,16 @@ def _told(stage: Stage, trace: Trace) -> list[str]:
     return [path for path in stage.reads if path not in _LATER or _read(trace, path) != _LATER[path]]
 
 
-def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed) -> Work[Outcome]:
+def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: StageProgress) -> Work[Outcome]:
     def compute(keys: list[str]) -> dict[str, Outcome]:
         started, replayed_before_s = time.perf_counter(), replayed.seconds
         outcomes = _run(stage, [wanted[key] for key in keys])
         earlier_s = (replayed.seconds - replayed_before_s) / len(keys)
         share_s = (time.perf_counter() - started) / len(keys) + earlier_s
         timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
-        return dict(zip(keys, timed, strict=True))
+        found = dict(zip(keys, timed, strict=True))
+        told.computed(found)
+        return found
 
     return Work(stage.name, compute, _encode, decode_outcome, stage.batch_size)
 

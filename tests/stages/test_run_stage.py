@@ -194,7 +194,7 @@ def test_the_key_ignores_what_the_stage_does_not_read():
 def test_progress_counts_up_to_the_number_of_traces(memory):
     calls = []
     run_stage(Shout(), traces("a", "b", "c"), memory, lambda *call: calls.append(call))
-    assert calls == [("shout", 2, 3), ("shout", 3, 3)]
+    assert calls == [("shout", 0, 3), ("shout", 2, 3), ("shout", 3, 3)]
 
 
 def test_a_wait_says_once_for_whom_and_ends_when_nobody_renews_the_claims(memory, monkeypatch, caplog):
@@ -227,3 +227,27 @@ def test_an_embedder_of_ones_own_costs_only_the_questions_that_it_fails_for(memo
         assert (bad.stages[0].status, bad.stages[0].curable) == ("failed", True)
         assert bad.failure and "no vector for this" in bad.stages[0].reason
         assert not bad.stages[0].remembered
+
+
+class Watcher:
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, stage, done, total):
+        pass
+
+    def saw(self, stage, outcomes, origin):
+        self.seen.append((stage, len(outcomes), origin))
+
+
+def test_a_watcher_is_told_where_each_result_came_from(memory):
+    watcher = Watcher()
+    run_stage(Shout(), traces("a", "b"), memory, watcher)
+    run_stage(Shout(), traces("a", "b", "c"), memory, watcher)
+    run_stage(Shout(), traces("a"), None, watcher)
+    assert watcher.seen == [
+        ("shout", 2, "computed"),
+        ("shout", 2, "remembered"),
+        ("shout", 1, "computed"),
+        ("shout", 1, "cheap"),
+    ]

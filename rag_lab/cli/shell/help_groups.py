@@ -15,7 +15,7 @@ FIRST = (
 GROUPS = {
     "Your documents": ("new", "profile", "index", "ask", "datasets"),
     "Experiments": ("demo", "run", "vary", "plan", "sweep"),
-    "Results": ("open", "compare", "report", "export"),
+    "Results": ("status", "open", "compare", "report", "export"),
     "The workbench": ("modules", "models", "judge", "doctor"),
 }
 

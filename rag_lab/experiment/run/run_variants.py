@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +34,11 @@ from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.start_sweep import begin
 from rag_lab.experiment.run.sweep_progress import SweepProgress
+from rag_lab.experiment.run.sweep_told import SweepTold
 from rag_lab.memory.checked_rows import tell_dropped
 from rag_lab.memory.ledger import Used
 from rag_lab.runs.curable import tried_again
+from rag_lab.runs.live_file import LIVE_FILE
 from rag_lab.runs.margins import dated
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
@@ -69,15 +70,17 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
             say_resumed(checked.experiment, run, identities)
             return
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        begin(checked, run, identities)
-        put_back_all(run)
-        brake = Brake(run, checked.experiment.limits, elsewhere)
-        states = _run_variants(checked, run, notebook, identities, brake, options)
-        forget(run)
-        tell_dropped(_damaged(states))
-        keep_rates(home(), measured_rates(run))
-        finish(checked, run, states, began)
-        keep_finished(checked.experiment, run, identities, states)
+        with SweepTold(run, options.jobs) as told:
+            begin(checked, run, identities)
+            put_back_all(run)
+            brake = Brake(run, checked.experiment.limits, elsewhere)
+            states = _run_variants(checked, run, notebook, identities, brake, options, told)
+            told.enter("report")
+            forget(run)
+            tell_dropped(_damaged(states))
+            keep_rates(home(), measured_rates(run))
+            finish(checked, run, states, began)
+            keep_finished(checked.experiment, run, identities, states)
 
 
 def _prepared(checked: Plan, run: RunFolder, options: RunOptions) -> AbstractContextManager[None]:
@@ -97,7 +100,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the run folder alone."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE}
+        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE, LIVE_FILE}
     except OSError as error:
         raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
     if others and PLAN_FILE not in others:
@@ -118,6 +121,7 @@ def _run_variants(
     identities: Mapping[str, str],
     brake: Brake,
     options: RunOptions,
+    told: SweepTold,
 ) -> list[VariantState]:
     """Run what is not whole yet and return the state of every variant, in the order of the plan."""
     finished = {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
@@ -138,7 +142,12 @@ def _run_variants(
     ]
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
-        poll = partial(shown.look, run)
+        told.enter("variants")
+
+        def poll(running: Sequence[str]) -> None:
+            shown.look(run, running)
+            told.look(running)
+
         for done in executor_of(options.executor)(todo, options.jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
             if state.variant_id in before:
@@ -147,6 +156,7 @@ def _run_variants(
             if state.status == "ok" and not state.resumed:
                 keep_whole(run, state.variant_id, identities[state.variant_id], state.seconds)
             shown.end(state)
+            told.end(state)
     return [states[variant_id] for variant_id in identities]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr
@@ -15,13 +14,13 @@ from tqdm.contrib import DummyTqdmFile
 
 from rag_lab._kit.process import in_kernel
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.runs.run_folder import LIVE_FILE, RunFolder
+from rag_lab.runs.live_file import LiveVariant, read_live_variant
+from rag_lab.runs.run_folder import RunFolder
 
 _LONGEST = 40  # characters of a variant's id in its line
 _REDRAW_S = 1.0
 _LINE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 _LINE_WITHOUT_COUNT = "{desc} [{elapsed}]"
-_COUNTED = re.compile(r"(.*) (\d+)/(\d+)")
 
 
 def say(sentence: str) -> None:
@@ -58,7 +57,7 @@ class SweepProgress:
             if variant_id not in self._running:
                 bar = self._line(total=None, position=self._free(), leave=False, bar_format=_LINE_WITHOUT_COUNT)
                 self._running[variant_id] = _VariantLine(variant_id, bar)
-            self._running[variant_id].show(_live(run, variant_id))
+            self._running[variant_id].show(read_live_variant(run.variant_dir(variant_id)))
         if monotonic() - self._drawn > _REDRAW_S:  # so that time passes where nothing else does
             self._drawn = monotonic()
             for bar in (self._bar, *(line.bar for line in self._running.values())):
@@ -105,21 +104,20 @@ class _VariantLine:
         self.bar = bar
         self.position = abs(bar.pos)
         self._name = variant_id if len(variant_id) <= _LONGEST else f"{variant_id[: _LONGEST - 1]}…"
-        self._stage = ""
         self._begin("starts", None)
 
-    def show(self, live: str) -> None:
+    def show(self, live: LiveVariant | None) -> None:
         """Show what the variant says of itself; nothing new is what it said before."""
-        counted = _COUNTED.fullmatch(live)
-        stage, done, total = (counted[1], int(counted[2]), int(counted[3])) if counted else (live, 0, None)
-        if live and stage != self._stage:
-            self._begin(stage, total)
-        if done != self.bar.n:
-            self.bar.n = done
+        if live is None:
+            return
+        if (live.stage, live.total) != self._begun:
+            self._begin(live.stage, live.total)
+        if live.done != self.bar.n:
+            self.bar.n = live.done
             self.bar.refresh()
 
     def _begin(self, stage: str, total: int | None) -> None:
-        self._stage = stage
+        self._begun = (stage, total)
         self.bar.bar_format = _LINE if total else _LINE_WITHOUT_COUNT
         self.bar.set_description_str(f"  {self._name}: {stage}", refresh=False)
         self.bar.reset(total=total)
@@ -128,10 +126,3 @@ class _VariantLine:
 def is_watched() -> bool:
     """Whether a bar is seen as it moves: on a terminal, or below the cell of a notebook."""
     return sys.stderr.isatty() or in_kernel()
-
-
-def _live(run: RunFolder, variant_id: str) -> str:
-    try:
-        return (run.variant_dir(variant_id) / LIVE_FILE).read_text(encoding="utf-8")
-    except OSError:
-        return ""  # it has not begun, or is between two steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
-    LIVE_FILE,
     PASSAGES_FILE,
     RECORD_FILE,
     SCORES_FILE,
@@ -82,8 +81,10 @@ class VariantWork:
             self.out.mkdir(parents=True, exist_ok=True)
         answered = set(self.answered) if self.pipeline.config.answer.is_on else set()
         read = reads_of(self.metrics, answered)
-        with self.progress or VariantProgress(self._live) as progress:
+        with self._shown as progress:
             progress.enter("index")
+            if progress.folder is not None:  # what reads the file sees how much is embedded
+                self.pipeline = self.pipeline.watched(partial(progress, "index"))
             self.pipeline.prepare()
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
@@ -101,7 +102,7 @@ class VariantWork:
         from rag_lab.models.remembered_embeddings import RememberedEmbedder
         from rag_lab.runs.score_file import to_frame
 
-        with self.progress or VariantProgress(self._live) as progress:
+        with self._shown as progress:
             progress.enter("score")
             self.scores = evaluate(
                 self.traces,
@@ -158,6 +159,7 @@ class VariantWork:
                 "scores": sum(score.curable for score in self.scores),
             },
             "damaged_results": Dropped.n,
+            "results": self._shown.results(),
             "problems": [str(problem) for problem in self.problems],
             "not_indexed": self.not_indexed,
             "unread": self._unread_chunks(),
@@ -196,6 +198,6 @@ class VariantWork:
         """Return the texts that the report shows and no trace holds, as where nobody reads the context."""
         return {name: self.pipeline.index.text(hit) for name, hit in unread_passages(self.traces).items()}
 
-    @property
-    def _live(self) -> Path | None:
-        return self.out / LIVE_FILE if self.out else None
+    @cached_property
+    def _shown(self) -> VariantProgress:
+        return self.progress or VariantProgress(self.out)

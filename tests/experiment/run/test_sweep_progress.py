@@ -5,6 +5,7 @@ import pytest
 
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run.sweep_progress import SweepProgress
+from rag_lab.runs.live_file import LiveVariant, write_live
 from rag_lab.runs.run_folder import RunFolder
 
 
@@ -16,13 +17,13 @@ def run(tmp_path):
     return found
 
 
-def tell(run, name, stage):
-    (run.variant_dir(name) / "live.txt").write_text(stage)
+def tell(run, name, stage, done=0, total=None):
+    write_live(run.variant_dir(name), LiveVariant(stage, 0.0, done, total))
 
 
 def go_through(run):
     with SweepProgress(3, 1, shown=True) as progress:
-        tell(run, "a", "generate 1/4")
+        tell(run, "a", "generate", 1, 4)
         for _ in range(200):
             progress.look(run, ["a", "b"])
         progress.end(VariantState("a", "ok", seconds=12.0))
@@ -52,7 +53,7 @@ def test_a_terminal_gets_bars_that_are_drawn_where_something_changed(run, capsys
 def test_each_variant_that_runs_has_a_line_and_leaves_one_when_it_ends(run, capsys, terminal):
     with SweepProgress(2, 0, shown=True) as progress:
         progress.look(run, ["a", "b"])
-        tell(run, "a", "hyde 2/9")
+        tell(run, "a", "hyde", 2, 9)
         tell(run, "b", "index")
         progress.look(run, ["a", "b"])
         progress.end(VariantState("a", "ok", seconds=12.0))
