@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-Jobs = Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time.")]
+Jobs = Annotated[
+    str,
+    typer.Option(metavar="N|auto", help="Variants that run at the same time; auto: as many as cores and memory allow."),
+]
 Executor = Annotated[str, typer.Option(help="Where variants run: local.")]
 CellMinutes = Annotated[
     float, typer.Option(min=0.01, help="For how many minutes a cell of a notebook may run; it is ended then.")

@@ -33,7 +33,7 @@ DryRun = Annotated[
 ]
 
 
-def demo(out: Out = None, jobs: Jobs = 2) -> None:
+def demo(out: Out = None, jobs: Jobs = "auto") -> None:
     """Run the demo: five changes to a pipeline, one at a time.
 
     On packaged data and models it needs no key, no network and no GPU, takes some minutes, and ends with a report to
@@ -42,6 +42,7 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
     from rag_lab.experiment.checkout import checkout_file
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
+    from rag_lab.experiment.run.side_by_side import as_jobs
 
     try:
         experiment = checkout_file(DEMO)
@@ -50,7 +51,7 @@ def demo(out: Out = None, jobs: Jobs = 2) -> None:
             "The demo's documents and questions are not part of the installed package: run it in a checkout, "
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
-    run = run_told(plan(experiment), out, RunOptions(jobs))
+    run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs)))
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -62,7 +63,7 @@ def sweep(
         typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml", autocompletion=completion.experiments),
     ],
     out: Out = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = "auto",
     executor: Executor = "local",
     cold: Cold = False,
     cell_minutes: CellMinutes = 24 * 60,
@@ -105,8 +106,9 @@ def sweep(
     """
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
+    from rag_lab.experiment.run.side_by_side import as_jobs
 
-    options = RunOptions(jobs, executor, cold, cell_minutes)
+    options = RunOptions(as_jobs(jobs), executor, cold, cell_minutes)
     start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
 
 
@@ -128,7 +130,7 @@ def plan_(
         int | None,
         typer.Option(min=40, help="First run the experiment on so many questions, into results/<its name>-pilot."),
     ] = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = "auto",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="With --pilot: show what the pilot would run and what it would cost; stop."),
@@ -159,14 +161,15 @@ def plan_(
     from rag_lab.experiment.forecast.power_told import power_told
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
+    from rag_lab.experiment.run.side_by_side import as_jobs
 
     checked = plan(experiment)
     if pilot is not None:
         small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
         if dry_run:
-            start(small, None, RunOptions(jobs), dry_run)
+            start(small, None, RunOptions(as_jobs(jobs)), dry_run)
             return
-        run_told(small, None, RunOptions(jobs))
+        run_told(small, None, RunOptions(as_jobs(jobs)))
     told = power_told(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")

@@ -106,7 +106,7 @@ def vary(
         ),
     ] = "one_factor",
     out: Out = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = "auto",
     dry_run: DryRun = False,
 ) -> None:
     """Run a sweep without a file, which it writes.
@@ -124,6 +124,7 @@ def vary(
     """
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
+    from rag_lab.experiment.run.side_by_side import as_jobs
     from rag_lab.experiment.without_file import Asked, file_for, write_file
 
     asked = Asked(
@@ -144,7 +145,7 @@ def vary(
     else:
         write_file(path, whole, command_line())
         typer.echo(f"Experiment: {path} (change it, and run it by `rag-lab sweep {path}`)", err=True)
-    start(checked, out, RunOptions(jobs), dry_run)
+    start(checked, out, RunOptions(as_jobs(jobs)), dry_run)
 
 
 def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:

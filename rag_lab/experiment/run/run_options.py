@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.registry import LOCAL
+from rag_lab.experiment.run.side_by_side import AUTO, Jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class RunOptions:
     """How a sweep runs.
 
     Args:
-        jobs: variants that run at the same time.
+        jobs: variants that run at the same time; as many as the machine has room for where `auto`.
         executor: where they run, by the name of an executor.
         cold: start a new process for each notebook, instead of one that is prepared.
         cell_minutes: for which a cell of a notebook may run; it is ended then.
@@ -22,7 +23,7 @@ class RunOptions:
         environment: of every kernel, beside this process's own.
     """
 
-    jobs: int = 1
+    jobs: Jobs = AUTO
     executor: str = LOCAL
     cold: bool = False
     cell_minutes: float = CELL_MINUTES

@@ -32,6 +32,7 @@ from rag_lab.experiment.run.limits import Brake
 from rag_lab.experiment.run.model_order import in_model_order
 from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.experiment.run.run_options import RunOptions
+from rag_lab.experiment.run.side_by_side import AUTO, side_by_side
 from rag_lab.experiment.run.start_sweep import begin
 from rag_lab.experiment.run.sweep_progress import SweepProgress
 from rag_lab.experiment.run.sweep_told import SweepTold
@@ -142,13 +143,14 @@ def _run_variants(
     ]
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
+        jobs = _jobs(checked, run, missing, options, shown)
         told.enter("variants")
 
         def poll(running: Sequence[str]) -> None:
             shown.look(run, running)
             told.look(running)
 
-        for done in executor_of(options.executor)(todo, options.jobs, poll=poll, veto=brake.veto):
+        for done in executor_of(options.executor)(todo, jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
             if state.variant_id in before:
                 state = judged(run, state, before[state.variant_id])
@@ -158,6 +160,15 @@ def _run_variants(
             shown.end(state)
             told.end(state)
     return [states[variant_id] for variant_id in identities]
+
+
+def _jobs(checked: Plan, run: RunFolder, missing: Sequence[Variant], options: RunOptions, shown: SweepProgress) -> int:
+    """Return how many variants run at a time; where that is left to the machine, it is told why."""
+    if options.jobs != AUTO:
+        return options.jobs
+    found = side_by_side(missing, checked.experiment.metrics, run)
+    shown.tell(found.why if len(missing) > 1 else "")
+    return found.jobs
 
 
 def _damaged(states: Sequence[VariantState]) -> int:

@@ -12,6 +12,7 @@ from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.rounds import round_plan
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
+from rag_lab.experiment.run.side_by_side import AUTO, Jobs, as_jobs
 from rag_lab.models.host.place import model_host
 from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
@@ -23,7 +24,7 @@ _PLAIN = RunOptions()
 def sweep(
     experiment: Given,
     out: Path | str | None = None,
-    jobs: int = 1,
+    jobs: Jobs = AUTO,
     progress: bool = True,
     *,
     executor: str = LOCAL,
@@ -39,7 +40,7 @@ def sweep(
     Args:
         experiment: its file, the mapping that would stand in it, or an `ExperimentConfig`.
         out: the run folder; `results/<name>` where None.
-        jobs: variants that run at the same time.
+        jobs: variants that run at the same time; as many as the machine has room for where `auto`.
         progress: show a progress bar, or a line for each variant where no one watches.
         executor: where they run, by the name of an executor.
         cold: start a new process for each notebook, instead of one that is prepared.
@@ -48,7 +49,7 @@ def sweep(
     Raises:
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
     """
-    return run_plan(plan(experiment), out, RunOptions(jobs, executor, cold, cell_minutes, progress))
+    return run_plan(plan(experiment), out, RunOptions(as_jobs(jobs), executor, cold, cell_minutes, progress))
 
 
 def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
