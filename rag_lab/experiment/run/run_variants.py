@@ -71,7 +71,7 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
             say_resumed(checked.experiment, run, identities)
             return
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        with SweepTold(run, options.jobs) as told:
+        with SweepTold(run) as told:
             begin(checked, run, identities)
             put_back_all(run)
             brake = Brake(run, checked.experiment.limits, elsewhere)
@@ -144,7 +144,7 @@ def _run_variants(
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
         jobs = _jobs(checked, run, missing, options, shown)
-        told.enter("variants")
+        told.enter("variants", jobs)
 
         def poll(running: Sequence[str]) -> None:
             shown.look(run, running)

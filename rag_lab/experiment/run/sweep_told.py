@@ -21,14 +21,14 @@ class SweepTold:
     At the end of the block, be it by Ctrl-C, it says nothing any more; what a kill leaves names a process that is gone.
     """
 
-    def __init__(self, run: RunFolder, jobs: int) -> None:
+    def __init__(self, run: RunFolder) -> None:
         self._path = run.path
         now = time.time()
-        self._live = LiveSweep(Process.this(), now, now, jobs, "plan")
+        self._live = LiveSweep(Process.this(), now, now, 1, "plan")
 
-    def enter(self, step: str) -> None:
-        """Tell what the sweep does from now on; see `LiveSweep`."""
-        self._write(replace(self._live, step=step))
+    def enter(self, step: str, jobs: int = 1) -> None:
+        """Tell what the sweep does from now on, and how many variants at a time; see `LiveSweep`."""
+        self._write(replace(self._live, step=step, jobs=jobs))
 
     def look(self, running: Sequence[str]) -> None:
         """Tell which variants run, and that the sweep does."""
