@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from rag_lab._kit.observing.env_file import read_env_files
 from rag_lab.cli import (
     ask,
     compare,
@@ -53,7 +54,11 @@ def main() -> None:
     """
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
-        bash_words.complete(app) if bash_words.completing() else app()
+        if bash_words.completing():
+            bash_words.complete(app)
+            return
+        read_env_files()
+        app()
     except RagLabError as error:
         typer.echo(f"rag-lab: {error}", err=True)
         sys.exit(2)

@@ -13,11 +13,13 @@ import typer
 def doctor() -> None:
     """Say what works on this machine.
 
-    Packages, models, keys (set or not set, never what they are), GPU, disk, and which presets can run.
+    Packages, models, keys (set or not set, never what they are), which of them a file .env gave, GPU, disk, and which
+    presets can run.
     """
     from rag_lab._kit.home import home
     from rag_lab._kit.machine.disk import bytes_on_disk
     from rag_lab._kit.machine.energy import NO_METER, meters
+    from rag_lab._kit.observing.env_file import env_files_read
     from rag_lab.data.dataset import list_datasets
     from rag_lab.experiment.manifest import package_versions
     from rag_lab.experiment.runnable import shipped_presets
@@ -38,6 +40,8 @@ def doctor() -> None:
     typer.echo("Keys")
     for name in sorted({name for _, _, provider in providers for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
+    for path, names in env_files_read().items():
+        typer.echo(f"  from {path}: {', '.join(names) or 'nothing that the environment does not name itself'}")
     typer.echo(f"GPU        {_gpu()}")
     typer.echo("Energy     " + (", ".join(meter.device for meter in meters()) or NO_METER))
     typer.echo(f"Home       {home()} ({bytes_on_disk(home()) // 10**6} MB)")

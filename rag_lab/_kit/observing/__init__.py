@@ -1,0 +1,4 @@
+"""What a process reads of its surroundings when it begins, and what it tells of its work: .env, logs, spans.
+
+Imports `errors`, `redaction` and `visible`; nothing here knows what retrieval is.
+"""
