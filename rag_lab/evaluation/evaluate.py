@@ -14,6 +14,7 @@ from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.metric import Tools, Visible
 from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
 from rag_lab.evaluation.remembered import score_metric
+from rag_lab.evaluation.remembered_whole import TracesScored
 from rag_lab.evaluation.scores import Scores
 from rag_lab.memory.results import Memory
 from rag_lab.models.metered import booked
@@ -42,7 +43,7 @@ def evaluate(
             instances of a class with such a `__call__`, `module:function`.
         judge: the chat model that judged metrics ask.
         embedder: the model behind metrics that compare meanings.
-        memory: a file (`home() / "scores.sqlite"`) that keeps what models were asked for; None keeps nothing.
+        memory: a file (`home() / "scores.sqlite"`) that keeps scores and what models were asked for; None keeps nothing.
         language: put the examples in RAGAs' prompts into this language ("german"), translated by the judge.
         visible: tells whether the asker of a question may see a file, which `access.leak` asks; see `visible_in`.
         progress: show a progress bar.
@@ -56,12 +57,12 @@ def evaluate(
         raise ConfigError(" ".join(wrong))
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language, visible)
-    scores = Scores()
+    scores, given = Scores(), TracesScored(traces)
     n_scores = len(metrics) * len(traces)
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
     with store.held_open() if store else nullcontext(), bar:
         for metric in metrics:
             payer = booked(judge, parse_name(metric).name) if judge is not None else None
-            scores += score_metric(build_metric(metric, replace(tools, judge=payer)), traces, store, bar.update)
+            scores += score_metric(build_metric(metric, replace(tools, judge=payer)), given, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores

@@ -138,15 +138,30 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class TracedMetric(Metric, Protocol):
+    """A metric whose values follow from what traces say, and from nothing else, where `is_traced`.
+
+    How long stages took, and what else their records count, is nothing that a trace says: it differs from run to run.
+    """
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether it does not read the numbers of the records of stages."""
+
+
+@runtime_checkable
 class CostlyMetric(Metric, Protocol):
-    """A metric whose values are worth remembering, because models are asked for them."""
+    """A metric whose values are remembered one by one: models are asked for them, or libraries loaded."""
 
     @property
     def batch_size(self) -> int:
         """How many traces to measure between two saves."""
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
-        """Return what the value depends on, as JSON values; None where no model will be asked."""
+        """Return what the value depends on, as JSON values; None where there is nothing to compute."""
+
+    def is_of_run(self, score: Score) -> bool:
+        """Tell whether a score that was just computed says something of this run alone, such as how long it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +174,16 @@ class Family:
 
 @dataclass(frozen=True)
 class TraceMetric:
-    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes."""
+    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes.
+
+    `is_traced`: see `TracedMetric`.
+    """
 
     name: str
     needs: Needs
     compute: Callable[[Trace], float | Gap]
     version: int = 1
+    is_traced: bool = True
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -20,6 +21,8 @@ from rag_lab.evaluation.judge.remembered_judge import RememberedJudge
 from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.own_info import is_whole, models_asked
+from rag_lab.evaluation.remembered_whole import trace_bytes
+from rag_lab.evaluation.watched_trace import WatchedTrace
 from rag_lab.evaluation.whole_metric import WholeMetric
 from rag_lab.records import Score, Trace
 
@@ -42,7 +45,8 @@ class OwnMetric:
     code: OwnCode
     tools: Tools
     models: tuple[str, ...]  # the parameters behind the trace
-    batch_size: int = 8
+    batch_size: int = 8  # a kill loses as many at most
+    _of_run: set[tuple[str, int]] = field(default_factory=set, compare=False)
 
     @property
     def name(self) -> str:
@@ -61,9 +65,20 @@ class OwnMetric:
         return {"metric": self.name, "code": self.code.identity(), "models": models}
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
-        """Return the trace as the metric sees it; None where it is not called."""
+        """Return the trace as the metric sees it; None where it is not called.
+
+        One that asks no model is quick: the digest of what it sees stands for it.
+        """
+        if find_gap(trace, self.needs):
+            return None
+        if not self.models:
+            return {"seen": sha256(trace_bytes(self._seen(trace))).hexdigest()}
         seen: dict[str, Any] = _TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
-        return None if find_gap(trace, self.needs) else seen
+        return seen
+
+    def is_of_run(self, score: Score) -> bool:
+        """Tell whether the records of stages were read for a score."""
+        return (score.question_id, score.repeat) in self._of_run
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order."""
@@ -75,12 +90,14 @@ class OwnMetric:
         judge = self._judge(trace.repeat)
         given: dict[str, Any] = {"judge": judge, "embedder": _Unwatched(self.tools.embedder)}
         models = [given[name] for name in self.models]
-        started = time.perf_counter()
+        started, seen = time.perf_counter(), self._seen(trace)
         try:
-            found = self.code.call(self._seen(trace), *models, accept=self._accepted)
+            found = self.code.call(seen, *models, accept=self._accepted)
         except OwnCodeError as error:
             after = f"{trace.failure.stage} failed: {trace.failure.reason}; then " if trace.failure else ""
             found = Gap("failed", f"{after}{error}")
+        if seen.stages_read:
+            self._of_run.add((trace.question.question_id, trace.repeat))
         return self._told(trace, found, judge, time.perf_counter() - started)
 
     def _told(self, trace: Trace, found: Gap | tuple[float, str], judge: RememberedJudge | None, own_s: float) -> Score:
@@ -105,13 +122,13 @@ class OwnMetric:
         replies = self.tools.replies or JudgeReplies(self.tools.judge)
         return RememberedJudge(self.tools.judge, replies, repeat)
 
-    def _seen(self, trace: Trace) -> Trace:
+    def _seen(self, trace: Trace) -> WatchedTrace:
         """Return the trace without what the metric does not say that it reads: what it says is what counts.
 
         One that asks models does not see the records of stages: its score is remembered by what it sees.
         """
         read = {field.partition(".")[0] for field in self.info.reads} | (set() if self.models else {"stages"})
-        return Trace(trace.question, trace.repeat, **{name: getattr(trace, name) for name in read})
+        return WatchedTrace(trace.question, trace.repeat, **{name: getattr(trace, name) for name in read})
 
     def _accepted(self, returned: Any) -> Gap | tuple[float, str]:
         if isinstance(returned, Gap):

@@ -31,6 +31,7 @@ from rag_lab.evaluation.ragas.metrics import make_metric
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.evaluation.registry import describe
 from rag_lab.evaluation.remembered import score_metric
+from rag_lab.evaluation.remembered_whole import TracesScored
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score
@@ -119,7 +120,7 @@ def _telling_metrics(tools: Tools) -> list[Metric]:
 
 def _score(metric: Metric, items: Sequence[TrialItem], store: Memory | None, progress: bool) -> list[Score]:
     with tqdm(total=len(items), desc=metric.name, unit="score", disable=not progress) as bar:
-        return score_metric(metric, [item.trace for item in items], store, bar.update)
+        return score_metric(metric, TracesScored([item.trace for item in items]), store, bar.update)
 
 
 def _objects(metric: str, scores: Sequence[Score]) -> Objects:

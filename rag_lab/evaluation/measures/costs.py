@@ -48,9 +48,9 @@ INFOS = (
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the cost called `name`; `argument` is the stage, where it is one stage's."""
     if name in MEASURES:
-        return TraceMetric(name, info.needs, MEASURES[name])
+        return TraceMetric(name, info.needs, MEASURES[name], is_traced=False)
     measure = _COMPUTE[name.removesuffix(f".{argument}") if argument else name]
-    return TraceMetric(name, info.needs, partial(_total, measure=measure, stage=argument))
+    return TraceMetric(name, info.needs, partial(_total, measure=measure, stage=argument), is_traced=False)
 
 
 def _total(trace: Trace, measure: Callable[[StageRecord], float], stage: str) -> float | Gap:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib.metadata import version
+from typing import Any, ClassVar
 
 from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures import equal_text
@@ -54,10 +55,11 @@ class RetrievalMetric:
     measure: str
     by_item: bool = False
     needs: Needs = _NEEDS
+    is_traced: ClassVar[bool] = True
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the name and the version of the relevance rule."""
-        return {"metric": self.name, "version": 4}
+        """Return the name, and the versions of the relevance rule and of what computes the measure."""
+        return {"metric": self.name, "version": 4, "ir_measures": version("ir-measures")}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""

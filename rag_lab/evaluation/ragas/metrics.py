@@ -54,6 +54,7 @@ class RagasMetric:
             "metric": self.name,
             "version": 2,
             "ragas": version("ragas"),
+            **({"library": version(self.spec.library)} if self.spec.library else {}),
             "settings": dict(self.spec.settings),
             **({"language": self.tools.language} if self._is_translated else {}),
             "judge": None if judge is None else dict(judge.identity()),
@@ -65,8 +66,15 @@ class RagasMetric:
         arguments = self._arguments(trace)
         return None if isinstance(arguments, Gap) else arguments
 
+    def is_of_run(self, score: Score) -> bool:
+        """Return False: RAGAs reads what traces say."""
+        return False
+
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order, `batch_size` of them at a time."""
+        arguments = [self._arguments(trace) for trace in traces]
+        if gaps := _all_gaps(arguments):  # RAGAs is not imported for them
+            return [gap.to_score(trace, self.name) for trace, gap in zip(traces, gaps, strict=True)]
         scores: list[Score] = []
         for start in range(0, len(traces), self.batch_size):
             batch = self._score_batch(traces[start : start + self.batch_size])
@@ -153,6 +161,12 @@ class RagasMetric:
         judge, embedder = self._models()
         model = judge or embedder
         return "" if model is None else model_name(model.identity())
+
+
+def _all_gaps(arguments: Sequence[dict[str, Any] | Gap]) -> list[Gap]:
+    """Return the gaps where there is nothing else."""
+    gaps = [each for each in arguments if isinstance(each, Gap)]
+    return gaps if len(gaps) == len(arguments) else []
 
 
 def _texts(arguments: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ class RagasSpec:
     higher_is_better: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
     translatable: bool = True  # False where RAGAs writes the prompt without its translatable parts
+    library: str = ""  # the package behind RAGAs that computes it
     asks_again: bool = False  # whether RAGAs itself asks again after an unusable reply
 
     @property

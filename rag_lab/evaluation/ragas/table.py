@@ -30,14 +30,18 @@ SPECS: dict[str, RagasSpec] = {
         "NonLLMContextPrecisionWithReference",
         ("whole_contexts", "reference_contexts"),
         module=_PRECISION,
+        library="rapidfuzz",
     ),
     "non_llm_context_recall": RagasSpec(
         "Share of the reference contexts to which a passage of the context has a Levenshtein similarity above 0.5.",
         "NonLLMContextRecall",
         ("whole_contexts", "reference_contexts"),
         module=_RECALL,
+        library="rapidfuzz",
     ),
-    "rouge_score": RagasSpec("ROUGE-L F-measure of answer and reference, stemmed.", "RougeScore", _TEXTS),
+    "rouge_score": RagasSpec(
+        "ROUGE-L F-measure of answer and reference, stemmed.", "RougeScore", _TEXTS, library="rouge-score"
+    ),
     "string_presence": RagasSpec(
         "1 where the answer holds the reference word for word (case counts), else 0.",
         "StringPresence",
@@ -50,13 +54,17 @@ SPECS: dict[str, RagasSpec] = {
         "Levenshtein similarity of answer and reference, normalized by the longer.",
         "NonLLMStringSimilarity",
         _TEXTS,
+        library="rapidfuzz",
     ),
     "bleu_score": RagasSpec(
         "BLEU of the answer's first sentence, each sentence of the reference being one reference.",
         "BleuScore",
         _TEXTS,
+        library="sacrebleu",
     ),
-    "chrf_score": RagasSpec("chrF of answer and reference: F2 of character 6-grams.", "CHRFScore", _TEXTS),
+    "chrf_score": RagasSpec(
+        "chrF of answer and reference: F2 of character 6-grams.", "CHRFScore", _TEXTS, library="sacrebleu"
+    ),
     "quoted_spans_alignment": RagasSpec(
         "Share of the answer's quoted spans of three words or more that stand in the context; 1 without any.",
         "QuotedSpansAlignment",
