@@ -43,7 +43,7 @@ def evaluate(
             instances of a class with such a `__call__`, `module:function`.
         judge: the chat model that judged metrics ask.
         embedder: the model behind metrics that compare meanings.
-        memory: a file (`home() / "scores.sqlite"`) that keeps scores and what models were asked for; None keeps nothing.
+        memory: a file (`home() / "scores.sqlite"`) that keeps scores and replies; None keeps nothing.
         language: put the examples in RAGAs' prompts into this language ("german"), translated by the judge.
         visible: tells whether the asker of a question may see a file, which `access.leak` asks; see `visible_in`.
         progress: show a progress bar.
