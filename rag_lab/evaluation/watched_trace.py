@@ -11,13 +11,14 @@ class WatchedTrace(Trace):
     """A trace that notes when its `stages` are read, also by way of `failure` and `curable`."""
 
     __slots__ = ("stages_read",)
+    stages_read: bool
 
     def __init__(self, *values: Any, **named: Any) -> None:
         object.__setattr__(self, "stages_read", False)
         super().__init__(*values, **named)
 
     @property
-    def stages(self) -> tuple[StageRecord, ...]:  # type: ignore[override]
+    def stages(self) -> tuple[StageRecord, ...]:
         """The records of the stages."""
         object.__setattr__(self, "stages_read", True)
         return _SLOT.__get__(self)  # type: ignore[no-any-return]
