@@ -132,8 +132,13 @@ def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
 
 
 def _known() -> frozenset[str]:
-    named = {value for name, value in os.environ.items() if _NAMED.search(name) and not _is_word_for(name, value)}
-    addressed = {secret for value in os.environ.values() if "://" in value for secret in _of_address(value)}
+    return _known_in(tuple(os.environ.items()))
+
+
+@lru_cache(maxsize=4)  # asked for each text that is written or shown
+def _known_in(environment: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    named = {value for name, value in environment if _NAMED.search(name) and not _is_word_for(name, value)}
+    addressed = {secret for _, value in environment if "://" in value for secret in _of_address(value)}
     return frozenset(s for s in named | addressed if len(s) >= SHORTEST_CHARS and not _is_path(s))
 
 

@@ -27,13 +27,18 @@ def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFra
 
     Repeats are averaged within their question. The numbers are there to compute with; the frame shows itself rounded.
     """
-    view = summary_view("", metrics, scores)
-    return shown_frame(_numbers(metrics, scores), view.to_html, view.to_text)
+    numbers = _numbers(metrics, scores)
+    view = _view("", numbers)
+    return shown_frame(numbers, view.to_html, view.to_text)
 
 
 def summary_view(title: str, metrics: Sequence[str], scores: Sequence[Score]) -> View:
     """Return what `summary_table` holds as a page."""
-    rows = [_row(str(metric), row) for metric, row in _numbers(metrics, scores).iterrows()]
+    return _view(title, _numbers(metrics, scores))
+
+
+def _view(title: str, numbers: pd.DataFrame) -> View:
+    rows = [_row(str(metric), row) for metric, row in numbers.iterrows()]
     return View(title, tables=(Table("", _HEADER, tuple(rows), words=1),))
 
 

@@ -141,15 +141,15 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         curable=not outcome.lasting,
         model=spec_of(getattr(stage, "model", None)),
     )
-    return replace(_updated(trace, outcome.updates), stages=(*trace.stages, record))
+    return replace(trace, stages=(*trace.stages, record), **_changes(trace, outcome.updates))
 
 
-def _updated(trace: Trace, updates: Mapping[str, Any]) -> Trace:
+def _changes(trace: Trace, updates: Mapping[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for path, value in updates.items():
         name, _, search = path.partition(".")
         changes[name] = {**changes.get(name, getattr(trace, name)), search: value} if search else value
-    return replace(trace, **changes)
+    return changes
 
 
 def _read(trace: Trace, path: str) -> Any:

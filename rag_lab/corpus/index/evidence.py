@@ -30,6 +30,6 @@ def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[
 def _locate(index: CorpusIndex, question: Question, evidence: Evidence) -> tuple[Evidence | None, str]:
     if index.is_visible(evidence.source, question):
         found, reason = index.try_locate(evidence)
-        copies = (source for source in index.copies(found.source) if index.is_visible(source, question))
-        return replace(found, copies=tuple(copies)), reason
+        copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
+        return replace(found, copies=copies) if copies else found, reason
     return None, "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."

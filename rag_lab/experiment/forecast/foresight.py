@@ -67,7 +67,7 @@ def foresee_traces(
     traces = [Foreseen(Trace(question, repeat)) for question in questions]
     walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index.is_built)
     steps = list(pipeline.steps(questions, answered, read))
-    while steps and not scored and _nothing(steps[-1][0]) is None:
+    while steps and not scored and not counts(steps[-1][0]):
         steps.pop()
     for stage, places in steps:
         passed = walk.pass_through(stage, [traces[place] for place in places])
@@ -146,6 +146,11 @@ class _Walk:
         chunks = [hit.chunk_id for hit in trace.candidates]
         same = digest([dict(stage.scorer.identity()), stage.passage, trace.search_query, chunks, waits])
         return len(chunks) if self.tally.is_new(same) else 0
+
+
+def counts(stage: Stage) -> bool:
+    """Tell whether a stage may have work that is counted: no search of ours has."""
+    return _nothing(stage) is not None
 
 
 def _nothing(stage: Stage) -> Work | None:

@@ -17,7 +17,7 @@ from rag_lab.evaluation.own_metric import OwnMetric
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work
-from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, foresee_traces
+from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, counts, foresee_traces
 from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
@@ -91,6 +91,8 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
 
 def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[Foreseen]:
     _foresee_index(plan, pipeline, tally)
+    if not scored and not any(map(counts, pipeline.stages)):
+        return []
     answered, chosen = set(plan.answered), set(plan.questions)
     asked = [question for question in plan.dataset.questions if question.question_id in chosen]
     if pipeline.index.is_built:  # a metric may read where the evidence lies
