@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def timed(call: Callable[[], T], timeout_s: float) -> T:
         except BaseException as error:  # a call that exits must neither look like one that hangs nor exit
             raised.append(RuntimeError(repr(error)))
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
     thread.start()
     thread.join(timeout_s)
     if raised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.work_context import working
 from rag_lab._kit.own_code import OwnCodeError
 from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed
@@ -20,6 +22,8 @@ from rag_lab.stages.own_stage import lost
 from rag_lab.stages.stage import Outcome, Stage
 from rag_lab.stages.stage_progress import Progress, StageProgress
 from rag_lab.stages.trace_fields import field_type
+
+_LOGGER = logging.getLogger(__name__)
 
 # Fields that stages have come to read, each with what it holds where there is nothing to read.
 _LATER = {"remembered": Remembered()}
@@ -47,9 +51,10 @@ def run_stage(
     told = StageProgress(progress, stage.name, len(wanted), remembers=remembering is not None)
     work = _work(stage, wanted, replayed or Replayed(), told)
     known = work.recall(remembering, wanted)
-    told.begin(known)
-    outcomes = known | work.do(remembering, [key for key in wanted if key not in known], told.tell)
-    told.end(outcomes)
+    with working(stage=stage.name):
+        told.begin(known)
+        outcomes = known | work.do(remembering, [key for key in wanted if key not in known], told.tell)
+        told.end(outcomes)
     judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
     return [
         trace if key is None else apply_outcome(stage, trace, judged[key], remembered=key in known)
@@ -102,7 +107,10 @@ def _told(stage: Stage, trace: Trace) -> list[str]:
 def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: StageProgress) -> Work[Outcome]:
     def compute(keys: list[str]) -> dict[str, Outcome]:
         started, replayed_before_s = time.perf_counter(), replayed.seconds
-        outcomes = _run(stage, [wanted[key] for key in keys])
+        batch = [wanted[key] for key in keys]
+        with working(questions=[trace.question.question_id for trace in batch]):
+            outcomes = _run(stage, batch)
+        _log_failures(stage, batch, outcomes)
         earlier_s = (replayed.seconds - replayed_before_s) / len(keys)
         share_s = (time.perf_counter() - started) / len(keys) + earlier_s
         timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
@@ -111,6 +119,13 @@ def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: S
         return found
 
     return Work(stage.name, compute, _encode, decode_outcome, stage.batch_size)
+
+
+def _log_failures(stage: Stage, traces: Sequence[Trace], outcomes: Sequence[Outcome]) -> None:
+    for trace, outcome in zip(traces, outcomes, strict=True):
+        if outcome.status != "ok":
+            with working(questions=[trace.question.question_id]):
+                _LOGGER.info("%s %s: %s", stage.name, outcome.status, outcome.reason)
 
 
 def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal, Protocol, runtime_checkable
 
 from rag_lab.stages.stage import Outcome
+
+_LOGGER = logging.getLogger(__name__)
 
 Origin = Literal["remembered", "computed", "cheap"]  # cheap: computed each time, since it is quicker than to look up
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
@@ -32,6 +35,7 @@ class StageProgress:
     def begin(self, known: Mapping[str, Outcome]) -> None:
         """Tell that the stage begins, with what is known of it."""
         self._saw(known, "remembered")
+        _LOGGER.info("%s begins: %d of %d questions are remembered", self._stage, len(known), self._total)
         self.tell(len(known), "")
 
     def computed(self, new: Mapping[str, Outcome]) -> None:

@@ -5,6 +5,7 @@ import pytest
 from doubles import Shout
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.work_context import work_now
 from rag_lab.memory import results, sharing
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models.own_models import OwnModelError
@@ -251,3 +252,13 @@ def test_a_watcher_is_told_where_each_result_came_from(memory):
         ("shout", 1, "computed"),
         ("shout", 1, "cheap"),
     ]
+
+
+def test_a_question_that_fails_is_logged_with_its_id(memory, monkeypatch):
+    monkeypatch.setattr(Shout, "run", lambda self, traces: [Outcome(status="failed", reason="no voice")])
+    seen = []
+    monkeypatch.setattr("rag_lab.stages.run_stage._LOGGER.info", lambda *said: seen.append((said, work_now())))
+    run_stage(Shout(), traces("a"), memory)
+    ((said, work),) = seen
+    assert said == ("%s %s: %s", "shout", "failed", "no voice")
+    assert (work.stage, len(work.questions)) == ("shout", 1)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.machine.memory import peak_memory_mb
+from rag_lab._kit.observing.logs import begin_inherited_logs
+from rag_lab._kit.observing.work_context import working
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.comparison.questions.passage_table import unread_passages
 from rag_lab.corpus.files.visible_files import visible_in
@@ -81,7 +83,8 @@ class VariantWork:
             self.out.mkdir(parents=True, exist_ok=True)
         answered = set(self.answered) if self.pipeline.config.answer.is_on else set()
         read = reads_of(self.metrics, answered)
-        with self._shown as progress:
+        begin_inherited_logs()
+        with self._shown as progress, working(variant=self.name):
             progress.enter("index")
             if progress.folder is not None:  # what reads the file sees how much is embedded
                 self.pipeline = self.pipeline.watched(partial(progress, "index"))
@@ -102,7 +105,7 @@ class VariantWork:
         from rag_lab.models.remembered_embeddings import RememberedEmbedder
         from rag_lab.runs.score_file import to_frame
 
-        with self._shown as progress:
+        with self._shown as progress, working(variant=self.name, stage="score"):
             progress.enter("score")
             self.scores = evaluate(
                 self.traces,

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -98,7 +99,7 @@ def in_parallel(function: Callable[[A], B], items: Sequence[A], concurrency: int
     if len(items) < 2 or concurrency < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(concurrency, len(items))) as pool:
-        futures = [pool.submit(function, item) for item in items]
+        futures = [pool.submit(copy_context().run, function, item) for item in items]
         try:
             return [future.result() for future in futures]
         except BaseException:
