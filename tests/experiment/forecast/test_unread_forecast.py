@@ -9,6 +9,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
 from rag_lab.experiment.plan import plan
+from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
 from rag_lab.models import shared
 from rag_lab.models.providers import EMBEDDERS, QUERY_LIKELIHOODS
@@ -102,7 +103,7 @@ def test_a_sweep_that_refuses_does_not_start_and_nothing_is_embedded(planned, tm
     assert not (tmp_path / "out" / "plan.json").exists()
     assert shared.embedder(EMBEDDER).documents == []
     with pytest.raises(RagLabError, match="refuses"):
-        run_told(checked, tmp_path / "out", 1)
+        run_told(checked, tmp_path / "out", RunOptions())
     assert "longer than minilm reads" not in "".join(capsys.readouterr())  # it is said once, by what ends it
     counted = planned({"corpus.chunk_size": [80, 600]}, **{"retrieval.mode": "dense"})
     assert refusals(unread_found(counted), counted) == []
