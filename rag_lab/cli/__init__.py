@@ -27,7 +27,7 @@ from rag_lab.cli.shell import bash_words
 from rag_lab.cli.shell.global_options import global_options
 from rag_lab.cli.shell.help_groups import GroupedCommands
 from rag_lab.cli.stream import guarded
-from rag_lab.cli.sweeps import runs, status, vary
+from rag_lab.cli.sweeps import runs, status, vary, worker
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.callback()(global_options)
-for _group in (runs, vary, status, live, compare, profile, index, ask, modules, doctor):
+for _group in (runs, vary, worker, status, live, compare, profile, index, ask, modules, doctor):
     for _command in _group.COMMANDS:
         app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(datasets.app, name="datasets")

@@ -8,9 +8,10 @@ import rag_lab
 from rag_lab.errors import RagLabError
 
 _PACKAGE = Path(rag_lab.__file__).parent
+NOTEBOOK = "notebooks/02_run_variant.ipynb"  # which runs a variant
 PACKAGED = {
     "experiments/presets": _PACKAGE / "experiment/presets",
-    "notebooks/02_run_variant.ipynb": _PACKAGE / "experiment/run/variant.ipynb",
+    NOTEBOOK: _PACKAGE / "experiment/run/variant.ipynb",
 }
 
 

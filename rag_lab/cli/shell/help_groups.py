@@ -14,7 +14,7 @@ FIRST = (
 )
 GROUPS = {
     "Your documents": ("new", "profile", "index", "ask", "datasets"),
-    "Experiments": ("demo", "run", "vary", "plan", "sweep"),
+    "Experiments": ("demo", "run", "vary", "plan", "sweep", "worker"),
     "Results": ("status", "open", "compare", "report", "export"),
     "The workbench": ("modules", "models", "judge", "doctor"),
 }

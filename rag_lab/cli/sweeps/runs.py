@@ -12,7 +12,7 @@ from rag_lab.cli import completion
 from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
-from rag_lab.cli.sweeps.run_options import CellMinutes, Cold, Executor, Jobs
+from rag_lab.cli.sweeps.run_options import CellMinutes, Cold, Executor, Jobs, Slurm, parse_slurm
 from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def sweep(
     out: Out = None,
     jobs: Jobs = "auto",
     executor: Executor = "local",
+    slurm: Slurm = None,
     cold: Cold = False,
     cell_minutes: CellMinutes = 24 * 60,
     dry_run: DryRun = False,
@@ -108,7 +109,8 @@ def sweep(
     from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.experiment.run.side_by_side import as_jobs
 
-    options = RunOptions(as_jobs(jobs), executor, cold, cell_minutes)
+    n_jobs = as_jobs(jobs, least=0 if executor == "workers" else 1)
+    options = RunOptions(n_jobs, executor, cold, cell_minutes, slurm=parse_slurm(slurm or []))
     start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
 
 

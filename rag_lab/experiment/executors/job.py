@@ -11,6 +11,17 @@ CELL_MINUTES = 24 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What other machines have to know of a job's sweep."""
+
+    run: str  # its name in the store of results
+    identity: str  # a digest of all that the job's results depend on
+    dataset: str  # by name
+    dataset_path: str  # as it stands in the job's parameters
+    dataset_digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One execution: `notebook` with `parameters` into `output`; what its processes print goes to `log`."""
 
@@ -22,6 +33,7 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
     cold: bool = False  # in a process of its own from the start, and in none that is prepared
     cell_minutes: float = CELL_MINUTES  # for which a cell may run
+    origin: Origin | None = None  # where the job may run on another machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,12 @@ def execute(
     cwd: Path | None = None,
     poll: Poll = lambda running: None,
     veto: Veto = lambda job, runs: "",
+    starter: Starter | None = None,
 ) -> Iterator[Done]:
     """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
 
     `poll`, with the names of the running jobs, and `veto` are called several times a second. Whatever ends the
-    iteration early (Ctrl-C, say) ends the running processes.
+    iteration early (Ctrl-C, say) ends the running processes. A `starter` that is given is kept for jobs to come.
 
     Raises:
         ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
@@ -56,7 +57,7 @@ def execute(
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), deque[_Running]()
-    start = _waiting.pop() if _waiting else Starter()
+    start = starter or (_waiting.pop() if _waiting else Starter())
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
@@ -74,7 +75,8 @@ def execute(
     finally:
         for one in running:
             _stop(one.process)
-        start.close()
+        if starter is None:
+            start.close()
 
 
 def _ended(one: _Running, veto: Veto) -> Done | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.registry import LOCAL
@@ -21,6 +22,8 @@ class RunOptions:
         cell_minutes: for which a cell of a notebook may run; it is ended then.
         progress: show a progress bar, or a line for each variant where no one watches.
         environment: of every kernel, beside this process's own.
+        run: the run's name in the store of results.
+        slurm: what a scheduler is asked for, where the executor is one.
     """
 
     jobs: Jobs = AUTO
@@ -29,3 +32,5 @@ class RunOptions:
     cell_minutes: float = CELL_MINUTES
     progress: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
+    run: str = ""
+    slurm: Mapping[str, Any] = field(default_factory=dict)

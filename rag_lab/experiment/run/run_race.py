@@ -14,14 +14,14 @@ from typing import Any
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.forecast.estimate import estimate
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.drop import closest_call, standings
 from rag_lab.experiment.race.rounds import deciding_metric, full_plan, kept_after_rounds, proof_plan, round_plan
 from rag_lab.experiment.run.run_options import RunOptions
-from rag_lab.experiment.run.run_variants import NOTEBOOK, run_variants
+from rag_lab.experiment.run.run_variants import run_variants
 from rag_lab.experiment.run.start_sweep import begin_race
 from rag_lab.experiment.run.sweep_progress import say
 from rag_lab.memory.ledger import Ledger, Used

@@ -14,9 +14,9 @@ from filelock import FileLock, Timeout
 from rag_lab._kit.home import home
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.job import Done, Job
+from rag_lab.experiment.executors.job import Done, Job, Origin
 from rag_lab.experiment.executors.local import prepared
 from rag_lab.experiment.executors.registry import LOCAL, executor_of
 from rag_lab.experiment.forecast.rates import keep_rates
@@ -51,8 +51,7 @@ from rag_lab.runs.run_folder import (
     RunFolder,
     read_json,
 )
-
-NOTEBOOK = "notebooks/02_run_variant.ipynb"
+from rag_lab.runs.run_name import NAME_FILE
 
 
 def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: Used | None = None) -> None:
@@ -101,7 +100,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the run folder alone."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE, LIVE_FILE}
+        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE, LIVE_FILE, NAME_FILE}
     except OSError as error:
         raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
     if others and PLAN_FILE not in others:
@@ -138,6 +137,7 @@ def _run_variants(
             environment={**options.environment, **brake.environment(v.variant_id)},
             cold=options.cold,
             cell_minutes=options.cell_minutes,
+            origin=_origin(checked, options.run, identities[v.variant_id]),
         )
         for v in missing
     ]
@@ -150,7 +150,7 @@ def _run_variants(
             shown.look(run, running)
             told.look(running)
 
-        for done in executor_of(options.executor)(todo, jobs, poll=poll, veto=brake.veto):
+        for done in executor_of(options.executor, options.slurm)(todo, jobs, poll=poll, veto=brake.veto):
             state = brake.stopped(done) or _state(run, checked, done)
             if state.variant_id in before:
                 state = judged(run, state, before[state.variant_id])
@@ -184,6 +184,11 @@ def _job(checked: Plan, run: RunFolder, variant: Variant, notebook: Path) -> Job
     (folder / CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
     parameters = _parameters(checked, run, variant)
     return Job(variant.variant_id, notebook, folder / NOTEBOOK_FILE, parameters, folder / "log.txt")
+
+
+def _origin(checked: Plan, run: str, identity: str) -> Origin:
+    dataset = checked.dataset
+    return Origin(run, identity, dataset.name, str(dataset.location.resolve()), dataset.digest)
 
 
 def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, Any]:

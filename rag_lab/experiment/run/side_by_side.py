@@ -23,17 +23,17 @@ GUESSED_MB = 1500  # of a variant that has not run yet; models are held elsewher
 WAITING_A_CORE = 4  # variants whose models are all behind servers do little but wait
 
 
-def as_jobs(given: str | int) -> Jobs:
-    """Return how many jobs are meant.
+def as_jobs(given: str | int, least: int = 1) -> Jobs:
+    """Return how many jobs are meant; 0 are where the work is done elsewhere, and `least` says so.
 
     Raises:
-        ConfigError: if it is neither `auto` nor a number from 1 to 256.
+        ConfigError: if it is neither `auto` nor a number from `least` to 256.
     """
     if given == AUTO:
         return AUTO
     text = str(given)
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise ConfigError(f"jobs is {AUTO!r} or a whole number from 1 to {MOST_JOBS}, got {given!r:.40}.")
+    if not text.isdecimal() or not least <= int(text) <= MOST_JOBS:
+        raise ConfigError(f"jobs is {AUTO!r} or a whole number from {least} to {MOST_JOBS}, got {given!r:.40}.")
     return int(text)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rag_lab.experiment.config import Given
 from rag_lab.experiment.executors.job import CELL_MINUTES
-from rag_lab.experiment.executors.registry import LOCAL
+from rag_lab.experiment.executors.registry import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.rounds import round_plan
+from rag_lab.experiment.run.alone_in_store import alone_in_store
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
 from rag_lab.experiment.run.side_by_side import AUTO, Jobs, as_jobs
@@ -17,6 +22,7 @@ from rag_lab.models.host.place import model_host
 from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_name import run_name
 
 _PLAIN = RunOptions()
 
@@ -28,6 +34,7 @@ def sweep(
     progress: bool = True,
     *,
     executor: str = LOCAL,
+    slurm: Mapping[str, Any] | None = None,
     cold: bool = False,
     cell_minutes: float = CELL_MINUTES,
 ) -> RunFolder:
@@ -43,26 +50,35 @@ def sweep(
         jobs: variants that run at the same time; as many as the machine has room for where `auto`.
         progress: show a progress bar, or a line for each variant where no one watches.
         executor: where they run, by the name of an executor.
+        slurm: what the scheduler is asked for with the executor `slurm`.
         cold: start a new process for each notebook, instead of one that is prepared.
         cell_minutes: for which a cell of a notebook may run; it is ended then.
 
     Raises:
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
     """
-    return run_plan(plan(experiment), out, RunOptions(as_jobs(jobs), executor, cold, cell_minutes, progress))
+    n_jobs = as_jobs(jobs, least=0 if executor == WORKERS else 1)
+    options = RunOptions(n_jobs, executor, cold, cell_minutes, progress, slurm=slurm or {})
+    return run_plan(plan(experiment), out, options)
 
 
 def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
-    with locked(run.path), model_host() as shared_models:
-        options = replace(options, environment={**options.environment, **shared_models})
+    with locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
+        options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
             from rag_lab.experiment.run.run_race import run_race  # with tables, which a plain sweep may not need
 
             return run_race(checked, run, options)
         run_variants(checked, run, options)
     return run
+
+
+def _alone(path: Path, options: RunOptions) -> AbstractContextManager[str]:
+    """Hold the run's name in the store, too, where other machines may sweep into the same folder."""
+    is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
+    return alone_in_store(path) if is_shared else nullcontext(run_name(path))
 
 
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Curable]:

@@ -1,0 +1,92 @@
+"""`rag-lab worker`: takes variants of a sweep that runs on many machines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from rag_lab.cli import completion
+
+
+def worker(
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="The run folder, where it is seen from here, or the run's name in the store.", metavar="RUN"
+        ),
+    ],
+    dataset: Annotated[
+        str,
+        typer.Option(
+            help="The data set on this machine; found by the path or the name it has there, where left out.",
+            autocompletion=completion.datasets,
+        ),
+    ] = "",
+    beside: Annotated[
+        str, typer.Option(help="The experiment's folder on this machine, where it names modules of your own.")
+    ] = "",
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time on this machine.")] = 1,
+    idle_minutes: Annotated[
+        float, typer.Option(min=0, help="For how many minutes to wait for work where there is none.")
+    ] = 0.5,
+) -> None:
+    """Take variants of a sweep, until none is left.
+
+    Start it on any machine, and as often as you like, that has the same version and data set and sees the same store:
+    by RAG_LAB_STORE=postgresql://… or, on one machine, the same RAG_LAB_HOME. What a worker computes that is stopped or
+    killed is lost only as far as it was not stored; another takes its variant.
+
+    \b
+    Examples:
+      rag-lab sweep experiments/decisive.yaml --executor workers --jobs 0
+      rag-lab worker results/decisive
+      rag-lab worker decisive-3f2a91c0 --dataset /data/plant_docs --jobs 4
+    """
+    from rag_lab.experiment.executors.take_variants import WorkerOptions, take_variants
+    from rag_lab.experiment.executors.workers import command
+    from rag_lab.models.host.place import meeting_place, model_host
+    from rag_lab.runs.run_name import known_name
+
+    name = known_name(Path(run)) or run
+    options = WorkerOptions(dataset, beside, idle_minutes * 60)
+    more = ["--dataset", dataset, "--beside", beside, "--idle-minutes", str(idle_minutes)]
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with model_host() as shared:
+            os.environ.update(shared if meeting_place() is None else {})
+            with _others(command(name, *more), jobs - 1):
+                n_done = take_variants(name, options, typer.echo)
+    except KeyboardInterrupt:
+        typer.echo("Stopped; what it was at is free for another worker.", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"None is left; {n_done} done here.")
+
+
+@contextmanager
+def _others(command: list[str], n: int) -> Iterator[None]:
+    """Run `n` more workers beside the block, and wait for them; they end early where it does."""
+    started = [subprocess.Popen(command) for _ in range(n)]  # noqa: S603 - our own command
+    try:
+        yield
+        for one in started:
+            one.wait()
+    except BaseException:
+        for one in started:
+            one.terminate()
+        raise
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End as on Ctrl-C: a scheduler that wants its machine back sends SIGTERM."""
+    raise KeyboardInterrupt
+
+
+COMMANDS = (worker,)

@@ -1,0 +1,100 @@
+"""The results of a job as one text that can lie in the store, and be unpacked on another machine."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import shutil
+import uuid
+import zipfile
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from rag_lab._kit.whole_folder import put_in_place
+from rag_lab.errors import RagLabError
+
+MOST_BYTES = 1 << 30  # of the files of one job, unpacked
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a file, which lies in no folder
+
+
+class BadParcelError(RagLabError):
+    """What should be the results of a job is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job ended somewhere: why it failed, or '', after how many seconds, and on which machine."""
+
+    reason: str
+    seconds: float
+    where: str
+
+
+def pack(folder: Path, ended: Ended) -> str:
+    """Return the files of `folder`, and how the job ended that made them.
+
+    Raises:
+        BadParcelError: if they are larger than a parcel may be.
+    """
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and _NAME.fullmatch(path.name)]
+    if (size := sum(path.stat().st_size for path in files)) > MOST_BYTES:
+        raise BadParcelError(
+            f"The results are {size / 1e9:.1f} GB, and {MOST_BYTES / 1e9:.1f} GB can be sent; ask fewer questions, or "
+            "run the sweep with --executor local."
+        )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for path in files:
+            archive.write(path, path.name)
+    content = packed.getvalue()
+    return json.dumps(
+        {
+            "reason": ended.reason,
+            "seconds": ended.seconds,
+            "where": ended.where,
+            "sum": sha256(content).hexdigest(),
+            "files": base64.b64encode(content).decode(),
+        }
+    )
+
+
+def unpack(parcel: str, folder: Path) -> Ended:
+    """Replace `folder` by the files of a parcel, all of them or none, and return how the job ended.
+
+    Raises:
+        BadParcelError: if it was changed on its way, or holds anything but files of a job.
+    """
+    try:
+        known = json.loads(parcel)
+        content = base64.b64decode(known["files"], validate=True)
+        ended = Ended(str(known["reason"]), float(known["seconds"]), str(known["where"]))
+        if known["sum"] != sha256(content).hexdigest():
+            raise BadParcelError(f"The results for {folder} were changed on their way; start the sweep again.")
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _refuse_strange(archive, folder)
+            _extract(archive, folder)
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise BadParcelError(f"What came for {folder} are no results ({error}); start the sweep again.") from None
+    return ended
+
+
+def _refuse_strange(archive: zipfile.ZipFile, folder: Path) -> None:
+    for entry in archive.infolist():
+        if not _NAME.fullmatch(entry.filename):
+            raise BadParcelError(f"The results for {folder} hold {entry.filename!r}, which is no file of a variant.")
+    if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
+        raise BadParcelError(f"The results for {folder} are larger than {MOST_BYTES / 1e9:.1f} GB; they are not taken.")
+
+
+def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
+    partial = folder.with_name(f"{folder.name}.partial-{uuid.uuid4().hex}")
+    partial.mkdir(parents=True)
+    try:
+        for entry in archive.infolist():  # which checks each file's sum, and that it is not longer than it says
+            (partial / entry.filename).write_bytes(archive.read(entry))
+        put_in_place(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,138 @@
+"""The executor of a Ray cluster: a variant is a task, whose results come back as a parcel.
+
+Ray runs a task again whose node has left. What it had stored until then is remembered where all nodes share the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.home import VARIABLE as HOME_VARIABLE
+from rag_lab._kit.home import home
+from rag_lab._kit.process import Process
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
+from rag_lab.experiment.executors.parcels import BadParcelError, Ended, unpack
+from rag_lab.experiment.executors.run_task import run_task
+from rag_lab.experiment.executors.task import Task
+from rag_lab.experiment.kernels.check_parameters import check_parameters
+from rag_lab.models.host.place import model_host
+
+ADDRESS = "RAY_ADDRESS"
+_STORE = "RAG_LAB_STORE"
+_LOOK_EVERY_S = 0.2
+_RETRIES = 5  # of a task whose node or process is gone
+
+
+def execute(
+    jobs: Sequence[Job],
+    n_jobs: int = 1,
+    cwd: Path | None = None,
+    *,
+    poll: Poll = lambda running: None,
+    veto: Veto = lambda job, runs: "",
+) -> Iterator[Done]:
+    """Yield each job as it ends, on whichever node; the cluster's cores bound how many run at a time.
+
+    Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n_jobs` cores is started.
+
+    Raises:
+        ConfigError: before anything runs, if Ray is missing or the cluster does not answer.
+    """
+    if not jobs:
+        return
+    for job in jobs:
+        check_parameters(job.notebook, job.parameters)
+    tasks = {job.name: Task.of(job) for job in jobs}
+    open_jobs = {job.name: job for job in jobs}
+    with _cluster(n_jobs) as ray:
+        run = ray.remote(num_cpus=1, num_gpus=_gpus(ray), max_retries=_RETRIES)(_run_on_node)
+        names = {run.remote(tasks[name].to_json(), _here(jobs[0])): name for name in open_jobs}
+        try:
+            while names:
+                done, _ = ray.wait(list(names), num_returns=1, timeout=_LOOK_EVERY_S)
+                for one in done:
+                    yield _done(ray, open_jobs.pop(names[one]), one)
+                    del names[one]
+                poll(list(names.values())[: max(1, int(ray.cluster_resources().get("CPU", 1)))])
+                for one, name in list(names.items()):
+                    if why := veto(open_jobs[name], True):
+                        ray.cancel(one, force=True)
+                        del names[one]
+                        yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
+        finally:
+            for one in names:
+                with suppress(Exception):  # the cluster may be gone
+                    ray.cancel(one, force=True)
+
+
+def _run_on_node(task: str, given: Mapping[str, str]) -> str:
+    """Run a task on the node of a cluster; the parcel says what was wrong where the node cannot run it."""
+    if (given["host"], given["system"]) == Process.this()[:2]:
+        os.environ[HOME_VARIABLE] = given["home"]  # else the node has its own, which is of its own disk
+    if given["store"]:
+        os.environ[_STORE] = given["store"]
+    os.environ.pop("RAY_ADDRESS", None)
+    with model_host() as shared_models:
+        return run_task(Task.from_json(task), environment=shared_models)[1]
+
+
+def _here(job: Job) -> dict[str, str]:
+    """Return what a node has to know of the machine of the sweep."""
+    me = Process.this()
+    return {"host": me.host, "system": me.system, "home": str(home()), "store": os.environ.get(_STORE, "")}
+
+
+def _done(ray: Any, job: Job, result: Any) -> Done:
+    try:
+        ended: Ended = unpack(ray.get(result), job.output.parent)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        return Done(job, str(cause) if isinstance(cause, RagLabError) else f"{type(cause).__name__}: {cause}", 0.0)
+    except ray.exceptions.RayError as error:
+        said = " ".join(str(error).split())[:200]
+        return Done(job, f"Its node left, and so did those that Ray tried it on after that ({said}).", 0.0)
+    except BadParcelError as error:
+        return Done(job, str(error), 0.0)
+    return Done(job, ended.reason, ended.seconds)
+
+
+def _gpus(ray: Any) -> float:
+    """Return how many GPUs a variant takes: one, where the cluster has any, for its local models."""
+    return 1.0 if ray.cluster_resources().get("GPU") else 0.0
+
+
+@contextmanager
+def _cluster(n_jobs: int) -> Iterator[Any]:
+    """Yield Ray, connected to the cluster that is there, or to one of this machine's."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "--executor ray needs Ray, which is not installed; install it with `pip install 'rag_lab[ray]'`."
+        ) from None
+    if ray.is_initialized():  # by whoever called this, and theirs to end
+        yield ray
+        return
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        if os.environ.get(ADDRESS):
+            ray.init(address=os.environ[ADDRESS], **quiet)
+        else:
+            ray.init(num_cpus=n_jobs, include_dashboard=False, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise ConfigError(
+            f"Ray cannot be used: {said}; give {ADDRESS} the address of a cluster, or leave it out for this machine."
+        ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()

@@ -1,0 +1,199 @@
+"""A job as it can be sent to another machine: without paths of the one that sends it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import rag_lab
+from rag_lab._kit.module_files import VARIABLE as MODULES_VARIABLE
+from rag_lab._kit.module_files import own_folder
+from rag_lab.data.dataset import Dataset
+from rag_lab.errors import DatasetError, RagLabError
+from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
+from rag_lab.experiment.executors.job import Job, Origin
+from rag_lab.experiment.identity import code_digest
+from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
+
+_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE)  # of a job's environment; the rest is of the machine
+_DATASET, _OUT = "dataset", "out"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A job for any machine.
+
+    Args:
+        name: the variant's.
+        origin: the sweep it belongs to.
+        values: the parameters that are no paths.
+        places: the parameters that are: the dataset's, or that of the folder for results.
+        files: the texts of files by the parameters that name them, and where they lie from the folder for results.
+        environment: of its processes.
+        modules: the folder of modules of one's own.
+        versions: what must be the same where it runs, by what it is called in a sentence.
+        cold: as in `Job`.
+        cell_minutes: as in `Job`.
+    """
+
+    name: str
+    origin: Origin
+    values: Mapping[str, Any]
+    places: Mapping[str, str]
+    files: Mapping[str, tuple[str, str]]
+    environment: Mapping[str, str]
+    modules: str
+    versions: Mapping[str, str]
+    cold: bool
+    cell_minutes: float
+
+    @classmethod
+    def of(cls, job: Job) -> Task:
+        """Return the task of a job.
+
+        Raises:
+            RagLabError: if the job belongs to no sweep that other machines may know of.
+        """
+        if job.origin is None:
+            raise RagLabError(f"{job.name} cannot run on another machine; use --executor local.")
+        out = job.output.parent
+        places = {name: place for name, value in job.parameters.items() if (place := _place(job.origin, out, value))}
+        paths = {name: Path(value) for name, value in job.parameters.items() if name not in places and _is_file(value)}
+        return cls(
+            name=job.name,
+            origin=job.origin,
+            values={name: v for name, v in job.parameters.items() if name not in places and name not in paths},
+            places=places,
+            files={name: (_lies(path, out, name), path.read_text(encoding="utf-8")) for name, path in paths.items()},
+            environment={name: job.environment[name] for name in _SENT if name in job.environment},
+            modules=str(own_folder()),
+            versions=_versions(job.notebook, own_folder()),
+            cold=job.cold,
+            cell_minutes=job.cell_minutes,
+        )
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Task:
+        """Read what `to_json` wrote."""
+        known = json.loads(text)
+        files = {name: (str(place), str(content)) for name, (place, content) in known.pop("files").items()}
+        return cls(origin=Origin(**known.pop("origin")), files=files, **known)
+
+    def job(self, folder: Path, dataset: str = "", modules: str = "") -> Job:
+        """Return the job here, its results to be written below `folder`.
+
+        Args:
+            folder: an empty one.
+            dataset: the path of the dataset on this machine; found by the path or the name it has at home, where empty.
+            modules: likewise the folder of modules of one's own.
+
+        Raises:
+            RagLabError: if this machine has another version, another corpus, or no sight of the run's ledger.
+        """
+        beside = modules or (self.modules if Path(self.modules).is_dir() else str(Path.cwd()))
+        _refuse_others(self, checkout_file(NOTEBOOK), Path(beside))
+        _refuse_lost_ledger(self)
+        out = folder / "variants" / self.name
+        out.mkdir(parents=True)
+        places = {_OUT: str(out), _DATASET: str(_dataset(self.origin, dataset))}
+        for place, content in self.files.values():
+            _write(out, place, content)
+        paths = {name: str((out / place).resolve()) for name, (place, _) in self.files.items()}
+        return Job(
+            self.name,
+            checkout_file(NOTEBOOK),
+            out / "notebook.ipynb",
+            {**self.values, **{name: places[place] for name, place in self.places.items()}, **paths},
+            out / "log.txt",
+            {**self.environment, MODULES_VARIABLE: beside},
+            self.cold,
+            self.cell_minutes,
+        )
+
+
+def _place(origin: Origin, out: Path, value: Any) -> str:
+    return {origin.dataset_path: _DATASET, str(out): _OUT}.get(str(value), "")
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file()
+
+
+def _lies(path: Path, out: Path, name: str) -> str:
+    """Return where a file lies on the other machine: in the folder for results, or two above as the plan's does."""
+    return path.name if path.parent == out else f"../../{path.name}" if path.parent == out.parents[1] else name
+
+
+def _write(out: Path, place: str, content: str) -> None:
+    path = (out / place).resolve()
+    if path.parent not in (out.resolve(), out.resolve().parents[1]):
+        raise RagLabError(f"A task names the file {place!r}, which lies outside of its folder; it is not run.")
+    path.write_text(content, encoding="utf-8")
+
+
+def _versions(notebook: Path, modules: Path) -> dict[str, str]:
+    return {
+        "version of rag_lab": rag_lab.__version__,
+        "code of rag_lab": code_digest(),
+        f"notebook {NOTEBOOK}": sha256(notebook.read_bytes()).hexdigest(),
+        "modules of one's own": _digest_of(modules),
+    }
+
+
+def _digest_of(folder: Path) -> str:
+    """Return a digest of the modules in a folder; '' where there are none."""
+    found = sorted(folder.glob("*.py"))
+    return sha256(b"\0".join(path.name.encode() + path.read_bytes() for path in found)).hexdigest() if found else ""
+
+
+def _refuse_others(task: Task, notebook: Path, modules: Path) -> None:
+    here = _versions(notebook, modules)
+    other = next((what for what, value in task.versions.items() if value and here.get(what) != value), "")
+    if other.startswith("modules"):
+        raise RagLabError(
+            f"The run {task.origin.run} has modules of its own beside its experiment, and {modules} has others; "
+            "copy the folder of the experiment here and name it with --beside."
+        )
+    if other:
+        raise RagLabError(
+            f"The {other} is another here ({here[other][:12]}) than where {task.origin.run} was started "
+            f"({task.versions[other][:12]}), so scores could differ; install the same here."
+        )
+
+
+def _refuse_lost_ledger(task: Task) -> None:
+    given = task.environment.get(LEDGER_VARIABLE, "")
+    if given and not os.environ.get("RAG_LAB_STORE") and not Path(given).parent.is_dir():
+        raise RagLabError(
+            f"The ledger of {task.origin.run}, {given}, cannot be seen from here, so its limits would not hold; share "
+            "its folder, or set RAG_LAB_STORE to a database that all machines see."
+        )
+
+
+def _dataset(origin: Origin, given: str) -> Path:
+    """Return where the dataset of a run lies here, which must be the same to the byte."""
+    tried = [given] if given else [origin.dataset_path, origin.dataset]
+    for name in tried:
+        try:
+            found = Dataset.load(name)
+        except DatasetError:
+            continue
+        if found.digest == origin.dataset_digest:
+            return found.location.resolve()
+        raise RagLabError(
+            f"{found.location} is another {origin.dataset} than that of {origin.run}: a file of it was changed, added "
+            "or left out; copy the dataset here as it is there, and name it with --dataset."
+        )
+    raise RagLabError(
+        f"The dataset {origin.dataset} of {origin.run} is not here ({', '.join(tried)}); copy it here, and name it "
+        "with --dataset."
+    )
