@@ -1,0 +1,97 @@
+"""Sweeps whose variants run in workers: the same scores, and a worker that is killed costs what it was at."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from machines_sweep import values, write_machines_sweep
+
+from rag_lab.cli import app
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.executors.announced import Announced
+from rag_lab.experiment.executors.workers import command
+from rag_lab.experiment.run.alone_in_store import alone_in_store
+from rag_lab.experiment.run.sweep import sweep
+from rag_lab.runs.run_name import known_name
+from typer.testing import CliRunner
+
+pytestmark = pytest.mark.slow
+
+
+def wait_for(condition, seconds=120):
+    for _ in range(seconds * 20):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+class Sweep(threading.Thread):
+    """A sweep that runs nothing itself."""
+
+    def __init__(self, path, out):
+        super().__init__(daemon=True)
+        self.path, self.out, self.run_folder = path, out, None
+        self.start()
+        wait_for(lambda: known_name(out) and Announced.of(known_name(out)).keys())
+
+    def run(self):
+        self.run_folder = sweep(self.path, self.out, jobs=0, executor="workers", progress=False)
+
+    @property
+    def announced(self):
+        return Announced.of(known_name(self.out))
+
+
+def worker(name, home):
+    environment = {**os.environ, "RAG_LAB_HOME": str(home)}
+    return subprocess.Popen(
+        command(name, "--idle-minutes", "0.05"), stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_path, monkeypatch):
+    path = write_machines_sweep(tmp_path)
+    local = sweep(path, tmp_path / "local", progress=False)
+    home = tmp_path / "home"
+    monkeypatch.setenv("RAG_LAB_HOME", str(home))
+
+    running = Sweep(path, tmp_path / "run")
+    announced = running.announced
+    first = worker(announced.run, home)
+    wait_for(lambda: announced.holders(announced.keys()))
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    others = [worker(announced.run, home) for _ in range(2)]
+    told = [one.communicate(timeout=120)[0] for one in others]
+    running.join(60)
+
+    assert values(running.run_folder) == values(local)
+    states = running.run_folder.manifest()["variants"].values()
+    assert {state["status"] for state in states} == {"ok"}
+    done = [line for text in told for line in text.splitlines() if ": ok" in line]
+    assert len(done) >= len(states) - 1  # the killed one may have ended one before
+    assert len(done) == len({line.partition(":")[0] for line in done})  # nothing twice
+
+
+def test_what_workers_did_while_the_sweep_was_gone_is_collected_and_another_sweep_is_refused(tmp_path, monkeypatch):
+    path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
+    script = [*command("x")[:-2], "sweep", str(path), "--out", str(tmp_path / "run")]
+    gone = subprocess.Popen([*script, "--executor", "workers", "--jobs", "0"])
+    wait_for(lambda: known_name(tmp_path / "run") and Announced.of(known_name(tmp_path / "run")).keys())
+    with pytest.raises(RagLabError, match="Another sweep is running"), alone_in_store(tmp_path / "run"):
+        pass
+    gone.kill()
+    gone.wait()
+    done = CliRunner().invoke(app, ["worker", str(tmp_path / "run"), "--idle-minutes", "0"])
+    assert "2 done here" in done.output
+    run = sweep(path, tmp_path / "run", jobs=0, executor="workers", progress=False)
+    assert {state["status"] for state in run.manifest()["variants"].values()} == {"ok"}
+
+
+def test_a_worker_whose_run_nobody_has_announced_says_so():
+    with pytest.raises(RagLabError, match="No sweep has announced the run 'nothing'"):
+        CliRunner().invoke(app, ["worker", "nothing", "--idle-minutes", "0"], catch_exceptions=False)
