@@ -12,7 +12,11 @@ def write_machines_sweep(folder, dataset_in=None, **changes):
         "name": "small",
         "question": "Does it help?",
         "dataset": str(write_dataset(dataset_in or folder)),
-        "base": {"query": {"rewrite": "none", "hyde": "none"}, "retrieval": {"mode": "bm25"}, "answer": {"name": "none"}},
+        "base": {
+            "query": {"rewrite": "none", "hyde": "none"},
+            "retrieval": {"mode": "bm25"},
+            "answer": {"name": "none"},
+        },
         "factors": FACTORS,
         "metrics": ["retrieval.mrr@10", "retrieval.ndcg@5"],
     }

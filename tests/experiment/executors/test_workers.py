@@ -8,6 +8,7 @@ import time
 
 import pytest
 from machines_sweep import values, write_machines_sweep
+from typer.testing import CliRunner
 
 from rag_lab.cli import app
 from rag_lab.errors import RagLabError
@@ -16,7 +17,6 @@ from rag_lab.experiment.executors.workers import command
 from rag_lab.experiment.run.alone_in_store import alone_in_store
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.runs.run_name import known_name
-from typer.testing import CliRunner
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +48,7 @@ class Sweep(threading.Thread):
 
 def worker(name, home):
     environment = {**os.environ, "RAG_LAB_HOME": str(home)}
-    return subprocess.Popen(
-        command(name, "--idle-minutes", "0.05"), stdout=subprocess.PIPE, text=True, env=environment
-    )
+    return subprocess.Popen(command(name, "--idle-minutes", "0.05"), stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_path, monkeypatch):
