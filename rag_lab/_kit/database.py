@@ -22,13 +22,19 @@ _OF_THE_PLACE = {  # what says nothing about the content of a file
 
 
 @contextmanager
-def opened(path: Path, schema: str, mend: str = REMEMBERED) -> Iterator[sqlite3.Connection]:
+def opened(
+    path: Path,
+    schema: str,
+    mend: str = REMEMBERED,
+    made_as: type[sqlite3.Connection] = sqlite3.Connection,
+) -> Iterator[sqlite3.Connection]:
     """Open the file at `path`, made where it is not there, for one block; changes are kept by `with` on what it gives.
 
     Args:
         path: of the file.
         schema: statements that make what is not there yet.
         mend: what to do where the file is damaged.
+        made_as: the class of the connection.
 
     Raises:
         RagLabError: if the file is damaged, is locked for a minute, or cannot be written.
@@ -38,7 +44,7 @@ def opened(path: Path, schema: str, mend: str = REMEMBERED) -> Iterator[sqlite3.
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
     try:
-        with closing(sqlite3.connect(path, timeout=60)) as database:
+        with closing(sqlite3.connect(path, timeout=60, factory=made_as)) as database:
             database.execute("PRAGMA journal_mode=WAL")
             database.executescript(schema)
             yield database

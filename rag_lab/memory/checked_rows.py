@@ -9,12 +9,12 @@ from __future__ import annotations
 import atexit
 import hashlib
 import logging
-import sqlite3
 from collections.abc import Sequence
 from typing import TypeVar
 
 from rag_lab._kit.process import in_kernel
 from rag_lab._kit.wording import counted
+from rag_lab.memory.open_store import Database
 
 _LOGGER = logging.getLogger(__name__)
 _KEYS_AT_ONCE = 500  # below SQLite's limit of variables
@@ -34,18 +34,19 @@ def checksum(key: str | bytes, value: bytes) -> bytes:
     return hashlib.blake2b(len(name).to_bytes(4, "big") + name + value, digest_size=8).digest()
 
 
-def recall(database: sqlite3.Connection, table: str, keys: Sequence[Key]) -> dict[Key, bytes]:
+def recall(database: Database, table: str, keys: Sequence[Key]) -> dict[Key, bytes]:
     """Return the values of those of `keys` that `table` holds unharmed; what is damaged is deleted from it."""
     found: dict[Key, bytes] = {}
     damaged: list[tuple[Key, bytes]] = []
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = keys[start : start + _KEYS_AT_ONCE]
         # Read as bytes: text that is no longer UTF-8 would be an error of the whole query.
-        columns = "key, CAST(value AS BLOB), CAST(sum AS BLOB)"
+        columns = f"key, {database.as_bytes('value')}, {database.as_bytes('sum')}"
         query = f"SELECT {columns} FROM {table} WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608 - our names
         for key, value, kept in database.execute(query, some):
-            if kept == checksum(key, value or b""):
-                found[key] = value
+            content = value.encode() if isinstance(value, str) else value or b""
+            if kept == checksum(key, content):
+                found[key] = content
             else:
                 damaged.append((key, kept))
     if damaged:
@@ -63,8 +64,8 @@ def tell_dropped(n: int) -> None:
         atexit.register(lambda: _LOGGER.warning(_sentence(Dropped.n)))
 
 
-def _drop(database: sqlite3.Connection, table: str, damaged: Sequence[tuple[str | bytes, bytes]]) -> None:
-    statement = f"DELETE FROM {table} WHERE key = ? AND CAST(sum AS BLOB) IS ?"  # noqa: S608 - our names
+def _drop(database: Database, table: str, damaged: Sequence[tuple[str | bytes, bytes]]) -> None:
+    statement = f"DELETE FROM {table} WHERE key = ? AND {database.as_bytes('sum')} = ?"  # noqa: S608 - our names
     with database:
         tell_dropped(sum(database.execute(statement, row).rowcount for row in damaged))
 

@@ -8,15 +8,14 @@ most it can have cost: limits are on the safe side. All starts of a sweep share 
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab._kit.database import opened
 from rag_lab._kit.process import Process
+from rag_lab.memory.open_store import Database, is_there, opened_store
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
@@ -130,7 +129,10 @@ class Ledger:
                 return Permit(tuple(_enter(database, caller, cost) for cost in most_usd[:n]))
             if "cost_usd" in reason and _others_are_calling(database):
                 return Permit((), reason, wait=True)
-            database.execute("INSERT OR REPLACE INTO refused VALUES (?, ?)", (caller.payer, reason))
+            database.execute(
+                "INSERT INTO refused VALUES (?, ?) ON CONFLICT (payer) DO UPDATE SET reason = excluded.reason",
+                (caller.payer, reason),
+            )
             return Permit((), reason)
 
     def correct(self, numbers: Sequence[int], made: Sequence[Made]) -> None:
@@ -152,7 +154,7 @@ class Ledger:
 
     def failing(self) -> dict[str, Failing]:
         """Return by model how its calls have failed since its last answer in the present start."""
-        if not self.path.exists():
+        if not is_there(self.path):
             return {}
         with self._change() as database:
             rows = database.execute("SELECT model, calls, time_outs, reason FROM failing ORDER BY model").fetchall()
@@ -161,8 +163,9 @@ class Ledger:
     def failed(self, model: str, more: Failing) -> None:
         """Add to how calls of `model` have failed."""
         change = (
-            "INSERT INTO failing VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET calls = calls + excluded.calls, "
-            "time_outs = time_outs + excluded.time_outs, reason = excluded.reason"
+            "INSERT INTO failing VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET "
+            "calls = failing.calls + excluded.calls, "
+            "time_outs = failing.time_outs + excluded.time_outs, reason = excluded.reason"
         )
         with self._change() as database:
             database.execute(change, (model, more.calls, more.time_outs, more.reason))
@@ -179,7 +182,7 @@ class Ledger:
 
     def used_here(self) -> Used:
         """Return what this sweep alone has used so far."""
-        if not self.path.exists():
+        if not is_there(self.path):
             return Used()
         with self._change() as database:
             return _used_here(database)
@@ -197,20 +200,20 @@ class Ledger:
     def calls(self, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
         """Return the number and the totals of all calls by caller, or only of those whose reply was seen."""
         query = (
-            "SELECT payer, purpose, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost_usd), sum(seconds) "
+            "SELECT payer, purpose, model, count(*), CAST(sum(tokens_in) AS BIGINT), "
+            "CAST(sum(tokens_out) AS BIGINT), sum(cost_usd), sum(seconds) "
             "FROM calls WHERE seconds > 0 OR NOT ? GROUP BY payer, purpose, model ORDER BY min(id)"
         )
-        if not self.path.exists():
+        if not is_there(self.path):
             return []
         with self._change() as database:
             return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query, [answered])]
 
     @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        with opened(self.path, _SCHEMA, _MEND) as database:
-            database.execute("BEGIN IMMEDIATE")
-            with database:
-                yield database
+    def _change(self) -> Iterator[Database]:
+        with opened_store(self.path, _SCHEMA, _MEND) as database, database:
+            database.lock()
+            yield database
 
 
 def environment_ledger() -> tuple[Ledger | None, str]:
@@ -222,7 +225,7 @@ def environment_ledger() -> tuple[Ledger | None, str]:
     return Ledger(Path(path)) if path else None, os.environ.get(PAYER_VARIABLE, "")
 
 
-def _fitting(database: sqlite3.Connection, most_usd: Sequence[float]) -> tuple[int, str]:
+def _fitting(database: Database, most_usd: Sequence[float]) -> tuple[int, str]:
     """Return how many of the calls wanted fit, and which limit the next would pass."""
     used, total = _used(database), 0.0
     for n, cost in enumerate(most_usd):
@@ -237,7 +240,7 @@ def _fitting(database: sqlite3.Connection, most_usd: Sequence[float]) -> tuple[i
     return len(most_usd), ""
 
 
-def _reason(database: sqlite3.Connection, name: str, wanted: float, passed: float | None = None) -> str:
+def _reason(database: Database, name: str, wanted: float, passed: float | None = None) -> str:
     row = database.execute("SELECT value FROM limits WHERE name = ?", (name,)).fetchone()
     if row is None or wanted < row[0]:
         return ""
@@ -245,25 +248,25 @@ def _reason(database: sqlite3.Connection, name: str, wanted: float, passed: floa
     return f"stopped by limits.{name} = {row[0]:g}{used}; raise it and start the sweep again, and it goes on"
 
 
-def _used(database: sqlite3.Connection) -> Used:
+def _used(database: Database) -> Used:
     row = database.execute("SELECT cost_usd, calls, minutes FROM elsewhere").fetchone()
     return _used_here(database) + (Used(*row) if row else Used())
 
 
-def _used_here(database: sqlite3.Connection) -> Used:
+def _used_here(database: Database) -> Used:
     calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
     (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
     return Used(float(cost), int(calls), float(seconds) / 60)
 
 
-def _enter(database: sqlite3.Connection, caller: Caller, most_usd: float) -> int:
+def _enter(database: Database, caller: Caller, most_usd: float) -> int:
     row = (caller.payer, caller.purpose, caller.model, *Process.this(), most_usd)
     columns = "payer, purpose, model, host, system, pid, began, cost_usd, open"
-    change = f"INSERT INTO calls ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)"  # noqa: S608 - constants
-    return int(database.execute(change, row).lastrowid or 0)
+    change = f"INSERT INTO calls ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) RETURNING id"  # noqa: S608 - constants
+    return int(database.execute(change, row).fetchone()[0])
 
 
-def _others_are_calling(database: sqlite3.Connection) -> bool:
+def _others_are_calling(database: Database) -> bool:
     """Tell whether calls under way may yet turn out cheaper than they were entered."""
     callers = "SELECT DISTINCT host, system, pid, began FROM calls WHERE open = 1 AND cost_usd > 0"
     return any(Process(*row).runs() is not False for row in database.execute(callers).fetchall())

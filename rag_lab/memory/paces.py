@@ -6,14 +6,13 @@ came first goes first.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab._kit.database import opened
+from rag_lab.memory.open_store import Database, is_there, opened_store
 
 WINDOW_S = 60.0
 GROWTH = 1.1  # a minute without a refusal
@@ -28,6 +27,11 @@ CREATE INDEX IF NOT EXISTS sent_at ON sent (model, at);
 CREATE TABLE IF NOT EXISTS refused (
     model TEXT PRIMARY KEY, at REAL NOT NULL, until REAL NOT NULL, requests_per_minute REAL NOT NULL) WITHOUT ROWID;
 """
+
+_REFUSE = (
+    "INSERT INTO refused VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET "
+    "at = excluded.at, until = excluded.until, requests_per_minute = excluded.requests_per_minute"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Paces:
         """
         now_s = self.clock()
         with self._opened() as database, database:
-            database.execute("BEGIN IMMEDIATE")
+            database.lock()
             database.execute("DELETE FROM sent WHERE at <= ?", (now_s - WINDOW_S,))
             sent = [
                 Sent(*row)
@@ -93,7 +97,7 @@ class Paces:
 
     def rests_until(self, model: str) -> float:
         """Return until when nobody asks the model, as its server wants rest; a past moment where it wants none."""
-        if not self.path.exists():
+        if not is_there(self.path):
             return 0.0
         with self._opened() as database:
             return _after_refusal(database, model, self.clock())[0]
@@ -102,7 +106,7 @@ class Paces:
         """Note that the server refused a request for the number of them, and for how long to leave it alone."""
         now_s = self.clock()
         with self._opened() as database, database:
-            database.execute("BEGIN IMMEDIATE")
+            database.lock()
             row = database.execute(
                 "SELECT at, until, requests_per_minute FROM refused WHERE model = ?", [model]
             ).fetchone()
@@ -114,13 +118,13 @@ class Paces:
             seen = n * WINDOW_S / max(1.0, now_s - first_s) if n else WINDOW_S
             _, learnt = _after_refusal(database, model, now_s)
             rate = max(1.0, _SLOWER * min(seen, seen if learnt is None else learnt))
-            database.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", (model, now_s, now_s + wait_s, rate))
+            database.execute(_REFUSE, (model, now_s, now_s + wait_s, rate))
 
-    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
-        return opened(self.path, _SCHEMA)
+    def _opened(self) -> AbstractContextManager[Database]:
+        return opened_store(self.path, _SCHEMA)
 
 
-def _after_refusal(database: sqlite3.Connection, model: str, now_s: float) -> tuple[float, float | None]:
+def _after_refusal(database: Database, model: str, now_s: float) -> tuple[float, float | None]:
     """Return until when the model rests, and how many requests a minute it takes by what was learnt."""
     query = "SELECT at, until, requests_per_minute FROM refused WHERE model = ?"
     row = database.execute(query, [model]).fetchone()

@@ -8,8 +8,6 @@ as it computes, however long one batch takes, and they are void once it does not
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -18,11 +16,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TypeVar
 
-from rag_lab._kit.database import opened
 from rag_lab._kit.process import Process
 from rag_lab.errors import RagLabError
 from rag_lab.memory import checked_rows
 from rag_lab.memory.checked_rows import checksum
+from rag_lab.memory.open_store import Database, is_there, opened_store
 from rag_lab.redaction import hide_known_jsons
 
 Item = TypeVar("Item")
@@ -38,6 +36,15 @@ CREATE TABLE IF NOT EXISTS held (
 _RENEW_S = 10.0
 _VOID_S = 60.0  # after which a claim that nobody renewed is void, where its process cannot be asked
 _HOLDER = "(host, system, pid, began) = (?, ?, ?, ?)"
+_STORE = (
+    "INSERT INTO remembered VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (key) DO UPDATE SET room = excluded.room, value = excluded.value, sum = excluded.sum"
+)
+_CLAIM = (
+    "INSERT INTO held VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET host = excluded.host, "
+    "system = excluded.system, pid = excluded.pid, began = excluded.began, seen = excluded.seen"
+)
+_KEYS_AT_ONCE = 500  # below the limit of variables in a statement
 
 
 @dataclass(slots=True)
@@ -59,7 +66,7 @@ class Memory:
 
     def recall(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the values of those of `keys` that are known; one that was damaged on disk no longer is."""
-        if not self.path.exists():
+        if not is_there(self.path):
             return {}
         with self._opened() as database:
             found = checked_rows.recall(database, "remembered", list(keys))
@@ -73,17 +80,17 @@ class Memory:
         with self._opened() as database, database:
             clean = zip(values, hide_known_jsons(values.values()), strict=True)
             rows = [(key, room, value, checksum(key, value.encode())) for key, value in clean]
-            database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", rows)
+            database.executemany(_STORE, rows)
             _give_up(database, values)
 
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
         """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
         me = Process.this()
         with self._opened() as database, database:
-            database.execute("BEGIN IMMEDIATE")
-            mine = list(islice((key for key in keys if _is_free(database, key, me)), limit))
-            rows = [(key, *me, time.time()) for key in mine]
-            database.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?)", rows)
+            database.lock()
+            now_s = database.now()
+            mine = list(islice(_free(database, keys, me, now_s), limit))
+            database.executemany(_CLAIM, [(key, *me, now_s) for key in mine])
         return mine
 
     @contextmanager
@@ -105,8 +112,7 @@ class Memory:
     def holders(self, keys: Iterable[str]) -> list[Process]:
         """Return those who have claims on any of `keys`."""
         with self._opened() as database:
-            owners = (owner for key in keys if (owner := _owner(database, key)))
-            return list(dict.fromkeys(process for process, _ in owners))
+            return list(dict.fromkeys(process for process, _ in _owners(database, list(keys)).values()))
 
     @contextmanager
     def held_open(self) -> Iterator[None]:
@@ -116,7 +122,7 @@ class Memory:
 
     def counts(self) -> dict[str, int]:
         """Return how many results each room has."""
-        if not self.path.exists():
+        if not is_there(self.path):
             return {}
         with self._opened() as database:
             return dict(database.execute("SELECT room, count(*) FROM remembered GROUP BY room ORDER BY room"))
@@ -124,10 +130,10 @@ class Memory:
     def _renew(self, ended: Event) -> None:
         while not ended.wait(_RENEW_S):
             with suppress(RagLabError), self._opened() as database, database:
-                database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (time.time(), *Process.this()))  # noqa: S608 - a constant
+                database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.this()))  # noqa: S608 - a constant
 
-    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
-        return opened(self.path, _SCHEMA)
+    def _opened(self) -> AbstractContextManager[Database]:
+        return opened_store(self.path, _SCHEMA)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -137,24 +143,35 @@ def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _give_up(database: sqlite3.Connection, keys: Iterable[str]) -> None:
+def _give_up(database: Database, keys: Iterable[str]) -> None:
     """Delete this process's claims; one that was taken for void belongs to another by now."""
     me = Process.this()
     database.executemany(f"DELETE FROM held WHERE key = ? AND {_HOLDER}", [(key, *me) for key in keys])  # noqa: S608
 
 
-def _is_free(database: sqlite3.Connection, key: str, me: Process) -> bool:
-    if database.execute("SELECT 1 FROM remembered WHERE key = ?", (key,)).fetchone():
-        return False
-    owner = _owner(database, key)
-    return owner is None or owner[0] == me or _is_void(*owner)
+def _free(database: Database, keys: Sequence[str], me: Process, now_s: float) -> Iterator[str]:
+    """Yield those of `keys`, in order, that nobody has stored or is computing."""
+    for some in batches(keys, _KEYS_AT_ONCE):
+        owners = _owners(database, some)  # first: who stores a result gives it up at the same moment
+        query = f"SELECT key FROM remembered WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
+        stored = {row[0] for row in database.execute(query, some)}
+        for key in some:
+            owner = owners.get(key)
+            if key not in stored and (owner is None or owner[0] == me or _is_void(*owner, now_s)):
+                yield key
 
 
-def _owner(database: sqlite3.Connection, key: str) -> tuple[Process, float] | None:
-    row = database.execute("SELECT host, system, pid, began, seen FROM held WHERE key = ?", (key,)).fetchone()
-    return (Process(*row[:4]), row[4]) if row else None
+def _owners(database: Database, keys: Sequence[str]) -> dict[str, tuple[Process, float]]:
+    """Return who has claimed each of `keys`, and when that was last renewed."""
+    found: dict[str, tuple[Process, float]] = {}
+    for some in batches(keys, _KEYS_AT_ONCE):
+        marks = ",".join("?" * len(some))
+        query = f"SELECT key, host, system, pid, began, seen FROM held WHERE key IN ({marks})"  # noqa: S608
+        rows = {row[0]: (Process(*row[1:5]), row[5]) for row in database.execute(query, some)}
+        found |= {key: rows[key] for key in some if key in rows}
+    return found
 
 
-def _is_void(owner: Process, seen: float) -> bool:
+def _is_void(owner: Process, seen: float, now_s: float) -> bool:
     runs = owner.runs()
-    return abs(time.time() - seen) > _VOID_S if runs is None else not runs
+    return abs(now_s - seen) > _VOID_S if runs is None else not runs

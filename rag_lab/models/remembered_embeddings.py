@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from rag_lab._kit.database import opened
 from rag_lab._kit.digest import digest
 from rag_lab.errors import ModelError
 from rag_lab.memory.checked_rows import checksum, recall
+from rag_lab.memory.open_store import Database, is_there, opened_store
 from rag_lab.memory.results import Replayed, batches
 from rag_lab.models.limits.read_limit import Kind, ReadsTexts, most_tokens
 from rag_lab.models.protocols import Embedder, Vectors
@@ -80,9 +79,9 @@ class RememberedEmbedder:
         No model is loaded.
         """
         found = dict(zip(self._keys("document", texts), texts, strict=True))
-        if not self.path.exists():
+        if not is_there(self.path):
             return {key.hex(): text for key, text in found.items()}
-        with opened(self.path, _SCHEMA) as connection:
+        with opened_store(self.path, _SCHEMA) as connection:
             known = _known(connection, list(found))
         return {key.hex(): None if key in known else text for key, text in found.items()}
 
@@ -90,7 +89,7 @@ class RememberedEmbedder:
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
-        with opened(self.path, _SCHEMA) as connection:  # for one call: threads cannot share it
+        with opened_store(self.path, _SCHEMA) as connection:  # for one call: threads cannot share it
             known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
             unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
             known.update(self._embed_unknown(connection, kind, unknown))
@@ -100,9 +99,7 @@ class RememberedEmbedder:
         prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
         return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
 
-    def _embed_unknown(
-        self, connection: sqlite3.Connection, kind: Kind, unknown: Mapping[bytes, str]
-    ) -> dict[bytes, Vectors]:
+    def _embed_unknown(self, connection: Database, kind: Kind, unknown: Mapping[bytes, str]) -> dict[bytes, Vectors]:
         """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
         from tqdm.auto import tqdm
 
@@ -144,11 +141,11 @@ def _checked(vectors: Vectors, n_texts: int) -> Vectors:
     return vectors
 
 
-def _known(connection: sqlite3.Connection, keys: Sequence[bytes]) -> set[bytes]:
+def _known(connection: Database, keys: Sequence[bytes]) -> set[bytes]:
     return {key for some in batches(keys, _KEYS_AT_ONCE) for key in recall(connection, "remembered", some)}
 
 
-def _read(connection: sqlite3.Connection, keys: Sequence[bytes], replayed: Replayed) -> dict[bytes, Vectors]:
+def _read(connection: Database, keys: Sequence[bytes], replayed: Replayed) -> dict[bytes, Vectors]:
     """Return the vectors that are known, and add the seconds that they took to `replayed`."""
     found: dict[bytes, Vectors] = {}
     for key, value in recall(connection, "remembered", keys).items():
@@ -157,8 +154,8 @@ def _read(connection: sqlite3.Connection, keys: Sequence[bytes], replayed: Repla
     return found
 
 
-def _write(connection: sqlite3.Connection, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
+def _write(connection: Database, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
     values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
     rows = [(key, value, checksum(key, value)) for key, value in values.items()]
     with connection:
-        connection.executemany("INSERT OR IGNORE INTO remembered VALUES (?, ?, ?)", rows)
+        connection.executemany("INSERT INTO remembered VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)

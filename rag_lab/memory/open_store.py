@@ -1,0 +1,115 @@
+"""Where results are remembered: SQLite files in the home folder, or one PostgreSQL database for many machines.
+
+The environment decides: RAG_LAB_STORE=postgresql://user@host/database. Each file has a schema of its own there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
+
+from rag_lab._kit.database import REMEMBERED, opened
+from rag_lab._kit.home import home
+from rag_lab.errors import ConfigError
+
+VARIABLE = "RAG_LAB_STORE"
+_SCHEMES = ("postgresql", "postgres")
+
+
+class Database(Protocol):
+    """A connection. Statements have `?` for values; as a block it is a transaction."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Any:
+        """Execute a statement and return its cursor."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        """Execute a statement for each row."""
+
+    def lock(self) -> None:
+        """Be alone until the transaction ends."""
+
+    def now(self) -> float:
+        """Return seconds since 1970 by the clock that all who share the store go by."""
+
+    @staticmethod
+    def as_bytes(column: str) -> str:
+        """Return what selects a column so that damage in it is no error."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None, /
+    ) -> Any: ...
+
+
+class SqliteDatabase(sqlite3.Connection):
+    """A file, as a `Database`."""
+
+    def lock(self) -> None:
+        """Be alone until the transaction ends."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def now(self) -> float:
+        """Return the seconds of this machine's clock."""
+        return time.time()
+
+    @staticmethod
+    def as_bytes(column: str) -> str:
+        """Return a cast: text that is no longer UTF-8 would be an error of the whole query."""
+        return f"CAST({column} AS BLOB)"
+
+
+@contextmanager
+def opened_store(path: Path, tables: str, mend: str = REMEMBERED) -> Iterator[Database]:
+    """Open what is remembered in the file at `path`, or in the store in its place, for one block.
+
+    Args:
+        path: of the file.
+        tables: statements that make what is not there yet.
+        mend: what to do where a file is damaged.
+
+    Raises:
+        RagLabError: if it cannot be used.
+    """
+    if address := store_address():
+        from rag_lab.memory.postgres import opened_schema
+
+        with opened_schema(address, schema_of(path), tables) as shared:
+            yield shared
+    else:
+        with opened(path, tables, mend, SqliteDatabase) as database:
+            yield cast(SqliteDatabase, database)
+
+
+def is_there(path: Path) -> bool:
+    """Tell whether anything may be remembered there."""
+    return bool(store_address()) or path.exists()
+
+
+def store_address() -> str:
+    """Return the address of the shared store, or '' where files are used.
+
+    Raises:
+        ConfigError: if the environment names something else than a PostgreSQL database.
+    """
+    address = os.environ.get(VARIABLE, "")
+    if address and urlsplit(address).scheme not in _SCHEMES:
+        raise ConfigError(f"{VARIABLE} must be an address such as postgresql://user@host/database.")
+    return address
+
+
+def schema_of(path: Path) -> str:
+    """Return the schema that stands for a file: that of the home is one for all homes, others have one a path."""
+    stem = "".join(letter if letter.isalnum() else "_" for letter in path.stem.lower())
+    resolved = path.resolve()
+    if resolved.parent == home():
+        return f"rag_lab_{stem}"
+    return f"rag_lab_{stem}_{sha256(str(resolved).encode()).hexdigest()[:16]}"

@@ -1,0 +1,187 @@
+"""A PostgreSQL database in place of a SQLite file: the same statements, one schema for each file that it stands for.
+
+Statements are written so that both understand them, with `?` for values. What they do not share stands here: types,
+the lock of a whole file, the clock. A server that is gone is waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+from rag_lab.errors import RagLabError
+
+MODULES_MISSING = "RAG_LAB_STORE names a PostgreSQL database, which needs psycopg: pip install 'rag_lab[postgres]'"
+WAIT_VARIABLE = "RAG_LAB_STORE_WAIT_S"
+_WAIT_S = 120.0
+_AGAIN_S = 1.0
+_CONNECT_S = 5
+_LOGGER = logging.getLogger(__name__)
+_LOCK = threading.Lock()
+_IDLE: dict[tuple[int, str, str], list[Any]] = {}  # by process, address and schema: a fork must not share them
+_READY: set[tuple[int, str, str]] = set()
+_TYPES = (
+    (r"INTEGER PRIMARY KEY\b", "BIGSERIAL PRIMARY KEY"),
+    (r"\bINTEGER\b", "BIGINT"),
+    (r"\bREAL\b", "DOUBLE PRECISION"),
+    (r"\bBLOB\b", "BYTEA"),
+    (r"\)\s*WITHOUT ROWID", ")"),
+    (r"PRAGMA [^;]+;", ""),
+)
+
+
+class PostgresDatabase:
+    """A connection that takes the statements of a SQLite one. As a block it is a transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Execute a statement and return its cursor."""
+        return self._connection.execute(_placed(statement), list(values) or None)
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each row."""
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_placed(statement), list(rows))
+
+    def lock(self) -> None:
+        """Be alone in this schema until the transaction ends."""
+        self._connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
+
+    def now(self) -> float:
+        """Return the seconds of the server's clock, one for all machines."""
+        (seconds,) = self._connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        return float(seconds)
+
+    @staticmethod
+    def as_bytes(column: str) -> str:
+        """Return what selects a column so that damage in it is no error: a server's text is always text."""
+        return column
+
+    def __enter__(self) -> PostgresDatabase:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._connection.commit() if kind is None else self._connection.rollback()
+
+
+@contextmanager
+def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDatabase]:
+    """Open a schema of the database at `address`, made where it is not there, for one block.
+
+    Raises:
+        RagLabError: if psycopg is missing, the server does not answer for two minutes, or refuses.
+    """
+    psycopg = _library()
+    at = (os.getpid(), address, schema)
+    try:
+        connection = _waited_for(at, tables)
+        try:
+            yield PostgresDatabase(connection)
+            connection.rollback()
+        except BaseException:
+            connection.close()
+            raise
+        with _LOCK:
+            _IDLE.setdefault(at, []).append(connection)
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise RagLabError(_gone(address, error)) from None
+    except psycopg.Error as error:
+        raise RagLabError(f"The store at {place_of(address)} refused: {_line(error)}.") from error
+
+
+def place_of(address: str) -> str:
+    """Return where a store is, without who asks it and their password."""
+    parts = urlsplit(address)
+    return f"{parts.hostname or 'this machine'}:{parts.port or 5432}{parts.path}"
+
+
+def _waited_for(at: tuple[int, str, str], tables: str) -> Any:
+    """Return a connection that answers; while none does, wait, and say so once."""
+    psycopg = _library()
+    began, told = time.monotonic(), False
+    while True:
+        try:
+            return _answering(at, tables)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if _is_final(error) or time.monotonic() - began > float(os.environ.get(WAIT_VARIABLE) or _WAIT_S):
+                raise
+            if not told:
+                _LOGGER.warning("The store at %s does not answer; waiting for it.", place_of(at[1]))
+                told = True
+            time.sleep(_AGAIN_S)
+
+
+def _answering(at: tuple[int, str, str], tables: str) -> Any:
+    with _LOCK:
+        known = _IDLE.get(at) or []
+        connection = known.pop() if known else None
+    if connection is not None:
+        try:
+            connection.execute("SELECT 1")
+            return connection
+        except _library().Error:
+            connection.close()
+            with _LOCK:
+                _IDLE.pop(at, None)  # the others are as old
+    return _connected(at, tables)
+
+
+def _connected(at: tuple[int, str, str], tables: str) -> Any:
+    psycopg = _library()
+    _, address, schema = at
+    connection = psycopg.connect(address, connect_timeout=_CONNECT_S, options=f"-c search_path={schema}")
+    if at not in _READY:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('rag_lab'))")  # two may begin at once
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            connection.execute(_translated(tables))
+        connection.commit()
+        _READY.add(at)
+    return connection
+
+
+def _translated(tables: str) -> str:
+    for pattern, meant in _TYPES:
+        tables = re.sub(pattern, meant, tables)
+    return tables
+
+
+def _placed(statement: str) -> str:
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+def _is_final(error: Exception) -> bool:
+    """Tell whether waiting cannot cure it: a wrong password, a database or a host that is not there."""
+    told = str(error).lower()
+    return any(words in told for words in ("authentication", "does not exist", "resolve", "not known", "role "))
+
+
+def _gone(address: str, error: Exception) -> str:
+    return (
+        f"The store at {place_of(address)} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
+        "server that runs, and start the same command again: it goes on."
+    )
+
+
+def _line(error: Exception) -> str:
+    from rag_lab.redaction import one_line
+
+    return one_line(str(error)).rstrip(".")
+
+
+def _library() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise RagLabError(f"{MODULES_MISSING}.") from None
+    return psycopg

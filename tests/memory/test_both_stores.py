@@ -1,0 +1,215 @@
+"""What holds of a store wherever it is: in SQLite files, or in a real PostgreSQL."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from doubles import Shout
+from postgres import needs_postgres, postgres_server
+
+from rag_lab._kit.process import Process
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.memory.ledger import Caller, Failing, Ledger, Made, Used
+from rag_lab.memory.open_store import VARIABLE, opened_store
+from rag_lab.memory.paces import Paces, Rates
+from rag_lab.memory.postgres import WAIT_VARIABLE
+from rag_lab.memory.results import Memory
+from rag_lab.memory.sharing import Work
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.records import Question, Trace
+from rag_lab.stages.run_stage import run_stage
+from rag_lab.testing import HashEmbedder
+
+CLAIMS = """
+import sys
+from pathlib import Path
+from rag_lab.memory.results import Memory
+memory = Memory(Path(sys.argv[1]))
+while mine := memory.claim([f"k{n}" for n in range(300)], 7):
+    memory.store("room", {key: '"x"' for key in mine})
+    print(*mine, flush=True)
+"""
+CLAIM_AND_WAIT = """
+import sys
+from pathlib import Path
+from rag_lab.memory.results import Memory
+Memory(Path(sys.argv[1])).claim(["a"], 1)
+print("claimed", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.slow, needs_postgres])])
+def folder(request, tmp_path, monkeypatch):
+    """A folder for files, which a database may stand for."""
+    if request.param == "postgres":
+        monkeypatch.setenv(VARIABLE, request.getfixturevalue("server").address())
+    return tmp_path
+
+
+def test_what_is_stored_is_recalled_also_over_what_was_there(folder):
+    memory = Memory(folder / "m.sqlite")
+    assert memory.recall(["a"]) == {} and memory.counts() == {}
+    values = {f"k{n}": f'"ä {n} \\u0000 100%?"' for n in range(1200)}
+    memory.store("room", values)
+    memory.store("other", {"k0": '"new"'})
+    assert memory.recall([*values, "absent"]) == values | {"k0": '"new"'}
+    assert memory.counts() == {"other": 1, "room": 1199}
+    assert (folder / "m.sqlite").exists() is (VARIABLE not in os.environ)
+
+
+def test_files_have_nothing_in_common(folder):
+    Memory(folder / "one.sqlite").store("room", {"a": "1"})
+    assert Memory(folder / "other.sqlite").recall(["a"]) == {}
+
+
+def test_a_value_that_was_damaged_is_dropped_and_can_be_claimed_again(folder):
+    memory = Memory(folder / "m.sqlite")
+    memory.store("room", {"a": '"right"', "b": '"kept"'})
+    with memory._opened() as database, database:
+        database.execute("UPDATE remembered SET value = ? WHERE key = ?", ('"wrong"', "a"))
+    assert memory.recall(["a", "b"]) == {"b": '"kept"'}
+    assert memory.claim(["a", "b"], 2) == ["a"]
+
+
+def test_processes_that_share_it_compute_nothing_twice(folder):
+    command = [sys.executable, "-c", CLAIMS, str(folder / "m.sqlite")]
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    done = [key for other in others for key in other.communicate()[0].split()]
+    assert sorted(done) == sorted(f"k{n}" for n in range(300))
+
+
+def test_a_killed_process_loses_its_claims(folder):
+    memory = Memory(folder / "m.sqlite")
+    command = [sys.executable, "-c", CLAIM_AND_WAIT, str(memory.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"claimed\n"
+        assert memory.claim(["a", "b"], 2) == ["b"]
+        assert [holder.pid for holder in memory.holders(["a"])] == [other.pid]
+        other.kill()
+        other.wait()
+    assert memory.claim(["a", "b"], 2) == ["a", "b"]
+    memory.release(["a", "b"])
+    assert memory.holders(["a", "b"]) == []
+
+
+def test_a_claim_from_elsewhere_holds_as_long_as_it_is_renewed(folder):
+    memory = Memory(folder / "m.sqlite")
+    elsewhere = Process.this()._replace(host="another", pid=57)
+    memory.claim(["a"], 1)
+    for age_s, mine in ((50, []), (70, ["a"])):
+        with memory._opened() as database, database:
+            row = (*elsewhere, database.now() - age_s)
+            database.execute("UPDATE held SET host = ?, system = ?, pid = ?, began = ?, seen = ?", row)
+        assert memory.claim(["a"], 1) == mine
+
+
+def test_threads_share_work(folder):
+    computed, memory = [], Memory(folder / "m.sqlite")
+    work = Work("room", lambda keys: {key: computed.append(key) or key for key in keys}, str, str, 3)
+    threads = [threading.Thread(target=work.do, args=(memory, [f"k{n}" for n in range(20)])) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(memory.recall([f"k{n}" for n in range(20)])) == {f"k{n}" for n in range(20)}
+
+
+def test_vectors_are_remembered(folder):
+    inner = HashEmbedder()
+    first = RememberedEmbedder(inner, folder / "v.sqlite").embed_documents(["a", "b", "a"])
+    known = RememberedEmbedder(inner, folder / "v.sqlite")
+    assert np.array_equal(first, known.embed_documents(["a", "b", "a"]))
+    assert sorted(filter(None, known.known_documents(["a", "c"]).values())) == ["c"]
+
+
+def test_stages_are_replayed(folder):
+    traces = [Trace(Question(f"q{n}", "What?")) for n in range(3)]
+    stage = Shout()
+    once = run_stage(stage, traces, Memory(folder / "s.sqlite"))
+    again = run_stage(stage, traces, Memory(folder / "s.sqlite"))
+    assert [record.remembered for trace in again for record in trace.stages] == [True] * 3
+    assert len(once) == 3
+
+
+def test_the_ledger_adds_up_and_keeps_limits(folder):
+    ledger, caller = Ledger(folder / "ledger.sqlite"), Caller("A", "answer", "m")
+    assert ledger.calls() == [] and ledger.failing() == {} and ledger.used_here() == Used()
+    ledger.start(0.05, 3, None)
+    permit = ledger.ask(caller, [0.01, 0.02, 0.01, 0.01])
+    assert len(permit.numbers) == 3
+    ledger.correct(permit.numbers[:2], [Made(10, 5, 0.001, 1.0), Made(20, 7, 0.002, 2.0)])
+    ledger.strike(permit.numbers[2:])
+    assert [(one, n, made.tokens_in) for one, n, made in ledger.calls()] == [(caller, 2, 30)]
+    assert ledger.used().calls == 2 and ledger.used().cost_usd == pytest.approx(0.003)
+    ledger.ask(caller, [0.0])
+    assert ledger.ask(caller, [0.0]).numbers == ()
+    assert "limits.calls = 3" in ledger.refused()["A"]
+    for _ in range(2):
+        ledger.failed("m", Failing(1, 1, "late"))
+    assert ledger.failing() == {"m": Failing(2, 2, "late")}
+    ledger.answered("m")
+    ledger.start(None, None, None)
+    assert ledger.refused() == {} and ledger.failing() == {} and ledger.out_of_time() == ""
+
+
+def test_the_pace_is_shared(folder):
+    paces = [Paces(folder / "paces.sqlite", lambda: 100.0) for _ in range(2)]
+    assert [pace.reserve("m", 1, Rates(requests=1)) for pace in paces] == [100.0, 160.0]
+    paces[0].refuse("m", 90)
+    assert paces[1].rests_until("m") == 190.0
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_a_server_that_is_gone_for_a_moment_is_waited_for_and_one_that_stays_away_is_a_sentence(
+    server, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv(VARIABLE, server.address().replace("tester@", "tester:s3cret-word@"))
+    memory = Memory(tmp_path / "m.sqlite")
+    memory.store("room", {"a": "1"})
+    server.stop()
+    monkeypatch.setenv(WAIT_VARIABLE, "1")
+    with pytest.raises(
+        RagLabError, match=r"The store at 127.0.0.1:\d+/store_\d+ does not answer: .* it goes on"
+    ) as told:
+        memory.recall(["a"])
+    assert "s3cret" not in str(told.value) + caplog.text
+    monkeypatch.setenv(WAIT_VARIABLE, "60")
+    found = {}
+    asking = threading.Thread(target=lambda: found.update(memory.recall(["a"])))
+    asking.start()
+    time.sleep(1.5)
+    server.start()
+    asking.join()
+    assert found == {"a": "1"}
+    assert "waiting for it" in caplog.text
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_a_clock_that_is_wrong_by_an_hour_changes_no_claim(server, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, server.address())
+    memory = Memory(tmp_path / "m.sqlite")
+    memory.claim(["a"], 1)
+    with memory._opened() as database, database:
+        database.execute("UPDATE held SET host = 'another'")
+    monkeypatch.setattr(time, "time", lambda: 3_600.0)
+    assert memory.claim(["a"], 1) == []
+
+
+@pytest.mark.parametrize("address", ["mysql://here/db", "here", "sqlite:///file"])
+def test_another_kind_of_database_is_a_sentence(tmp_path, monkeypatch, address):
+    monkeypatch.setenv(VARIABLE, address)
+    with pytest.raises(ConfigError, match="must be an address such as postgresql"), opened_store(tmp_path / "m", ""):
+        pass
