@@ -32,17 +32,26 @@ CREATE TABLE IF NOT EXISTS remembered (key BLOB PRIMARY KEY, value BLOB NOT NULL
 """
 
 
+@dataclass(slots=True)
+class Embedded:
+    """What has been embedded since this was handed out, and what it took, the loading of the model included."""
+
+    chars: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class RememberedEmbedder:
     """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
 
-    What the vectors took that are found made is added to `replayed`.
+    What the vectors took that are found made is added to `replayed`, what others take to `embedded`.
     """
 
     inner: Embedder
     path: Path
     progress: Watch = False  # of the texts that must be embedded: a bar on stderr, or what is told
     replayed: Replayed = field(default_factory=Replayed, compare=False)
+    embedded: Embedded = field(default_factory=Embedded, compare=False)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the inner embedder's identity: remembering changes no vector."""
@@ -115,6 +124,8 @@ class RememberedEmbedder:
                 seconds = time.perf_counter() - started
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
                 _write(connection, fresh, seconds / len(portion))
+                self.embedded.chars += sum(len(text) for _, text in portion)
+                self.embedded.seconds += seconds
                 made.update(fresh)
                 bar.update(len(portion))
                 if callable(self.progress):

@@ -7,6 +7,7 @@ from textwrap import fill
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
+from rag_lab._kit.wording import listing
 from rag_lab.data.clusters import cluster_proposal, clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
 from rag_lab.evaluation.shallow import shallow, shallow_told
@@ -16,6 +17,7 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill import bill_rows
 from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.forecast.machine_minutes import MachineMinutes
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
 from rag_lab.experiment.model_checks import embedding_price, models_used, price_of
@@ -250,8 +252,20 @@ def _minutes(bill: Bill) -> str:
     unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
     why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
     return (
-        f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. "
-        "Loading, embedding, reranking and notebooks come on top."
+        f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. {_on_top(bill.machine)}"
+    )
+
+
+def _on_top(machine: MachineMinutes | None) -> str:
+    """Return what a sweep takes beside calls."""
+    if machine is None:
+        return "Loading, embedding, reranking and notebooks come on top."
+    parts = {"embedding": machine.embedding, "notebooks": machine.notebooks, "scores and report": machine.report}
+    told = ", ".join(f"{name} {_amount('minutes', minutes)}" for name, minutes in parts.items())
+    assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
+    return (
+        f"On top, without jobs side by side, {_amount('minutes', machine.total)}: {told}{assumed}. Loading chat models "
+        "and reranking are not counted."
     )
 
 

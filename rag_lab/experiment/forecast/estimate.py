@@ -12,6 +12,7 @@ from rag_lab._kit import home as home_folder
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.foresight_plan import foresee
+from rag_lab.experiment.forecast.machine_minutes import MachineMinutes, machine_minutes
 from rag_lab.experiment.forecast.race_forecast import sweeps_of
 from rag_lab.experiment.forecast.rates import Rate, read_rates
 from rag_lab.experiment.manifest import now
@@ -27,6 +28,7 @@ class Bill:
 
     rows: tuple[Work, ...]
     made: datetime
+    machine: MachineMinutes | None = None
 
     @property
     def calls(self) -> int:
@@ -60,7 +62,8 @@ def estimate(plan: Plan, home: Path | None = None) -> Bill:
     rates = read_rates(folder)
     with modules_beside(plan.folder):
         foreseen = foresee(sweeps_of(plan, folder, foresee), folder)
-    return Bill(tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen), now())
+    rows = tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen)
+    return Bill(rows, now(), machine_minutes(plan, foreseen, rates))
 
 
 def _billed(work: Work, rate: Rate | None) -> Work:

@@ -14,8 +14,9 @@ class Work:
     knows how often. `at_most`: a part of it depends on results that are not there yet. `remembered` counts results that
     the memory holds. `thinking_tokens` are at most so many of `tokens_out`. `tokens_measured`: tokens are a mean of an
     earlier sweep; otherwise they are at most, by prompts and settings. `embedded_tokens` are at most what an embedding
-    model reads that costs money; they are in no total. `cost_usd` is None where calls cost money and no
-    table has a price, `minutes` where no sweep has measured such a call; both are 0 where nothing is called.
+    model reads that costs money, `embedded_chars` what any reads; they are in no total. `cost_usd` is None where calls
+    cost money and no table has a price, `minutes` where no sweep has measured such a call; both are 0 where nothing is
+    called.
     """
 
     purpose: str
@@ -31,6 +32,7 @@ class Work:
     cost_usd: float | None = 0.0
     minutes: float | None = 0.0
     embedded_tokens: int = 0
+    embedded_chars: int = 0
 
     @property
     def calls(self) -> int:
@@ -72,6 +74,7 @@ class Tally:
                 tokens_out=old.tokens_out + work.tokens_out,
                 thinking_tokens=old.thinking_tokens + work.thinking_tokens,
                 embedded_tokens=old.embedded_tokens + work.embedded_tokens,
+                embedded_chars=old.embedded_chars + work.embedded_chars,
                 cost_usd=None if None in (old.cost_usd, work.cost_usd) else old.cost_usd,
                 minutes=None if None in (old.minutes, work.minutes) else old.minutes,
             )

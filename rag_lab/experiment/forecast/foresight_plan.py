@@ -86,7 +86,9 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         name = config.models.embedding
         n_tokens = sum(map(estimated_tokens, new)) if embedding_price(name) else 0
         n_known = len(texts) - len(new)
-        tally.add(Work(_INDEX, name, "chunk", len(new), remembered=n_known, embedded_tokens=n_tokens))
+        n_chars = sum(map(len, new))
+        work = Work(_INDEX, name, "chunk", len(new), remembered=n_known, embedded_tokens=n_tokens)
+        tally.add(replace(work, embedded_chars=n_chars))
 
 
 def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[Foreseen]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -19,8 +20,9 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Job, Origin
 from rag_lab.experiment.executors.local import prepared
 from rag_lab.experiment.executors.registry import LOCAL, executor_of
+from rag_lab.experiment.forecast.machine_minutes import machine_rates
 from rag_lab.experiment.forecast.rates import keep_rates
-from rag_lab.experiment.forecast.spent import measured_rates
+from rag_lab.experiment.forecast.spent import measured_rates, spent
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.manifest import VariantState, now
@@ -79,7 +81,10 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
             forget(run)
             tell_dropped(_damaged(states))
             keep_rates(home(), measured_rates(run))
+            started_s = time.perf_counter()
             finish(checked, run, states, began)
+            report_s = time.perf_counter() - started_s
+            keep_rates(home(), machine_rates(checked, states, report_s, called=bool(spent(run))))
             keep_finished(checked.experiment, run, identities, states)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from rag_lab.models import shared as registry
 from rag_lab.models.failover.choice import who_played
 from rag_lab.models.host.ask import held_elsewhere_mb
 from rag_lab.models.protocols import ChatModel
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.runs.run_folder import (
@@ -102,7 +103,6 @@ class VariantWork:
     def score(self) -> pd.DataFrame:
         """Score the traces and return one row a (question, metric, repeat)."""
         from rag_lab.evaluation.evaluate import evaluate
-        from rag_lab.models.remembered_embeddings import RememberedEmbedder
         from rag_lab.runs.score_file import to_frame
 
         with self._shown as progress, working(variant=self.name, stage="score"):
@@ -166,6 +166,7 @@ class VariantWork:
             "problems": [str(problem) for problem in self.problems],
             "not_indexed": self.not_indexed,
             "unread": self._unread_chunks(),
+            "embedded": self._embedded(),
             "peak_memory_mb": peak_memory_mb() + held_elsewhere_mb(),
         }
 
@@ -188,6 +189,13 @@ class VariantWork:
         if any("embeddings" in parse_name(name).info.needs for name in self.metrics):
             return dict(registry.embedder(self.metric_embedding).identity())
         return None
+
+    def _embedded(self) -> dict[str, Any] | None:
+        """Return what was embedded for this variant, which none before it had; None where nothing was."""
+        embedder = self.pipeline.parts.embedder
+        if not isinstance(embedder, RememberedEmbedder) or not embedder.embedded.chars:
+            return None
+        return {"model": self.pipeline.config.models.embedding, **asdict(embedder.embedded)}
 
     def _unread_chunks(self) -> dict[str, Any] | None:
         """Return what the embedding model did not read; None where no search asked it, or it does not say."""
