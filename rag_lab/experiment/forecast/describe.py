@@ -251,9 +251,7 @@ def _embedded(row: Work) -> str:
 def _minutes(bill: Bill) -> str:
     unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
     why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
-    return (
-        f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. {_on_top(bill.machine)}"
-    )
+    return f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. {_on_top(bill.machine)}"
 
 
 def _on_top(machine: MachineMinutes | None) -> str:
