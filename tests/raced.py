@@ -26,11 +26,11 @@ def many_questions(n, answers=True):
     ]
 
 
-def race_plan(folder, n=57, **changes):
+def race_plan(folder, n_asked=57, **changes):
     """Write a race of four variants in rounds of 12 and 20 questions; 60 questions can be measured."""
     return write_plan(
         folder,
-        many_questions(n),
+        many_questions(n_asked),
         **{
             "design": "racing",
             "factors": {"retrieval.mode": ["dense", "bm25", "tfidf", "rrf"]},

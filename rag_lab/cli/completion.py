@@ -89,7 +89,7 @@ def tables(incomplete: str) -> list[str]:
 
 def designs(incomplete: str) -> list[str]:
     """Return the designs that vary factors."""
-    return [name for name in ("one_factor", "grid", "fractional", "racing") if name.startswith(incomplete)]
+    return [name for name in ("one_factor", "grid", "fractional", "racing", "staged") if name.startswith(incomplete)]
 
 
 def factors(incomplete: str) -> list[tuple[str, str]]:

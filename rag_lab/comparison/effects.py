@@ -10,7 +10,7 @@ import pandas as pd
 from rag_lab._kit.numbers import with_interval
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import not_compared
-from rag_lab.comparison.fraction_sentences import fraction_told
+from rag_lab.comparison.designs.fraction_sentences import fraction_told
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.factors import GRIDS, Factors, factor_values

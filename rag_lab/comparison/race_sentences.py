@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from rag_lab._kit.numbers import plain, signed
 from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab.comparison.designs.search_sentences import search_sentences
 from rag_lab.runs.race_record import Cost, RaceRecord, Standing
 
 
 def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:
-    """Return what a reader must know of a race beside its tables; `proof` is what the proof took."""
+    """Return what a reader must know of a race or a search beside its tables; `proof` is what the proof took."""
+    if race.design != "racing":
+        return [*search_sentences(race, proof), *filter(None, _given_up(race)[1:])]
     chosen = [race.stopped] if race.stopped else [_how(race)]
     return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_given_up(race)) if sentence]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, Field, Strict, ValidationError, field_serializer, field_validator
@@ -23,7 +23,7 @@ from rag_lab.experiment.designs.design_keys import DESIGNS_OF, RESOLUTIONS, key_
 from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
-from rag_lab.experiment.race.config import RACING, RaceConfig
+from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
 
 MAX_REPEATS = 100
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
@@ -63,7 +63,7 @@ class ExperimentConfig(Section):
         None,
         ge=1,
         le=MAX_VARIANTS,
-        description="variants that `random` draws, the baseline included; the most runs of `fractional`",
+        description="variants of `random`, trials of `optuna`, the baseline included; most runs of `fractional`",
     )
     resolution: int | None = Field(
         None,
@@ -75,6 +75,16 @@ class ExperimentConfig(Section):
         default_factory=dict,
         description="factors that vary only beside values of other keys: {retrieval.hyde_k: {query.hyde: [always]}}",
     )
+    choose: int | None = Field(
+        None,
+        ge=MIN_ROUND,
+        le=10_000_000,
+        description="questions on which `staged` and `optuna` choose, not asked in the proof; a third where null",
+    )
+    objectives: list[str] = Field(
+        default_factory=list, description="metrics that `optuna` improves; the first two of `metrics` where empty"
+    )
+    sampler: Literal["tpe", "nsga2"] | None = Field(None, description="of `optuna`; tpe where null")
     only: list[str] = Field(
         default_factory=list, description="variants that are run beside the baseline, by id or label; all where empty"
     )

@@ -26,7 +26,8 @@ from rag_lab.experiment.model_checks import limit_problems, model_problem, model
 from rag_lab.experiment.narrowed import chosen, narrowed
 from rag_lab.experiment.primary_pairs import Pairs, primary_pairs
 from rag_lab.experiment.race.config import RACING
-from rag_lab.experiment.race.questions import CHOSE, RaceQuestions, race_questions, variants_problem
+from rag_lab.experiment.race.objectives import objective_problems
+from rag_lab.experiment.race.questions import CHOSE, SEARCHES, RaceQuestions, race_questions, variants_problem
 from rag_lab.experiment.same_pipeline import Readers, run_once
 from rag_lab.runs.asked import left_out
 from rag_lab.runs.margins import margin_problems
@@ -43,7 +44,9 @@ class Plan:
     """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated.
 
     In a race they are those of the proof; `rounds` are those that drop variants before it, each with those of the round
-    before. `apart` are the ids that are not asked here as the race asks them elsewhere, by the reason.
+    before. In a design that chooses as it goes, `rounds` holds those that choose once for each stage, and the variants
+    stand for those that will be made. `apart` are the ids that are not asked here as they are asked elsewhere, by the
+    reason.
     """
 
     experiment: ExperimentConfig
@@ -140,6 +143,7 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
         metrics = list(default_metrics(dataset.questions))
         draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
     problems += _metric_problems(draft)
+    problems += objective_problems(draft.config)
     problems += _model_problems(draft, expansion)
     problems += _store_problems(draft, expansion)
     problems += module_problems(_configs(draft, expansion))
@@ -147,8 +151,8 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
         raise ExperimentError(name, problems)
     answers = any(variant.config.answer.is_on for variant in expansion.variants)
     asked = _asked(name, draft.config, dataset, answers)
-    expansion = run_once(expansion, _readers(draft.config, dataset, asked.proof, asked.answered))
-    if asked.rounds and (problem := variants_problem(len(expansion.variants))):
+    expansion = run_once(expansion, readers_of(draft.config, dataset, asked.proof, asked.answered))
+    if asked.rounds and (problem := variants_problem(len(expansion.variants), draft.config.design)):
         raise ExperimentError(name, [problem])
     n_asked = len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
     if problem := _size_problem(len(expansion.variants), n_asked, draft.config.repeats):
@@ -159,7 +163,9 @@ def _plan(name: str, draft: Draft, folder: Path) -> Plan:
     )
 
 
-def _readers(config: ExperimentConfig, dataset: Dataset, questions: Sequence[str], answered: Sequence[str]) -> Readers:
+def readers_of(
+    config: ExperimentConfig, dataset: Dataset, questions: Sequence[str], answered: Sequence[str]
+) -> Readers:
     """Return what metrics and reports read of the questions that are asked."""
     asked, reads = set(questions), reads_of(config.metrics, ())
     contexts = any("passages" in reads(one) for one in dataset.questions if one.question_id in asked)
@@ -169,7 +175,7 @@ def _readers(config: ExperimentConfig, dataset: Dataset, questions: Sequence[str
 
 def _asked(name: str, experiment: ExperimentConfig, dataset: Dataset, answers: bool) -> RaceQuestions:
     """Return the questions of a race, or of a sweep without rounds."""
-    if experiment.design != RACING:
+    if experiment.design not in (RACING, *SEARCHES):
         return RaceQuestions((), *choose_questions(dataset.questions, experiment, answers), {})
     try:
         return race_questions(dataset.questions, experiment, answers)

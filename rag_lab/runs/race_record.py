@@ -76,6 +76,7 @@ class RoundRecord:
     cost: Cost
     closest: ClosestCall | None = None
     unsettled: int = 0  # failures that another attempt may cure
+    title: str = ""  # what was varied, where that is not all
 
     @property
     def dropped(self) -> tuple[Standing, ...]:
@@ -101,6 +102,13 @@ class RaceRecord:
     rounds: tuple[RoundRecord, ...] = ()
     winner: str = ""
     stopped: str = ""
+    design: str = "racing"
+    objectives: tuple[str, ...] = ()  # of trials
+
+    @property
+    def title(self) -> str:
+        """What it is, as a heading."""
+        return {"staged": "Stage by stage", "optuna": "The trials"}.get(self.design, "The race")
 
     @property
     def n_full(self) -> int:
@@ -110,6 +118,9 @@ class RaceRecord:
     @property
     def n_asked(self) -> int:
         """How often the rounds and the proof ask a variant a question, results of earlier rounds counted once."""
+        if self.design != "racing":  # whose rounds ask the same questions, one carried on from each to the next
+            new_ones = sum(len(one.standings) for one in self.rounds) - max(0, len(self.rounds) - 1)
+            return self.repeats * (new_ones * self.sizes[-1] + (2 * self.n_proof if self.winner else 0))
         before = [0, *(one.n_questions for one in self.rounds)]
         new = (len(one.standings) * (one.n_questions - n) for one, n in zip(self.rounds, before, strict=False))
         return self.repeats * (sum(new) + (2 * self.n_proof if self.winner else 0))
@@ -118,6 +129,11 @@ class RaceRecord:
     def cost(self) -> Cost:
         """What the rounds took, without the proof."""
         return sum((one.cost for one in self.rounds), Cost())
+
+
+def round_folder(run: Path, number: int) -> Path:
+    """Return the run folder of round `number`, from 1, within that of the whole."""
+    return run / ROUNDS_FOLDER / str(number)
 
 
 _RECORD = TypeAdapter(RaceRecord)

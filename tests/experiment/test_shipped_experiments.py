@@ -21,7 +21,7 @@ from rag_lab.models.protocols import ChatRequest, Message
 pytestmark = pytest.mark.slow
 
 LIMITS = {"questions": 2, "answers": 1}
-NEEDS_MORE = ("race",)  # rounds of ten questions at least, see run/test_run_race.py
+NEEDS_MORE = ("race",)  # rounds of ten questions at least, see run/choosing/test_run_race.py
 FILES = sorted(checkout_file("experiments/presets").parent.glob("*.yaml"))
 EXPERIMENTS = [path for path in FILES if path.stem not in NEEDS_MORE]
 HUB_CROSS_ENCODER = "sentence_transformers:BAAI/bge-reranker-v2-m3"

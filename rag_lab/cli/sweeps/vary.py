@@ -101,7 +101,8 @@ def vary(
         str,
         typer.Option(
             help="one_factor: the baseline left in one setting at a time. grid: all combinations. "
-            "fractional: a balanced part of these. racing: all, of which rounds of questions drop most.",
+            "fractional: a balanced part of these. racing: all, of which rounds of questions drop most. "
+            "staged: stage by stage, the best is carried on.",
             autocompletion=completion.designs,
         ),
     ] = "one_factor",

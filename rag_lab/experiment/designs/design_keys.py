@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_lab._kit.wording import listing
+from rag_lab.experiment.designs.stages import STAGED
+from rag_lab.experiment.designs.trials import OPTUNA
 
+_COUNTED = {"random": "variants the design random draws", OPTUNA: "trials the design optuna makes"}
 RESOLUTIONS = (3, 10)  # that can be asked for
 
 DESIGNS_OF: Mapping[str, tuple[str, ...]] = {
-    "n": ("fractional", "random"),
+    "n": ("fractional", "random", OPTUNA),
     "resolution": ("fractional",),
+    "choose": (STAGED, OPTUNA),
+    "objectives": (OPTUNA,),
+    "sampler": (OPTUNA,),
 }
 
 
@@ -30,6 +36,6 @@ def key_problems(design: str, given: Mapping[str, Any], *, runs_pipelines: bool)
     ]
     if given.get("only_if") and runs_pipelines:
         found.append("only_if: holds between factors, and the pipelines under `variants` are run as they are.")
-    if design == "random" and given.get("n") is None:
-        found.append("n: missing; say how many variants the design random draws, the baseline included.")
+    if design in _COUNTED and given.get("n") is None:
+        found.append(f"n: missing; say how many {_COUNTED[design]}, the baseline included.")
     return found

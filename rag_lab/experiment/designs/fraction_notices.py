@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_lab.comparison.fraction_sentences import fraction_told
+from rag_lab.comparison.designs.fraction_sentences import fraction_told
 from rag_lab.experiment.designs.choices import Changes, Factors
 
 

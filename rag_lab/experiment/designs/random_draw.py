@@ -27,7 +27,9 @@ def random_draw(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOT
         ExperimentError: if nobody says how many.
     """
     if wanted.n is None:
-        raise ExperimentError("n", ["n: missing; say how many variants the design random draws, the baseline included"])
+        raise ExperimentError(
+            "n", ["n: missing; say how many variants the design random draws, the baseline included."]
+        )
     check_size(wanted.n)
     drawn = islice(_drawn(base, factors, wanted), wanted.n - 1)
     return [_combination(factors, place) for place in (0, *sorted(drawn))]

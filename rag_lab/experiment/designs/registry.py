@@ -35,6 +35,16 @@ DESIGNS = Kind(
             f"{_ROOM}.grid:grid",
             "those of a grid, or of a list: rounds of questions drop most, the winner is proven on others",
         ),
+        "staged": BuiltIn(
+            f"{_ROOM}.stages:staged",
+            "stage by stage, the best of each is carried on; the last is proven on questions that chose nothing",
+        ),
+        "optuna": BuiltIn(
+            f"{_ROOM}.trials:stand_ins",
+            "`n` trials that a sampler chooses by earlier ones; the best is proven on questions that chose nothing",
+            needs="optuna",
+            install="rag_lab[optuna]",
+        ),
         "list": BuiltIn("rag_lab.experiment.design:expand_list", "the pipelines under `variants`"),
     },
 )

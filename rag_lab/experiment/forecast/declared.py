@@ -38,7 +38,11 @@ def _family(plan: Plan, metric: str) -> str:
     pairs = _comparable(plan, metric)
     given, n = plan.experiment, counted(len(pairs), "comparison")
     if plan.rounds:
-        return "the winner of the race against the baseline, one comparison"
+        return (
+            "the winner of the race against the baseline, one comparison"
+            if given.design == "racing"
+            else ("what is chosen against the baseline, one comparison on questions that chose nothing")
+        )
     if given.design == "grid" and len(given.factors) > 1:
         return "the main effects and interactions of the grid"
     if given.design == "fractional" and len(given.factors) > 1:

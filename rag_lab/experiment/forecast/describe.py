@@ -19,6 +19,7 @@ from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.machine_minutes import MachineMinutes
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
+from rag_lab.experiment.forecast.search_forecast import is_search
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
 from rag_lab.experiment.model_checks import embedding_price, models_used, price_of
 from rag_lab.experiment.plan import Plan
@@ -55,10 +56,15 @@ def describe(plan: Plan) -> str:
     return "\n\n".join(parts)
 
 
+def rounds_title(plan: Plan) -> str:
+    """Return what the table of rounds is called."""
+    return "Stages and proof" if is_search(plan) else "Rounds of the race"
+
+
 def rounds_text(plan: Plan) -> str:
-    """Return the rounds of a race and its proof, and what they save."""
+    """Return the rounds of a race or a search, its proof, and what is to be known of them."""
     told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in race_notes(plan))
-    return "\n".join([f"Rounds of the race:\n{text_table(ROUND_HEADER, round_rows(plan))}", *told])
+    return "\n".join([f"{rounds_title(plan)}:\n{text_table(ROUND_HEADER, round_rows(plan))}", *told])
 
 
 def notes_of(plan: Plan) -> list[str]:

@@ -81,10 +81,10 @@ class PowerForecast:
 def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
     """Return what a plan can show, by the scores of earlier runs: of each variant those of the first that has it.
 
-    A variant of a run is the same where its configuration is, or else where it has the same id. Of a race nothing is
-    told: which two variants its proof compares is not known before.
+    A variant of a run is the same where its configuration is, or else where it has the same id. Of a race or a
+    search nothing is told: which two variants its proof compares is not known before.
     """
-    if plan.experiment.design == "racing":
+    if plan.rounds:
         return PowerForecast("", compares=False)
     metrics = [metric for metric in plan.metrics if not metric.info.is_cost]
     compared = _contrasts(plan)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.forecast.search_forecast import is_search, search_notes, search_rows
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.rounds import deciding_metric, full_plan, kept_after_rounds, proof_plan, round_plan
 
@@ -16,14 +17,16 @@ Foresee = Callable[[Sequence[Plan], Path], list[Work]]
 
 
 def sweeps_of(plan: Plan, home: Path, foresee: Foresee) -> list[Plan]:
-    """Return the sweeps of which a plan's bill is made: itself, or the rounds and the proof of a race.
+    """Return the sweeps of which a plan's bill is made: itself, or the rounds and the proof of a race or a search.
 
-    After the first round those variants stay in it whose proof alone would take the most calls and tokens.
+    After the first round those variants stay whose proof alone would take the most calls and tokens.
     """
     if not plan.rounds:
         return [plan]
     alone = {one.variant_id: _work(_alone(plan, one), home, foresee) for one in plan.variants[1:]}
     left = sorted(alone, key=lambda name: alone[name], reverse=True)
+    if is_search(plan):
+        return [round_plan(plan, 1, left), proof_plan(plan, left[0])]
     parts = []
     for number, n_kept in enumerate(kept_after_rounds(plan), start=1):
         parts.append(round_plan(plan, number, left))
@@ -42,6 +45,8 @@ def _work(plan: Plan, home: Path, foresee: Foresee) -> tuple[int, int]:
 
 def round_rows(plan: Plan) -> list[tuple[str, ...]]:
     """Return a row of `ROUND_HEADER` for each round that is run and for the proof."""
+    if is_search(plan):
+        return search_rows(plan)
     *rounds, (n_proof, _, n_proven) = _counts(plan)
     stay = [n_variants for _, _, n_variants in rounds[1:]] + [n_proven]
     rows = [
@@ -64,6 +69,8 @@ def race_notes(plan: Plan) -> list[str]:
     """Return what is to be known of a race before it runs; nothing where there is none."""
     if not plan.rounds:
         return []
+    if is_search(plan):
+        return search_notes(plan)
     repeats = plan.experiment.repeats
     asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
     whole = full_plan(plan)

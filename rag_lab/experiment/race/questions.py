@@ -1,4 +1,4 @@
-"""Which questions a race asks: rounds that grow, and a proof that shares no question and no cluster with them.
+"""Which questions choose, in rounds that grow or all at once, and a proof that shares no question or cluster with them.
 
 Only how the questions are drawn decides; no score is seen. So the proof is a fair sample, whatever the rounds find.
 """
@@ -15,15 +15,18 @@ from rag_lab.evaluation.foreseen import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.designs.stages import STAGED, stages_of
+from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.race.config import MIN_ROUND, RaceConfig
+from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
 from rag_lab.records import Question
 
 MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
 MIN_CLUSTERS = 8  # of the proof, where questions are in clusters
 SHARES = (0.15, 0.35)  # of the questions, for rounds that nobody gave; see benchmarks/racing.py
-CHOSE = "that choose among the variants in the rounds of the race"
-BESIDE = "in clusters of which others choose in the rounds of the race"
+CHOSE = "that choose among the variants before the proof"
+BESIDE = "in clusters of which others choose before the proof"
+SEARCHES = (STAGED, OPTUNA)  # designs that make their variants as they go, all on the same questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,12 @@ def deciding(metrics: Sequence[str]) -> ParsedName | None:
     return next((metric for metric in map(parse_name, metrics) if not metric.info.is_cost), None)
 
 
-def variants_problem(n_variants: int) -> str:
-    """Return why so many variants, the baseline among them, cannot race, or ''."""
+def variants_problem(n_variants: int, design: str = RACING) -> str:
+    """Return why among so many variants, the baseline among them, nothing can be chosen, or ''."""
     if n_variants >= 3:
         return ""
+    if design in SEARCHES:
+        return f"design: {design} chooses among at least three variants, and there are {n_variants}; take one_factor."
     return (
         "race: a race chooses among at least two variants beside the baseline that can differ, and there are "
         f"{n_variants} with it; take the design one_factor."
@@ -64,12 +69,14 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
         raise ExperimentError("race", ["race: no metric decides who is dropped; give one that measures no cost first."])
     usable = [one for one in questions if applies(metric, one, answers)]
     most = _most(experiment, metric, len(usable))
-    sizes = _sizes(experiment.race or RaceConfig(), most)
+    sizes = _sizes(experiment, most)
     if sizes[-1] + MIN_PROOF > most:
-        raise ExperimentError("race", [_too_few(sizes, most, metric.name)])
+        raise ExperimentError("race", [_too_few(sizes, most, metric.name, experiment.design)])
     clusters = clusters_of(questions, experiment.clusters) or {}
     drawn = stratified(usable, len(usable), experiment.seed)
     rounds = _rounds(drawn, clusters, sizes)
+    if experiment.design == STAGED:
+        rounds = rounds * max(1, len(stages_of(experiment.factors)))
     return _with_proof(rounds, questions, experiment, metric, clusters, answers)
 
 
@@ -80,15 +87,24 @@ def _most(experiment: ExperimentConfig, metric: ParsedName, n_usable: int) -> in
     return min([n_usable, *(n for n in given if n is not None)])
 
 
-def _sizes(race: RaceConfig, n: int) -> tuple[int, ...]:
+def _sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
+    if experiment.design in SEARCHES:
+        return (experiment.choose or max(MIN_ROUND, round(SHARES[1] * n)),)
+    race = experiment.race or RaceConfig()
     if race.rounds:
         return tuple(race.rounds)
     first = max(MIN_ROUND, round(SHARES[0] * n))
     return first, max(2 * first, round(SHARES[1] * n))
 
 
-def _too_few(sizes: Sequence[int], n: int, metric: str) -> str:
+def _too_few(sizes: Sequence[int], n: int, metric: str, design: str) -> str:
     needed = sizes[-1] + MIN_PROOF
+    if design in SEARCHES:
+        return (
+            f"choose: {counted(sizes[-1], 'question')} choose and the proof needs {MIN_PROOF} others, {needed} in all, "
+            f"but {metric} can be measured on {n:,} within the limits; ask more, let fewer choose, or take the design "
+            "grid."
+        )
     return (
         f"race: the rounds take {counted(sizes[-1], 'question')} and the proof needs {MIN_PROOF} others, {needed} in "
         f"all, but {metric} can be measured on {n:,} within the limits; ask more, give shorter rounds, or take the "
@@ -130,7 +146,7 @@ def _with_proof(
     proof, answered = choose_questions(others, experiment.model_copy(update={"limits": limits}), answers)
     asked = {one.question_id: one for one in others if one.question_id in set(proof)}
     scored = [name for name, one in asked.items() if applies(metric, one, name in set(answered))]
-    if problem := _proof_problem(scored, len(chose), clusters, metric.name):
+    if problem := _proof_problem(scored, len(chose), clusters, metric.name, experiment.design):
         raise ExperimentError("race", [problem])
     return RaceQuestions(rounds, proof, answered, {CHOSE: chose} | ({BESIDE: beside} if beside else {}))
 
@@ -139,7 +155,7 @@ def _rest(limit: int | None, chose: frozenset[str]) -> int | None:
     return None if limit is None else max(0, limit - len(chose))
 
 
-def _proof_problem(scored: Sequence[str], n_chose: int, clusters: Mapping[str, str], metric: str) -> str:
+def _proof_problem(scored: Sequence[str], n_chose: int, clusters: Mapping[str, str], metric: str, design: str) -> str:
     n_clusters = len({clusters.get(name, ("alone", name)) for name in scored})
     is_clustered = bool(clusters)
     if len(scored) >= MIN_PROOF and (not is_clustered or n_clusters >= MIN_CLUSTERS):
@@ -147,7 +163,12 @@ def _proof_problem(scored: Sequence[str], n_chose: int, clusters: Mapping[str, s
     found, needed = counted(len(scored), "question"), counted(MIN_PROOF, "question")
     if is_clustered:
         found, needed = f"{found} in {counted(n_clusters, 'cluster')}", f"{needed} in {MIN_CLUSTERS} clusters"
+    who, do = (
+        ("choose: those that choose", "let fewer choose")
+        if design in SEARCHES
+        else ("race: the rounds", "give shorter rounds")
+    )
     return (
-        f"race: the rounds take {counted(n_chose, 'question')}, whole clusters where there are any, and leave {found} "
-        f"on which {metric} can be measured, while the proof needs {needed}; ask more, or give shorter rounds."
+        f"{who} take {counted(n_chose, 'question')}, whole clusters where there are any, and leave {found} "
+        f"on which {metric} can be measured, while the proof needs {needed}; ask more, or {do}."
     )

@@ -1,4 +1,4 @@
-"""A race as a row of ordinary sweeps: one a round, which measures the deciding metric alone, and the proof."""
+"""A race or a search as a row of ordinary sweeps: one a round, which measures what decides alone, and the proof."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from rag_lab.evaluation.registry import ParsedName
+from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.config import RaceConfig
-from rag_lab.experiment.race.questions import deciding
+from rag_lab.experiment.race.objectives import objectives
+from rag_lab.experiment.race.questions import SEARCHES, deciding
 
-ELSEWHERE = "that the race asks in another round, in its proof, or not at all"
+ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"
 _LATER = "Round {} of a race, which proves nothing, as its variants were chosen on some of its questions:"
+_SEARCH = "Round {} of a search, which chooses variants on these questions and so proves nothing:"
 _LONGEST = 64  # of an experiment's name
 
 
@@ -31,16 +34,16 @@ def kept_after_rounds(plan: Plan) -> list[int]:
 
 def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
     """Return the sweep of round `number` (from 1) over the baseline and the `variants` that are left."""
-    metric, ids = deciding_metric(plan), set(plan.rounds[number - 1])
-    place = next(place for place, known in enumerate(plan.metrics) if known.name == metric.name)
+    ids, places = set(plan.rounds[number - 1]), _deciding(plan)
+    reads_answers = any(plan.metrics[place].info.reads_answers for place in places)
     order = [question.question_id for question in plan.dataset.questions]
     asked = tuple(name for name in order if name in ids)
     given, tail = plan.experiment, f"_round_{number}"
     experiment = given.model_copy(
         update={
             "name": f"{given.name[: _LONGEST - len(tail)]}{tail}",
-            "question": f"{(_ROUND if number == 1 else _LATER).format(number)} {given.question}",
-            "metrics": [given.metrics[place]],
+            "question": f"{_headed(plan, number)} {given.question}",
+            "metrics": [given.metrics[place] for place in places],
             "margin": {},
         }
     )
@@ -48,10 +51,28 @@ def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
         _of(plan, variants),
         experiment=experiment,
         questions=asked,
-        answered=asked if metric.info.reads_answers else (),
-        metrics=(plan.metrics[place],),
+        answered=asked if reads_answers else (),
+        metrics=tuple(plan.metrics[place] for place in places),
         apart={ELSEWHERE: frozenset(order) - ids},
     )
+
+
+def _headed(plan: Plan, number: int) -> str:
+    if plan.experiment.design in SEARCHES:
+        return _SEARCH.format(number)
+    return (_ROUND if number == 1 else _LATER).format(number)
+
+
+def _deciding(plan: Plan) -> list[int]:
+    """Return the places of the metrics that a round measures: the one that decides, or the objectives of trials."""
+    wanted = {deciding_metric(plan).name} if plan.experiment.design != OPTUNA else {one.name for one in aims(plan)}
+    return [place for place, known in enumerate(plan.metrics) if known.name in wanted]
+
+
+def aims(plan: Plan) -> list[ParsedName]:
+    """Return the metrics that trials are to improve: the objectives, else the first two."""
+    given = objectives(plan.experiment)
+    return [known for known, name in zip(plan.metrics, plan.experiment.metrics, strict=True) if name in given]
 
 
 def proof_plan(plan: Plan, winner: str) -> Plan:

@@ -28,7 +28,7 @@ from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, keep_whole, put_back_all, set_aside, whole
-from rag_lab.experiment.run.finish import finish
+from rag_lab.experiment.run.finish import finish, keep_manifest
 from rag_lab.experiment.run.finished import is_finished, keep_finished, say_resumed
 from rag_lab.experiment.run.limits import Brake
 from rag_lab.experiment.run.model_order import in_model_order
@@ -56,10 +56,13 @@ from rag_lab.runs.run_folder import (
 from rag_lab.runs.run_name import NAME_FILE
 
 
-def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: Used | None = None) -> None:
+def run_variants(
+    checked: Plan, run: RunFolder, options: RunOptions, elsewhere: Used | None = None, *, has_report: bool = True
+) -> None:
     """Run a plan in its run folder, which the caller has locked; what was used `elsewhere` counts for its limits.
 
-    A run that is finished, and whose outputs would be made again as they are, is left as it is.
+    A run that is finished, and whose outputs would be made again as they are, is left as it is. There is no report
+    where more variants are to come.
 
     Raises:
         RagLabError: before anything of an earlier run in the folder is replaced, if the sweep cannot start.
@@ -81,6 +84,9 @@ def run_variants(checked: Plan, run: RunFolder, options: RunOptions, elsewhere: 
             forget(run)
             tell_dropped(_damaged(states))
             keep_rates(home(), measured_rates(run))
+            if not has_report:
+                keep_manifest(checked, run, states, began)
+                return
             started_s = time.perf_counter()
             finish(checked, run, states, began)
             report_s = time.perf_counter() - started_s

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rag_lab.experiment.config import Given
+from rag_lab.experiment.designs.stages import STAGED
+from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.registry import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan
+from rag_lab.experiment.race.config import RACING
 from rag_lab.experiment.race.rounds import round_plan
 from rag_lab.experiment.run.alone_in_store import alone_in_store
 from rag_lab.experiment.run.run_options import RunOptions
@@ -21,10 +25,12 @@ from rag_lab.experiment.run.side_by_side import AUTO, Jobs, as_jobs
 from rag_lab.models.host.place import model_host
 from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
+from rag_lab.runs.race_record import round_folder
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_name import run_name
 
 _PLAIN = RunOptions()
+_CHOOSING = {RACING: "race", STAGED: "staged", OPTUNA: "trials"}  # designs that choose before they prove
 
 
 def sweep(
@@ -68,9 +74,7 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
     with locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
-            from rag_lab.experiment.run.run_race import run_race  # with tables, which a plain sweep may not need
-
-            return run_race(checked, run, options)
+            return _choosing(checked.experiment.design)(checked, run, options)
         run_variants(checked, run, options)
     return run
 
@@ -81,14 +85,22 @@ def _alone(path: Path, options: RunOptions) -> AbstractContextManager[str]:
     return alone_in_store(path) if is_shared else nullcontext(run_name(path))
 
 
+def _choosing(design: str) -> Callable[[Plan, RunFolder, RunOptions], RunFolder]:
+    """Return how a design that chooses is run, which imports tables that a plain sweep may not need."""
+    name = f"run_{_CHOOSING[design]}"
+    found: Callable[[Plan, RunFolder, RunOptions], RunFolder] = getattr(
+        import_module(f"rag_lab.experiment.run.choosing.{name}"), name
+    )
+    return found
+
+
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Curable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
-    from rag_lab.experiment.run.run_race import round_folder
-
     run = _run_folder(checked, out)
     found = {v: state.curable for v, state in whole_variants(checked, run).items()}
     ids = [variant.variant_id for variant in checked.variants]
-    for number in range(1, len(checked.rounds) + 1):
+    is_race = checked.experiment.design == RACING  # else nobody knows the variants of a round before
+    for number in range(1, len(checked.rounds) + 1 if is_race else 1):
         part = round_plan(checked, number, ids)
         for v, state in whole_variants(part, part.run_folder(round_folder(run.path, number))).items():
             found[v] = found.get(v, Curable()) + state.curable

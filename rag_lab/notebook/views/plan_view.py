@@ -12,6 +12,7 @@ from rag_lab.experiment.forecast.describe import (
     models_of,
     notes_of,
     questions_told,
+    rounds_title,
     variant_rows,
 )
 from rag_lab.experiment.forecast.earlier_runs import runs_of
@@ -46,7 +47,7 @@ def _view(plan: Plan) -> View:
         ),
         tables=(
             Table(f"{len(plan.variants)} variants ({experiment.design})", VARIANT_HEADER, tuple(variant_rows(plan)), 2),
-            *([Table("Rounds of the race", ROUND_HEADER, tuple(round_rows(plan)))] if plan.rounds else []),
+            *([Table(rounds_title(plan), ROUND_HEADER, tuple(round_rows(plan)))] if plan.rounds else []),
             Table("What is left to do, counted once where variants share it", BILL_HEADER, tuple(bill_cells(bill)), 2),
             Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
             *([Table(power_title(power), POWER_HEADER, tuple(power_cells(power)), 2)] if power.rows else []),

@@ -20,7 +20,12 @@ def race_tables(comparison: Comparison) -> list[Table]:
     rows = [_round(number, race) for number in range(1, len(race.rounds) + 1)]
     if race.winner:
         rows.append(("proof", f"{race.n_proof:,}", "2", DASH, *_cost(cost_of(comparison.run)), "this one"))
-    rounds = Table(f"{comparison.run.name}: rounds of the race", ROUNDS_HEADER, tuple(rows), words=1)
+    rounds = Table(
+        f"{comparison.run.name}: rounds of the {'race' if race.design == 'racing' else 'search'}",
+        ROUNDS_HEADER,
+        tuple(rows),
+        words=1,
+    )
     return [rounds, dropped_table(comparison.run.name, race)]
 
 
@@ -31,13 +36,13 @@ def dropped_table(name: str, race: RaceRecord) -> Table:
         (one.label, str(number), f"{n:,}", DASH if one.rank is None else str(one.rank), plain(one.mean))
         for number, n, one in dropped(race)
     )
-    return Table(f"{name}: dropped in the race", header, tuple(rows))
+    return Table(f"{name}: dropped in the {'race' if race.design == 'racing' else 'search'}", header, tuple(rows))
 
 
 def _round(number: int, race: RaceRecord) -> tuple[str, ...]:
     done = race.rounds[number - 1]
     counts = (f"{done.n_questions:,}", str(len(done.standings)), str(len(done.dropped)))
-    return (str(number), *counts, *_cost(done.cost), f"{done.folder}/report.html")
+    return (f"{number} {done.title}".strip(), *counts, *_cost(done.cost), f"{done.folder}/report.html")
 
 
 def _cost(cost: Cost) -> tuple[str, ...]:

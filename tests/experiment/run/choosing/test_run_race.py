@@ -184,7 +184,7 @@ def test_a_race_of_named_pipelines(tmp_path, doubles, monkeypatch, without_repor
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"n": 40}, "and the proof needs 30 others"),
+        ({"n_asked": 40}, "and the proof needs 30 others"),
         ({"design": "grid"}, "race: belongs to the design racing, got grid"),
         ({"race": {"round": [5]}}, "race.rounds"),
         ({"factors": {"retrieval.mode": ["dense", "bm25"]}}, "take the design one_factor"),

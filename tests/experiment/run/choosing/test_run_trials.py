@@ -1,0 +1,114 @@
+"""Trials of optuna's from plan to proof, their variants run in this process with doubles for models."""
+
+import pytest
+from in_process import run_in_process
+from raced import race_plan
+from whole_plan import install_doubles
+
+from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.run.run_options import RunOptions
+from rag_lab.experiment.run.sweep import run_plan
+from rag_lab.runs.race_record import cost_of, read_race
+from rag_lab.runs.run_folder import RunFolder
+
+SILENT = RunOptions(jobs=2, progress=False)
+FACTORS = {"rerank.final_k": [5, 3, 8, 2], "retrieval.mode": ["bm25", "tfidf"], "retrieval.base_k": [20, 10]}
+TRIALS = {"design": "optuna", "race": None, "choose": 20, "n": 5, "factors": FACTORS}
+
+
+@pytest.fixture(autouse=True)
+def doubles(monkeypatch):
+    install_doubles(monkeypatch)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+
+
+@pytest.mark.parametrize("sampler", ["tpe", pytest.param("nsga2", marks=pytest.mark.slow)])
+def test_trials_improve_the_first_metrics_and_the_best_is_proven(tmp_path, monkeypatch, sampler):
+    done = run_in_process(monkeypatch)
+    planned = race_plan(tmp_path, **TRIALS, sampler=sampler)
+    run = run_plan(planned, tmp_path / "run", options=SILENT)
+    race = read_race(run.path)
+    trials = RunFolder.open(run.path / "rounds/1")
+    names = [one.variant_id for one in trials.variants]
+    assert len(names) == len(set(names)) == 5 and names[0] == "baseline"
+    assert trials.metrics == ("retrieval.mrr@1", "retrieval.ndcg@5") == race.objectives
+    assert [name for folder, name in done if folder == "1"] == names  # each once
+    assert race.winner in names and not set(trials.questions) & set(run.questions)
+    told = race_sentences(race, cost_of(run))
+    assert told[0].startswith("5 variants were tried, each chosen by the results of those before it to improve ")
+    assert told[1].startswith("Exploratory:")
+
+
+def test_a_search_that_was_killed_goes_on_in_its_study_and_runs_nothing_twice(tmp_path, monkeypatch):
+    planned = race_plan(tmp_path, **TRIALS)
+
+    def undisturbed():
+        with monkeypatch.context() as patch:
+            run_in_process(patch)
+            return read_race(run_plan(planned, tmp_path / "whole", options=SILENT).path)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(job):
+        if len(ended) == 3:
+            raise Killed
+        ended.append(job.name)
+        return ""
+
+    ended = []
+    run_in_process(monkeypatch, kill)
+    with pytest.raises(Killed):
+        run_plan(planned, tmp_path / "run", options=SILENT)
+    again = run_in_process(monkeypatch)
+    run = run_plan(planned, tmp_path / "run", options=SILENT)
+    assert not set(ended) & {name for folder, name in again if folder == "1"}
+    wanted = undisturbed()
+    found = read_race(run.path)
+    assert [one.variant_id for one in found.rounds[0].standings] == [
+        one.variant_id for one in wanted.rounds[0].standings
+    ]
+    assert found.winner == wanted.winner
+    more = run_in_process(monkeypatch)
+    run_plan(planned, tmp_path / "run", options=SILENT)
+    assert more == []
+
+
+@pytest.mark.slow
+def test_a_small_space_is_tried_out_and_ends(tmp_path, monkeypatch):
+    run_in_process(monkeypatch)
+    factors = {"retrieval.mode": ["bm25", "tfidf"], "retrieval.base_k": [20, 10]}
+    planned = race_plan(tmp_path, **TRIALS | {"factors": factors, "n": 40})
+    run = run_plan(planned, tmp_path / "run", options=SILENT)
+    assert len(RunFolder.open(run.path / "rounds/1").variants) == 4
+
+
+def test_the_dry_run_says_that_trials_are_not_known_before(tmp_path):
+    told = describe(race_plan(tmp_path, **TRIALS))
+    assert "The trials are to improve retrieval.mrr@1 and retrieval.ndcg@5; which they are depends on their" in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"n": None}, "n: missing; say how many trials the design optuna makes"),
+        ({"objectives": ["retrieval.ndcg@3"]}, "objectives: retrieval.ndcg@3 is none of the metrics"),
+        (
+            {"objectives": ["retrieval.ndcg@5"]},
+            "objectives: retrieval.mrr@1 decides what is proven, so that it must be",
+        ),
+        ({"sampler": "grid"}, "sampler: "),
+        ({"design": "grid", "n": None, "choose": None, "sampler": "tpe"}, "sampler: belongs to the design optuna, got"),
+    ],
+)
+def test_what_no_trials_can_do_is_one_sentence(tmp_path, changes, said):
+    with pytest.raises(ExperimentError, match=said):
+        race_plan(tmp_path, **TRIALS | changes)
+
+
+def test_where_optuna_is_missing_one_sentence_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("rag_lab._kit.registry.find_spec", lambda name: None)
+    with pytest.raises(ExperimentError, match=r"The design optuna can not be used here: The package optuna is not"):
+        race_plan(tmp_path, **TRIALS)
