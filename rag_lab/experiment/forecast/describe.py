@@ -264,7 +264,7 @@ def _on_top(machine: MachineMinutes | None) -> str:
     """Return what a sweep takes beside calls."""
     if machine is None:
         return "Loading, embedding, reranking and notebooks come on top."
-    parts = {"embedding": machine.embedding, "notebooks": machine.notebooks, "scores and report": machine.report}
+    parts = {"embedding": machine.embedding, "notebooks": machine.notebooks, "start, scores and report": machine.report}
     told = ", ".join(f"{name} {_amount('minutes', minutes)}" for name, minutes in parts.items())
     assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
     return (

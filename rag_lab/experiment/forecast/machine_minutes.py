@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 EMBEDDING, NOTEBOOKS, REPORT = "embedding", "notebooks", "report"
 _CHARS = 1000  # of text, that a rate of embedding is told for
 _EMBEDDING_S = 0.03  # for so many characters: a small model on one core
-_VARIANT_S, _QUESTION_S = 2.0, 0.002  # that a notebook takes with a search by words, and a question in it
-_RUN_S, _CARD_S = 2.0, 0.002  # that a report takes, and a question of one variant in it
+_VARIANT_S, _QUESTION_S = 3.0, 0.003  # that a notebook takes with a search by words, and a question in it
+_RUN_S, _CARD_S = 5.0, 0.002  # that start and report of a sweep take, and a question of one variant in the report
 _UNITS = 1000  # of a rate's `n` are what is assumed to take a second
 
 
@@ -67,7 +67,7 @@ def machine_rates(plan: Plan, states: Sequence[VariantState], report_s: float, *
     Args:
         plan: that was swept.
         states: how its variants ended.
-        report_s: seconds that its scores and its report took.
+        report_s: seconds that its start, its scores and its report took.
         called: whether any variant asked a chat model.
     """
     embedded: dict[str, tuple[int, float]] = {}

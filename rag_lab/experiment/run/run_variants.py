@@ -67,7 +67,7 @@ def run_variants(
     Raises:
         RagLabError: before anything of an earlier run in the folder is replaced, if the sweep cannot start.
     """
-    notebook = checkout_file(NOTEBOOK)
+    notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
     with modules_beside(checked.folder), _prepared(checked, run, options):
         began, run = now(), dated(run)
         identities = run_identities(checked, notebook)
@@ -79,7 +79,9 @@ def run_variants(
             begin(checked, run, identities)
             put_back_all(run)
             brake = Brake(run, checked.experiment.limits, elsewhere)
+            began_s = time.perf_counter()
             states = _run_variants(checked, run, notebook, identities, brake, options, told)
+            variants_s = time.perf_counter() - began_s
             told.enter("report")
             forget(run)
             tell_dropped(_damaged(states))
@@ -87,10 +89,9 @@ def run_variants(
             if not has_report:
                 keep_manifest(checked, run, states, began)
                 return
-            started_s = time.perf_counter()
             finish(checked, run, states, began)
-            report_s = time.perf_counter() - started_s
-            keep_rates(home(), machine_rates(checked, states, report_s, called=bool(spent(run))))
+            others_s = time.perf_counter() - started_s - variants_s
+            keep_rates(home(), machine_rates(checked, states, others_s, called=bool(spent(run))))
             keep_finished(checked.experiment, run, identities, states)
 
 
