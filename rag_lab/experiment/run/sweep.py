@@ -27,7 +27,6 @@ from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
 from rag_lab.runs.race_record import round_folder
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_name import run_name
 
 _PLAIN = RunOptions()
 _CHOOSING = {RACING: "race", STAGED: "staged", OPTUNA: "trials"}  # designs that choose before they prove
@@ -82,7 +81,7 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
 def _alone(path: Path, options: RunOptions) -> AbstractContextManager[str]:
     """Hold the run's name in the store, too, where other machines may sweep into the same folder."""
     is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
-    return alone_in_store(path) if is_shared else nullcontext(run_name(path))
+    return alone_in_store(path) if is_shared else nullcontext("")
 
 
 def _choosing(design: str) -> Callable[[Plan, RunFolder, RunOptions], RunFolder]:

@@ -84,7 +84,7 @@ def test_a_sweep_that_starts_takes_the_outputs_of_the_earlier_one_away(checked, 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_variants, "executor_of", lambda name: stop)
+    monkeypatch.setattr(run_variants, "executor_of", lambda name, slurm: stop)
     with pytest.raises(KeyboardInterrupt):
         run_plan(checked, finished.path, RunOptions(progress=False))
     assert not any((finished.path / name).exists() for name in OUTPUTS)
@@ -100,7 +100,7 @@ def test_a_margin_that_comes_after_a_score_is_recorded_as_post_hoc(checked, fini
     late = replace(checked, experiment=checked.experiment.model_copy(update={"margin": {"retrieval.mrr@10": 0.05}}))
     assert "retrieval.mrr@10 is post hoc" in told_late(late, finished.path)
     assert told_late(checked, finished.path) == ""
-    monkeypatch.setattr(run_variants, "executor_of", lambda name: stop)
+    monkeypatch.setattr(run_variants, "executor_of", lambda name, slurm: stop)
     with pytest.raises(KeyboardInterrupt):
         run_plan(late, finished.path, RunOptions(progress=False))
     recorded = RunFolder.open(finished.path)
