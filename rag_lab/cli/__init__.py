@@ -22,6 +22,7 @@ from rag_lab.cli import (
     modules,
     new,
     profile,
+    store,
 )
 from rag_lab.cli.shell import bash_words
 from rag_lab.cli.shell.global_options import global_options
@@ -47,6 +48,7 @@ app.add_typer(datasets.app, name="datasets")
 app.add_typer(judge.app, name="judge")
 app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")
+app.add_typer(store.app, name="store")
 
 
 def main() -> None:

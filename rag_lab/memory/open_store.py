@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from rag_lab._kit.database import REMEMBERED, opened
 from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
+from rag_lab.memory.store_version import VERSION, refuse_newer
 
 VARIABLE = "RAG_LAB_STORE"
 _SCHEMES = ("postgresql", "postgres")
@@ -43,6 +44,10 @@ class Database(Protocol):
     def as_bytes(column: str) -> str:
         """Return what selects a column so that damage in it is no error."""
 
+    @staticmethod
+    def size_of(column: str) -> str:
+        """Return what selects the bytes of a column."""
+
     def __enter__(self) -> Any: ...
 
     def __exit__(
@@ -66,6 +71,11 @@ class SqliteDatabase(sqlite3.Connection):
         """Return a cast: text that is no longer UTF-8 would be an error of the whole query."""
         return f"CAST({column} AS BLOB)"
 
+    @staticmethod
+    def size_of(column: str) -> str:
+        """Return the length of what is stored."""
+        return f"length(CAST({column} AS BLOB))"
+
 
 @contextmanager
 def opened_store(path: Path, tables: str, mend: str = REMEMBERED) -> Iterator[Database]:
@@ -86,7 +96,9 @@ def opened_store(path: Path, tables: str, mend: str = REMEMBERED) -> Iterator[Da
             yield shared
     else:
         with opened(path, tables, mend, SqliteDatabase) as database:
-            yield cast(SqliteDatabase, database)
+            file = cast(SqliteDatabase, database)
+            _bring_up(file, path)
+            yield file
 
 
 def is_there(path: Path) -> bool:
@@ -113,3 +125,18 @@ def schema_of(path: Path) -> str:
     if resolved.parent == home():
         return f"rag_lab_{stem}"
     return f"rag_lab_{stem}_{sha256(str(resolved).encode()).hexdigest()[:16]}"
+
+
+def _bring_up(database: SqliteDatabase, path: Path) -> None:
+    """Refuse a file of a newer version; to one from before versions were written, add what it lacks."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    refuse_newer(version, path)
+    if version == VERSION:
+        return
+    with database:
+        database.lock()
+        columns = {row[1] for row in database.execute("PRAGMA table_info(remembered)")}
+        if columns and "made" not in columns:
+            database.execute("ALTER TABLE remembered ADD COLUMN made REAL NOT NULL DEFAULT 0")
+            database.execute("ALTER TABLE remembered ADD COLUMN run TEXT NOT NULL DEFAULT ''")
+        database.execute(f"PRAGMA user_version = {VERSION}")

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rag_lab.errors import RagLabError
+from rag_lab.memory.store_version import VERSION, refuse_newer
 
 MODULES_MISSING = "RAG_LAB_STORE names a PostgreSQL database, which needs psycopg: pip install 'rag_lab[postgres]'"
 WAIT_VARIABLE = "RAG_LAB_STORE_WAIT_S"
@@ -66,6 +67,11 @@ class PostgresDatabase:
     def as_bytes(column: str) -> str:
         """Return what selects a column so that damage in it is no error: a server's text is always text."""
         return column
+
+    @staticmethod
+    def size_of(column: str) -> str:
+        """Return the length of what is stored, before the server compresses it."""
+        return f"octet_length({column})"
 
     def __enter__(self) -> PostgresDatabase:
         return self
@@ -144,7 +150,12 @@ def _connected(at: tuple[int, str, str], tables: str) -> Any:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('rag_lab'))")  # two may begin at once
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            connection.execute("CREATE TABLE IF NOT EXISTS store_version (version BIGINT NOT NULL)")
+            row = connection.execute("SELECT max(version) FROM store_version").fetchone()
+            refuse_newer(row[0] or 0, f"The database at {place_of(address)}")
             connection.execute(_translated(tables))
+            if row[0] is None:
+                connection.execute("INSERT INTO store_version VALUES (%s)", [VERSION])
         connection.commit()
         _READY.add(at)
     return connection

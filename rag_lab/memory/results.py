@@ -21,24 +21,17 @@ from rag_lab.errors import RagLabError
 from rag_lab.memory import checked_rows
 from rag_lab.memory.checked_rows import checksum
 from rag_lab.memory.open_store import Database, is_there, opened_store
+from rag_lab.memory.tables import RESULTS, origin
 from rag_lab.redaction import hide_known_jsons
 
 Item = TypeVar("Item")
 
-_SCHEMA = """
-PRAGMA synchronous=NORMAL;
-CREATE TABLE IF NOT EXISTS remembered (
-    key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS held (
-    key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
-    seen REAL NOT NULL) WITHOUT ROWID;
-"""
 _RENEW_S = 10.0
 _VOID_S = 60.0  # after which a claim that nobody renewed is void, where its process cannot be asked
 _HOLDER = "(host, system, pid, began) = (?, ?, ?, ?)"
 _STORE = (
-    "INSERT INTO remembered VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (key) DO UPDATE SET room = excluded.room, value = excluded.value, sum = excluded.sum"
+    "INSERT INTO remembered (key, room, value, sum, made, run) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE "
+    "SET room = excluded.room, value = excluded.value, sum = excluded.sum, made = excluded.made, run = excluded.run"
 )
 _CLAIM = (
     "INSERT INTO held VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET host = excluded.host, "
@@ -79,7 +72,8 @@ class Memory:
         """
         with self._opened() as database, database:
             clean = zip(values, hide_known_jsons(values.values()), strict=True)
-            rows = [(key, room, value, checksum(key, value.encode())) for key, value in clean]
+            made = origin(database)
+            rows = [(key, room, value, checksum(key, value.encode()), *made) for key, value in clean]
             database.executemany(_STORE, rows)
             _give_up(database, values)
 
@@ -133,7 +127,7 @@ class Memory:
                 database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.this()))  # noqa: S608 - a constant
 
     def _opened(self) -> AbstractContextManager[Database]:
-        return opened_store(self.path, _SCHEMA)
+        return opened_store(self.path, RESULTS)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -17,6 +17,7 @@ from rag_lab.errors import ModelError
 from rag_lab.memory.checked_rows import checksum, recall
 from rag_lab.memory.open_store import Database, is_there, opened_store
 from rag_lab.memory.results import Replayed, batches
+from rag_lab.memory.tables import VECTORS, origin
 from rag_lab.models.limits.read_limit import Kind, ReadsTexts, most_tokens
 from rag_lab.models.protocols import Embedder, Vectors
 
@@ -27,9 +28,6 @@ _STEP = 32  # portions are multiples of it, as models' own batches are: how long
 _TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
 _KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
 _SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS remembered (key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID
-"""
 
 
 @dataclass(slots=True)
@@ -90,7 +88,7 @@ class RememberedEmbedder:
         found = dict(zip(self._keys("document", texts), texts, strict=True))
         if not is_there(self.path):
             return {key.hex(): text for key, text in found.items()}
-        with opened_store(self.path, _SCHEMA) as connection:
+        with opened_store(self.path, VECTORS) as connection:
             known = _known(connection, list(found))
         return {key.hex(): None if key in known else text for key, text in found.items()}
 
@@ -98,7 +96,7 @@ class RememberedEmbedder:
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
-        with opened_store(self.path, _SCHEMA) as connection:  # for one call: threads cannot share it
+        with opened_store(self.path, VECTORS) as connection:  # for one call: threads cannot share it
             known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
             unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
             known.update(self._embed_unknown(connection, kind, unknown))
@@ -167,6 +165,8 @@ def _read(connection: Database, keys: Sequence[bytes], replayed: Replayed) -> di
 
 def _write(connection: Database, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
     values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
-    rows = [(key, value, checksum(key, value)) for key, value in values.items()]
+    made = origin(connection)
+    rows = [(key, value, checksum(key, value), *made) for key, value in values.items()]
+    columns = "key, value, sum, made, run"
     with connection:
-        connection.executemany("INSERT INTO remembered VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+        connection.executemany(f"INSERT INTO remembered ({columns}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)  # noqa: S608 - our names

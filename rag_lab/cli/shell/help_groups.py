@@ -16,7 +16,7 @@ GROUPS = {
     "Your documents": ("new", "profile", "index", "ask", "datasets"),
     "Experiments": ("demo", "run", "vary", "plan", "sweep", "worker"),
     "Results": ("status", "open", "compare", "report", "export"),
-    "The workbench": ("modules", "models", "judge", "doctor"),
+    "The workbench": ("modules", "models", "judge", "store", "doctor"),
 }
 
 

@@ -1,0 +1,158 @@
+"""`rag-lab store`: what is remembered, whether it is whole, what may go, and how another machine gets it."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_lab.errors import ConfigError
+
+app = typer.Typer(help="Look after what is remembered.", no_args_is_help=True, rich_markup_mode=None)
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_BYTES = {"kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
+_MB = 1_000_000
+_NAMED = 20  # damaged entries
+
+
+@app.callback()
+def _group() -> None:
+    """Look after what is remembered: results of stages, scores, vectors, what was read from files."""
+
+
+@app.command()
+def stats() -> None:
+    """Print what is remembered: entries, bytes and age, by kind and by the run that made it.
+
+    RAG_LAB_STORE names the database that is meant; without it, it is the files of the home folder.
+    """
+    from rag_lab.memory.care import holdings
+
+    typer.echo(f"Store: {_place()}")
+    _echo(holdings())
+
+
+@app.command()
+def verify(
+    drop: Annotated[bool, typer.Option("--drop", help="Delete what is damaged; it is computed again.")] = False,
+) -> None:
+    """Compare every value with its checksum; damaged ones are named, and it ends with status 1.
+
+    They are never used in any case: whoever asks for one computes it again.
+    """
+    from rag_lab._kit.wording import counted
+    from rag_lab.memory import care
+    from rag_lab.redaction import shown
+
+    checked = care.verify(drop=drop)
+    for memory, key in checked.damaged[:_NAMED]:
+        typer.echo(f"damaged: {memory} {shown(key)}")
+    if len(checked.damaged) > _NAMED:
+        typer.echo(f"… and {len(checked.damaged) - _NAMED:,} more")
+    told = "all whole" if not checked.damaged else f"{len(checked.damaged):,} damaged{' and deleted' if drop else ''}"
+    typer.echo(f"{'1 entry' if checked.entries == 1 else f'{checked.entries:,} entries'} checked: {told}.")
+    if checked.damaged and not drop:
+        typer.echo(f"--drop deletes {counted(len(checked.damaged), 'value')}.")
+    raise typer.Exit(1 if checked.damaged and not drop else 0)
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        str, typer.Option(help="Made longer ago than this: 30d, 12h, 4w; entries of unknown age are older than all.")
+    ] = "",
+    experiment: Annotated[str, typer.Option(help="Made for the run with a folder of this name.")] = "",
+    larger_than: Annotated[str, typer.Option(help="With a value of more than this: 100kB, 2MB.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only what would go is printed.")] = False,
+) -> None:
+    """Delete what all given options are true of; it is computed again where it is asked for.
+
+    \b
+    Examples:
+      rag-lab store prune --older-than 30d
+      rag-lab store prune --experiment decisive --larger-than 100kB --yes
+    """
+    from rag_lab.memory import care
+
+    choice = care.Choice(
+        _amount("--older-than", older_than, _SECONDS, "30d or 12h") if older_than else None,
+        experiment or None,
+        _amount("--larger-than", larger_than, _BYTES, "100kB or 2MB") if larger_than else None,
+    )
+    if choice == care.Choice():
+        raise ConfigError("Nothing says what may go: give --older-than, --experiment or --larger-than.")
+    if yes:
+        typer.echo(f"{care.prune(choice):,} entries deleted.")
+        return
+    _echo(care.holdings(choice))
+    typer.echo("Nothing was deleted; --yes deletes them.")
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write, as store.jsonl.gz.")],
+) -> None:
+    """Write all that is remembered to a file, for another machine or another kind of store."""
+    from rag_lab.memory.transfer import export_store
+
+    written, damaged = export_store(file)
+    told = f"; {damaged:,} damaged were left out" if damaged else ""
+    typer.echo(f"{written:,} entries written to {file}{told}.")
+
+
+@app.command(name="import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file that `rag-lab store export` wrote.")],
+) -> None:
+    """Add what a file holds; what is remembered already stays as it is. Damaged lines are refused one by one."""
+    from rag_lab._kit.wording import some_of
+    from rag_lab.memory.transfer import import_store
+
+    taken = import_store(file)
+    typer.echo(f"{taken.entries:,} entries taken from {file}.")
+    if taken.refused:
+        lines = some_of([f"{number:,}" for number in taken.refused])
+        typer.echo(f"{len(taken.refused):,} damaged lines were refused: {lines}.")
+        raise typer.Exit(1)
+
+
+def _place() -> str:
+    from rag_lab._kit.home import home
+    from rag_lab.memory.open_store import store_address
+
+    address = store_address()
+    if not address:
+        return str(home())
+    from rag_lab.memory.postgres import place_of
+
+    return place_of(address)
+
+
+def _echo(holdings: list) -> None:  # type: ignore[type-arg]
+    from rag_lab._kit.text_table import text_table
+    from rag_lab.redaction import shown
+
+    rows = [
+        (
+            one.memory, shown(one.run) or "by hand", one.entries, f"{one.n_bytes / _MB:,.1f}", _day(one.oldest_s),
+            _day(one.newest_s),
+        )
+        for one in holdings
+    ]  # fmt: skip
+    typer.echo(text_table(("kind", "run", "entries", "MB", "oldest", "newest"), rows))
+    n_bytes = sum(one.n_bytes for one in holdings)
+    typer.echo(f"{sum(one.entries for one in holdings):,} entries, {n_bytes / _MB:,.1f} MB in all.")
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(seconds)) if seconds else "unknown"
+
+
+def _amount(option: str, given: str, units: dict[str, int], allowed: str) -> float:
+    found = re.fullmatch(rf"(\d{{1,12}}(?:\.\d+)?) ?({'|'.join(units)})", given.strip())
+    if found is None:
+        raise ConfigError(f"{option} is a number with a unit ({', '.join(units)}), not '{given}': give {allowed}.")
+    return float(found[1]) * units[found[2]]
