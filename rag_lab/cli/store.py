@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_lab.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rag_lab.memory.care import Holding
 
 app = typer.Typer(help="Look after what is remembered.", no_args_is_help=True, rich_markup_mode=None)
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -43,7 +47,6 @@ def verify(
 
     They are never used in any case: whoever asks for one computes it again.
     """
-    from rag_lab._kit.wording import counted
     from rag_lab.memory import care
     from rag_lab.redaction import shown
 
@@ -53,9 +56,9 @@ def verify(
     if len(checked.damaged) > _NAMED:
         typer.echo(f"… and {len(checked.damaged) - _NAMED:,} more")
     told = "all whole" if not checked.damaged else f"{len(checked.damaged):,} damaged{' and deleted' if drop else ''}"
-    typer.echo(f"{'1 entry' if checked.entries == 1 else f'{checked.entries:,} entries'} checked: {told}.")
+    typer.echo(f"{_entries(checked.entries)} checked: {told}.")
     if checked.damaged and not drop:
-        typer.echo(f"--drop deletes {counted(len(checked.damaged), 'value')}.")
+        typer.echo("--drop deletes what is damaged.")
     raise typer.Exit(1 if checked.damaged and not drop else 0)
 
 
@@ -85,7 +88,7 @@ def prune(
     if choice == care.Choice():
         raise ConfigError("Nothing says what may go: give --older-than, --experiment or --larger-than.")
     if yes:
-        typer.echo(f"{care.prune(choice):,} entries deleted.")
+        typer.echo(f"{_entries(care.prune(choice))} deleted.")
         return
     _echo(care.holdings(choice))
     typer.echo("Nothing was deleted; --yes deletes them.")
@@ -100,7 +103,7 @@ def export(
 
     written, damaged = export_store(file)
     told = f"; {damaged:,} damaged were left out" if damaged else ""
-    typer.echo(f"{written:,} entries written to {file}{told}.")
+    typer.echo(f"{_entries(written)} written to {file}{told}.")
 
 
 @app.command(name="import")
@@ -112,7 +115,7 @@ def import_(
     from rag_lab.memory.transfer import import_store
 
     taken = import_store(file)
-    typer.echo(f"{taken.entries:,} entries taken from {file}.")
+    typer.echo(f"{_entries(taken.entries)} taken from {file}.")
     if taken.refused:
         lines = some_of([f"{number:,}" for number in taken.refused])
         typer.echo(f"{len(taken.refused):,} damaged lines were refused: {lines}.")
@@ -131,7 +134,7 @@ def _place() -> str:
     return place_of(address)
 
 
-def _echo(holdings: list) -> None:  # type: ignore[type-arg]
+def _echo(holdings: Sequence[Holding]) -> None:
     from rag_lab._kit.text_table import text_table
     from rag_lab.redaction import shown
 
@@ -144,7 +147,11 @@ def _echo(holdings: list) -> None:  # type: ignore[type-arg]
     ]  # fmt: skip
     typer.echo(text_table(("kind", "run", "entries", "MB", "oldest", "newest"), rows))
     n_bytes = sum(one.n_bytes for one in holdings)
-    typer.echo(f"{sum(one.entries for one in holdings):,} entries, {n_bytes / _MB:,.1f} MB in all.")
+    typer.echo(f"{_entries(sum(one.entries for one in holdings))}, {n_bytes / _MB:,.1f} MB in all.")
+
+
+def _entries(n: int) -> str:
+    return "1 entry" if n == 1 else f"{n:,} entries"
 
 
 def _day(seconds: float) -> str:

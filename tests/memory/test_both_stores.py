@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from doubles import Shout
-from postgres import needs_postgres, postgres_server
+from postgres import needs_postgres
 
 from rag_lab._kit.process import Process
 from rag_lab.errors import ConfigError, RagLabError
@@ -41,20 +41,6 @@ Memory(Path(sys.argv[1])).claim(["a"], 1)
 print("claimed", flush=True)
 sys.stdin.read()
 """
-
-
-@pytest.fixture(scope="module")
-def server():
-    with postgres_server() as running:
-        yield running
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.slow, needs_postgres])])
-def folder(request, tmp_path, monkeypatch):
-    """A folder for files, which a database may stand for."""
-    if request.param == "postgres":
-        monkeypatch.setenv(VARIABLE, request.getfixturevalue("server").address())
-    return tmp_path
 
 
 def test_what_is_stored_is_recalled_also_over_what_was_there(folder):
