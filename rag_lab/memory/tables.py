@@ -1,7 +1,7 @@
 """The tables of what is remembered, one set for each file of the home folder, and where an entry comes from.
 
-Columns: `key`, `value` and the checksum `sum` of both; `made`, seconds since 1970 by the store's clock, 0 where that was
-not noted yet; `run`, the name of the folder of the run that made it, '' by hand.
+Columns: `key`, `value` and the checksum `sum` of both; `made`, seconds since 1970 by the store's clock, 0 where that
+was not noted yet; `run`, the name of the folder of the run that made it, '' by hand.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _entry(told: dict[str, Any]) -> tuple[str, Entry]:
     texts = (told["key"], run, room)
     if name not in MEMORIES or not math.isfinite(made) or not all(isinstance(text, str) for text in texts):
         raise ValueError
-    if any("\0" in text for text in texts) or kept != checksum(key, value) or b"\0" in value and not of_vectors:
+    if any("\0" in text for text in texts) or kept != checksum(key, value) or (b"\0" in value and not of_vectors):
         raise ValueError
     "".join(texts).encode()
     if of_vectors:

@@ -37,6 +37,10 @@ class Embedded:
     chars: int = 0
     seconds: float = 0.0
 
+_STORE = (
+    "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RememberedEmbedder:
@@ -167,6 +171,5 @@ def _write(connection: Database, vectors: Mapping[bytes, Vectors], seconds: floa
     values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
     made = origin(connection)
     rows = [(key, value, checksum(key, value), *made) for key, value in values.items()]
-    columns = "key, value, sum, made, run"
     with connection:
-        connection.executemany(f"INSERT INTO remembered ({columns}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)  # noqa: S608 - our names
+        connection.executemany(_STORE, rows)
