@@ -37,9 +37,8 @@ class Embedded:
     chars: int = 0
     seconds: float = 0.0
 
-_STORE = (
-    "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-)
+
+_STORE = "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 @dataclass(frozen=True, slots=True)
