@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rag_lab._kit.machine.cores import usable_cores
 from rag_lab._kit.machine.memory import free_mb
@@ -80,4 +80,9 @@ def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | Non
 
 def _peak_mb(run: RunFolder) -> float | None:
     records = sorted((run.path / "variants").glob(f"*/{RECORD_FILE}"))
-    return max((float(read_json(path).get("peak_memory_mb") or 0) for path in records), default=0.0) or None
+    return max((_own_mb(read_json(path)) for path in records), default=0.0) or None
+
+
+def _own_mb(record: Mapping[str, Any]) -> float:
+    """Return what a variant's kernel took itself: models that it shares with others are held once."""
+    return float(record.get("peak_memory_mb") or 0) - float(record.get("held_elsewhere_mb") or 0)

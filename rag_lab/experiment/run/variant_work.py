@@ -168,6 +168,7 @@ class VariantWork:
             "unread": self._unread_chunks(),
             "embedded": self._embedded(),
             "peak_memory_mb": peak_memory_mb() + held_elsewhere_mb(),
+            "held_elsewhere_mb": held_elsewhere_mb(),
         }
 
     def _prompts(self) -> dict[str, dict[str, str]]:

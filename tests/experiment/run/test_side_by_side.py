@@ -1,3 +1,6 @@
+import json
+from types import SimpleNamespace
+
 """How many variants run at a time is decided by what the machine has, and said."""
 
 import pytest
@@ -7,7 +10,9 @@ from hypothesis import strategies as st
 from rag_lab._kit.machine import cores
 from rag_lab._kit.machine.cores import usable_cores
 from rag_lab.errors import ConfigError
+from rag_lab.experiment.run import side_by_side
 from rag_lab.experiment.run.side_by_side import GUESSED_MB, as_jobs, decide
+from rag_lab.runs.run_folder import RECORD_FILE
 
 
 @given(
@@ -45,3 +50,10 @@ def test_a_container_may_allow_fewer_cores(tmp_path, monkeypatch, quota, most):
     assert usable_cores() <= most
     (tmp_path / "cpu.max").write_text("max 100000\n")
     assert usable_cores() >= 1
+
+
+def test_what_variants_share_is_counted_for_none_of_them(tmp_path):
+    for name, record in {"a": {"peak_memory_mb": 900, "held_elsewhere_mb": 700}, "b": {"peak_memory_mb": 300}}.items():
+        (tmp_path / "variants" / name).mkdir(parents=True)
+        (tmp_path / "variants" / name / RECORD_FILE).write_text(json.dumps(record))
+    assert side_by_side._peak_mb(SimpleNamespace(path=tmp_path)) == 300
