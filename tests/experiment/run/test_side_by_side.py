@@ -1,7 +1,7 @@
+"""How many variants run at a time is decided by what the machine has, and said."""
+
 import json
 from types import SimpleNamespace
-
-"""How many variants run at a time is decided by what the machine has, and said."""
 
 import pytest
 from hypothesis import given
