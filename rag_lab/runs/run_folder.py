@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -128,10 +129,8 @@ class RunFolder:
 
     def config(self, variant_id: str) -> PipelineConfig | None:
         """Return the pipeline of a variant, or None where none was written."""
-        from rag_lab.config import PipelineConfig
-
         path = self.variant_dir(variant_id) / CONFIG_FILE
-        return PipelineConfig.load(path) if path.is_file() else None
+        return _config(path, path.read_bytes()) if path.is_file() else None
 
     def has_traces(self, variant_id: str) -> bool:
         """Tell whether the variant has run to its end, without reading what it did."""
@@ -252,6 +251,14 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DamagedFile(path, "it holds no JSON object")
     return value
+
+
+@lru_cache(maxsize=1024)
+def _config(path: Path, written: bytes) -> PipelineConfig:
+    """Read a configuration; a report asks for each several times, and YAML takes long to read."""
+    from rag_lab.config import PipelineConfig
+
+    return PipelineConfig.load(path)
 
 
 def _places(found: Mapping[str, Any]) -> dict[str, list[int]]:

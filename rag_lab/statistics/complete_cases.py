@@ -9,9 +9,13 @@ value counts as failed. In the results, a number that cannot be told is None, so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from rag_lab.statistics.intervals import mean_intervals
@@ -19,11 +23,8 @@ from rag_lab.statistics.per_question import (
     CELL,
     Clusters,
     cluster_labels,
-    exact_mean,
     frame,
-    numbers,
     per_question,
-    with_failures_at,
 )
 from rag_lab.statistics.scales import Scale, scales_of
 
@@ -64,17 +65,17 @@ def summary(
     """
     questions = per_question(scores)
     ranges = scales_of(scores, scales)
-    cells = list(questions.groupby(CELL, sort=False))
-    asked = [cell.loc[cell["scored"], "question_id"] for _, cell in cells]
-    groups = None if clusters is None else [cluster_labels(ids, clusters) for ids in asked]
+    cells = _cells(questions)
+    groups = None if clusters is None else [cluster_labels(cell.scored_ids, clusters) for _, cell in cells]
     limits = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
-    intervals = mean_intervals([numbers(cell["mean"]) for _, cell in cells], confidence, seed, groups, limits)
+    samples = [cell.mean[~np.isnan(cell.mean)].tolist() for _, cell in cells]
+    intervals = mean_intervals(samples, confidence, seed, groups, limits)
     reasons = _commonest_reasons(scores)
     rows = []
     for (key, cell), interval in zip(cells, intervals, strict=True):
-        scored = int(cell["scored"].sum())
-        failed = int((cell["failed"] & ~cell["scored"]).sum())
-        counts = (len(cell), scored, failed, len(cell) - scored - failed)
+        scored, asked = int(cell.scored.sum()), len(cell.scored)
+        failed = int((cell.failed & ~cell.scored).sum())
+        counts = (asked, scored, failed, asked - scored - failed)
         reason = interval.reason if scored else reasons.get(key, interval.reason)
         scale = ranges[key[1]]
         ends = (scale.within(interval.low), scale.within(interval.high))
@@ -82,11 +83,40 @@ def summary(
     return frame(rows, SUMMARY_COLUMNS)
 
 
-def _limits(cell: pd.DataFrame, scale: Scale) -> list[float | None]:
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """The columns of `per_question` of one variant and metric, as arrays: there are thousands of cells."""
+
+    question_id: npt.NDArray[Any]
+    scored: npt.NDArray[np.bool_]
+    failed: npt.NDArray[np.bool_]
+    mean: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.float64]
+    lost: npt.NDArray[np.float64]
+
+    @property
+    def scored_ids(self) -> list[Any]:
+        """The questions that have a score."""
+        return list(self.question_id[self.scored])
+
+
+def _cells(questions: pd.DataFrame) -> list[tuple[tuple[Any, Any], _Cell]]:
+    """Return (variant_id, metric) and its cell, in order of first appearance."""
+    if questions.empty:
+        return []
+    numbers = questions.groupby(CELL, sort=False).ngroup().to_numpy()
+    places = np.argsort(numbers, kind="stable")
+    parts = np.split(places, np.flatnonzero(np.diff(numbers[places])) + 1)
+    named = list(zip(questions["variant_id"], questions["metric"], strict=True))
+    columns = [questions[each.name].to_numpy() for each in fields(_Cell)]
+    return [(named[part[0]], _Cell(*(column[part] for column in columns))) for part in parts]
+
+
+def _limits(cell: _Cell, scale: Scale) -> list[float | None]:
     """Return the worst and the best mean that the failed rows leave open."""
-    judged = cell[cell["scored"] | cell["failed"]]
-    ends = (scale.worst, scale.best)
-    return [None if end is None or judged.empty else exact_mean(with_failures_at(judged, end)) for end in ends]
+    judged = cell.scored | cell.failed
+    n, kept, lost = int(judged.sum()), cell.kept[judged], cell.lost[judged]
+    return [None if end is None or not n else math.fsum(kept + lost * end) / n for end in (scale.worst, scale.best)]
 
 
 def _commonest_reasons(scores: pd.DataFrame) -> dict[Any, str]:
