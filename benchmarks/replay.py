@@ -1,8 +1,8 @@
-"""Measure what a sweep costs that has nothing left to compute: finished and started again, and with its results deleted.
+"""Measure what a sweep costs that has nothing left to compute: started again, and with its results deleted.
 
 Usage: python benchmarks/replay.py HOME [VARIANTS]. HOME is a home folder in which the demo's results are remembered, as
-`rag-lab demo` leaves it; it is copied, and left as it is. With 6 variants (the default) it is the demo; with more, a grid
-of that many over what the demo's searches hand on, of which the first sweep computes what is not remembered.
+`rag-lab demo` leaves it; it is copied, and left as it is. With 6 variants (the default) it is the demo; with more, a
+grid of that many over what the demo's searches hand on, of which the first computes what is missing.
 Prints one JSON object: wall seconds, and processor seconds of all processes, of the first sweep, of the finished sweep
 started again, and of the sweep whose results were deleted.
 """
