@@ -17,18 +17,21 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill import bill_rows
 from rag_lab.experiment.forecast.estimate import Bill, estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.forecast.grown_tree import GrownTree
 from rag_lab.experiment.forecast.machine_minutes import MachineMinutes
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.forecast.search_forecast import is_search
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
 from rag_lab.experiment.model_checks import embedding_price, models_used, price_of
 from rag_lab.experiment.plan import Plan
+from rag_lab.report.text.plan_tree_text import tree_lines
 from rag_lab.runs.asked import asked_told
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.spent_rows import minutes_told
 
 UNKNOWN = "?"
 AT_MOST = "≤"
+TREE_TITLE = "Stages that variants share, with what is left to do on each branch"
 _WIDTH = 110  # of lines of prose
 VARIANT_HEADER = ("variant", "differs from the baseline in")
 MODEL_HEADER = ("role", "model")
@@ -40,12 +43,14 @@ def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
     from rag_lab.experiment.forecast.declared import declared_told  # with the statistics, which a sweep does not need
 
-    bill = estimate(plan)
+    grown = GrownTree()
+    bill = estimate(plan, tree=grown)
     models = models_of(plan)
     parts = [
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_told(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",
+        *tree_told(grown),
         *([rounds_text(plan)] if plan.rounds else []),
         f"What is left to do, counted once where variants share it:\n{bill_text(bill, plan.experiment.limits)}",
         f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
@@ -54,6 +59,14 @@ def describe(plan: Plan) -> str:
         *notes_of(plan),
     ]
     return "\n\n".join(parts)
+
+
+def tree_told(grown: GrownTree) -> list[str]:
+    """Return the stages that variants share as a tree; nothing of one variant."""
+    tree = grown.tree()
+    if tree is None or not tree.branches:
+        return []
+    return ["\n".join([f"{TREE_TITLE}:", *tree_lines(tree)])]
 
 
 def rounds_title(plan: Plan) -> str:

@@ -12,6 +12,7 @@ from rag_lab._kit import home as home_folder
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.foresight_plan import foresee
+from rag_lab.experiment.forecast.grown_tree import GrownTree
 from rag_lab.experiment.forecast.machine_minutes import MachineMinutes, machine_minutes
 from rag_lab.experiment.forecast.race_forecast import sweeps_of
 from rag_lab.experiment.forecast.rates import Rate, read_rates
@@ -51,7 +52,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def estimate(plan: Plan, home: Path | None = None) -> Bill:
+def estimate(plan: Plan, home: Path | None = None, tree: GrownTree | None = None) -> Bill:
     """Return what a sweep of `plan` would do now, a race at most. No model is loaded and no index built.
 
     Raises:
@@ -61,7 +62,7 @@ def estimate(plan: Plan, home: Path | None = None) -> Bill:
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
     with modules_beside(plan.folder):
-        foreseen = foresee(sweeps_of(plan, folder, foresee), folder)
+        foreseen = foresee(sweeps_of(plan, folder, foresee), folder, tree)
     rows = tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen)
     return Bill(rows, now(), machine_minutes(plan, foreseen, rates))
 

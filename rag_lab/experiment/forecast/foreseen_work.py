@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 
@@ -84,3 +85,10 @@ class Tally:
     def work(self) -> list[Work]:
         """All work, in the order in which it was first met."""
         return list(self._work.values())
+
+
+def new_work(before: Sequence[Work], after: Sequence[Work]) -> list[Work]:
+    """Return what has been added between two looks at a tally."""
+    known = {(work.purpose, work.model, work.unit): work.n for work in before}
+    added = [(work, work.n - known.get((work.purpose, work.model, work.unit), 0)) for work in after]
+    return [replace(work, n=n) for work, n in added if n]

@@ -16,8 +16,9 @@ from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
 from rag_lab.evaluation.own_metric import OwnMetric
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
-from rag_lab.experiment.forecast.foreseen_work import Tally, Work
+from rag_lab.experiment.forecast.foreseen_work import Tally, Work, new_work
 from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, counts, foresee_traces
+from rag_lab.experiment.forecast.grown_tree import GrownTree, Step
 from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
@@ -33,19 +34,22 @@ MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 _INDEX = "index"  # embedding the children, in chunks
 
 
-def foresee(plans: Sequence[Plan], home: Path) -> list[Work]:
-    """Return the work of the index, the stages and the metrics, in the order of the pipeline; shared work once."""
+def foresee(plans: Sequence[Plan], home: Path, tree: GrownTree | None = None) -> list[Work]:
+    """Return the work of the index, the stages and the metrics, in the order of the pipeline; shared work once.
+
+    `tree` takes the variants with the work that each is the first to need.
+    """
     tally, order = Tally(), [_INDEX]
     measured: list[str] = []
     for plan in plans:
-        stages, metrics = _foresee(plan, home, tally)
+        stages, metrics = _foresee(plan, home, tally, tree)
         order += stages
         measured += metrics
     order += measured
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
-def _foresee(plan: Plan, home: Path, tally: Tally) -> tuple[list[str], list[str]]:
+def _foresee(plan: Plan, home: Path, tally: Tally, tree: GrownTree | None) -> tuple[list[str], list[str]]:
     """Put the work of one sweep in the tally and return the names of its stages and metrics."""
     embedding = plan.expansion.baseline.config.models.embedding
     metrics = _metrics(plan, embedding, home)
@@ -53,13 +57,24 @@ def _foresee(plan: Plan, home: Path, tally: Tally) -> tuple[list[str], list[str]
     least: int = getattr(shared.chat_model(judge), "least_thinking_tokens", 0) if judge else 0
     scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, judge or "", least)
     stages: list[str] = []
+    varied = {key for variant in plan.variants for key in variant.changes}
     for variant in plan.variants:
+        before = tally.work
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
         stages += [stage.name for stage in pipeline.stages]
         traces = _foresee_variant(plan, pipeline, tally, scored=any(map(_asks_judge, metrics)))
         for metric in metrics:
             scores.foresee(metric, traces)
+        if tree is not None:
+            settings = {key: value for key, value in variant.config.flat().items() if key in varied}
+            tree.add(variant.variant_id, settings, _steps(pipeline), new_work(before, tally.work))
     return stages, [metric.name for metric in metrics]
+
+
+def _steps(pipeline: Pipeline) -> list[Step]:
+    """Return the index and the stages of a pipeline in their order, each with what tells it from others."""
+    stages = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
+    return [(_INDEX, str(pipeline.index.path)), *stages]
 
 
 def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:

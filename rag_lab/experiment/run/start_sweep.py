@@ -9,11 +9,13 @@ from rag_lab._kit.home import usable_home
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.bill import bill_of, keep_bill
 from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.grown_tree import GrownTree
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of
 from rag_lab.memory.results import Memory
 from rag_lab.redaction import hide_known
+from rag_lab.runs.plan_tree import write_tree
 from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder
 
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
@@ -33,9 +35,12 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
     """
     _try_home()
     _refuse_unread(checked)
-    bill = bill_of(run, digest(identities), lambda: estimate(checked))
+    grown = GrownTree()
+    bill = bill_of(run, digest(identities), lambda: estimate(checked, tree=grown))
     _replace_plan(checked, run)
     keep_bill(run, bill)
+    if tree := grown.tree():  # else that of the first start stands, as its bill does
+        write_tree(run.path, tree)
 
 
 def begin_race(checked: Plan, run: RunFolder) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
 from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.describe import (
     BILL_HEADER,
     MODEL_HEADER,
+    TREE_TITLE,
     VARIANT_HEADER,
     bill_cells,
     bill_notes,
@@ -17,12 +20,15 @@ from rag_lab.experiment.forecast.describe import (
 )
 from rag_lab.experiment.forecast.earlier_runs import runs_of
 from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.grown_tree import GrownTree
 from rag_lab.experiment.forecast.power_forecast import power_forecast
 from rag_lab.experiment.forecast.power_told import POWER_HEADER, power_cells, power_notes, power_title
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.plan import Plan
 from rag_lab.notebook.views.view import View
+from rag_lab.report.figures.plan_tree_figure import plan_tree_svg
 from rag_lab.report.tables.table import Table
+from rag_lab.report.text.plan_tree_text import tree_lines
 
 
 def to_html(plan: Plan) -> str:
@@ -36,7 +42,9 @@ def to_text(plan: Plan) -> str:
 
 
 def _view(plan: Plan) -> View:
-    experiment, bill = plan.experiment, estimate(plan)
+    grown = GrownTree()
+    experiment, bill = plan.experiment, estimate(plan, tree=grown)
+    tree = grown.tree()
     power = power_forecast(plan, runs_of(plan))
     return View(
         title=f"{experiment.name}: {experiment.question}",
@@ -52,5 +60,6 @@ def _view(plan: Plan) -> View:
             Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
             *([Table(power_title(power), POWER_HEADER, tuple(power_cells(power)), 2)] if power.rows else []),
         ),
+        drawn=((TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))),) if tree and tree.branches else (),  # noqa: S704 (escaped)
         notes=(*race_notes(plan), *bill_notes(bill, experiment.limits), *notes_of(plan), *power_notes(power)),
     )

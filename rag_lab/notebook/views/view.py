@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from rag_lab._kit.text_table import text_table
 from rag_lab.notebook.views.text_view import WIDTH, TextView, one_line
 from rag_lab.report.page.templates import asset, render
@@ -28,6 +30,7 @@ class View:
     facts: tuple[tuple[str, str], ...] = ()
     boxes: tuple[Box, ...] = ()
     tables: tuple[Table, ...] = ()
+    drawn: tuple[tuple[str, Markup, tuple[str, ...]], ...] = ()  # title, SVG, and the lines that stand for it in text
     notes: tuple[str, ...] = ()
     folded: tuple[tuple[str, str], ...] = ()  # summary and text as it is written; in a notebook alone
 
@@ -46,6 +49,8 @@ class View:
         for table in self.tables:
             rows = [[one_line(cell) for cell in row] for row in table.rows]
             text.block(table.title, text_table(table.header, rows, WIDTH - 2))
+        for title, _, lines in self.drawn:
+            text.block(title, "\n".join(lines))
         for note in self.notes:
             text.line(note)
         return text.text()

@@ -27,6 +27,7 @@ from rag_lab.comparison.questions.replies import place
 from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.redaction import shown
+from rag_lab.report.figures.plan_tree_figure import plan_tree_of
 from rag_lab.report.page.anchors import anchors
 from rag_lab.report.page.effect_axis import EffectAxis
 from rag_lab.report.tables import coverage_tables as coverage
@@ -93,6 +94,7 @@ def _environment() -> Environment:
     made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}
     made.globals |= {"fronts_told": fronts_told, "front_table": front_table, "FRONT_MEANING": MEANING}
     made.globals |= {"race_tables": race_tables, "cost_of": cost_of, "race_sentences": race_sentences}
+    made.globals |= {"plan_tree": plan_tree_of}
     made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
     return made
 

@@ -1,0 +1,76 @@
+"""The variants of a plan as a tree of shared stages, drawn as SVG in the colours of the page around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from markupsafe import Markup
+
+from rag_lab.errors import DamagedFile
+from rag_lab.report.text.plan_tree_text import branch_told
+from rag_lab.runs.plan_tree import Branch, read_tree
+from rag_lab.visible import visible
+
+MOST_ROWS = 60
+_ROW, _STEP, _LETTER, _CHARS = 22, 26, 6.6, 90  # pixels a row, a level and a letter; letters a row
+
+
+def plan_tree_svg(tree: Branch) -> str:
+    """Return the figure; a tree of more rows than can be looked over ends with how many are left out."""
+    rows = list(_rows(tree, 0, None))
+    left = len(rows) - MOST_ROWS
+    shown = rows[:MOST_ROWS]
+    texts = [_short(branch_told(branch)) for branch, _, _ in shown]
+    width = max(_STEP * level + _LETTER * len(text) + 24 for text, (_, level, _) in zip(texts, shown, strict=True))
+    height = _ROW * (len(shown) + (left > 0)) + 8
+    parts = [
+        _row(place, level, parent, text)
+        for place, (text, (_, level, parent)) in enumerate(zip(texts, shown, strict=True))
+    ]
+    if left > 0:
+        parts.append(f'<text x="10" y="{_y(len(shown)) + 4}">… {left:,} more branches</text>')
+    alt = f"{tree.variants} variants as a tree of the stages that they share"
+    return (
+        f'<svg role="img" aria-label="{alt}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
+        f'width="{width:.0f}" height="{height}" font-family="inherit" font-size="12" '
+        f'fill="currentColor">{"".join(parts)}</svg>'
+    )
+
+
+def plan_tree_of(run: Path) -> Markup:
+    """Return the figure of a run folder; empty where it keeps no tree, or one of a single variant."""
+    try:
+        tree = read_tree(run)
+    except DamagedFile:  # the next start makes it anew
+        tree = None
+    return Markup(plan_tree_svg(tree) if tree and tree.branches else "")  # noqa: S704 (every text in it is escaped)
+
+
+def _rows(branch: Branch, level: int, parent: int | None, start: int = 0) -> Iterator[tuple[Branch, int, int | None]]:
+    """Yield each branch from top to bottom with its level and the row of that from which it parts."""
+    yield branch, level, parent
+    row = start + 1
+    for one in branch.branches:
+        below = list(_rows(one, level + 1, start, row))
+        yield from below
+        row += len(below)
+
+
+def _row(place: int, level: int, parent: int | None, text: str) -> str:
+    x, y = 10 + _STEP * level, _y(place)
+    line = ""
+    if parent is not None:
+        from_x, from_y = x - _STEP, _y(parent)
+        line = f'<path d="M{from_x} {from_y + 4}V{y}H{x - 5}" fill="none" stroke="currentColor" stroke-opacity=".4"/>'
+    return f'{line}<circle cx="{x}" cy="{y}" r="3.5"/><text x="{x + 9}" y="{y + 4}">{escape(text)}</text>'
+
+
+def _y(row: int) -> int:
+    return 14 + _ROW * row
+
+
+def _short(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= _CHARS else f"{shown[: _CHARS - 1]}…"

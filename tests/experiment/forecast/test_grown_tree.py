@@ -1,0 +1,67 @@
+import xml.etree.ElementTree as ET
+
+import pytest
+from whole_plan import install_doubles, write_plan
+
+from rag_lab.errors import DamagedFile
+from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.foreseen_work import Work
+from rag_lab.experiment.forecast.grown_tree import GrownTree
+from rag_lab.report.figures.plan_tree_figure import plan_tree_of, plan_tree_svg
+from rag_lab.report.text.plan_tree_text import tree_lines
+from rag_lab.runs.plan_tree import Branch, read_tree, write_tree
+
+
+def grown():
+    tree = GrownTree()
+    for rewrite, rerank in [("none", "none"), ("none", "ql"), ("llm", "none"), ("llm", "ql")]:
+        steps = [("index", "i"), ("rewrite", rewrite), ("search", "s"), ("rerank", rerank)]
+        new = [Work("rewrite", "m", "call", 12)] if (rewrite, rerank) == ("llm", "none") else []
+        new += [Work("rerank", "q", "pair", 60, at_most=rewrite == "llm")] if rerank == "ql" else []
+        tree.add(f"{rewrite}-{rerank}", {"query.rewrite": rewrite, "rerank.name": rerank}, steps, new)
+    return tree.tree()
+
+
+def test_variants_part_at_the_first_stage_in_which_they_differ_with_the_work_of_each_branch():
+    assert tree_lines(grown()) == [
+        "alike: 4 variants",
+        "├─ rewrite: rewrite = none: 2 variants",
+        "│  ├─ rerank: none-none",
+        "│  └─ rerank: none-ql (60 pairs)",
+        "└─ rewrite: rewrite = llm: 2 variants, 12 calls",
+        "   ├─ rerank: llm-none",
+        "   └─ rerank: llm-ql (≤ 60 pairs)",
+    ]
+    assert tree_lines(grown(), most=4)[-1] == "… 4 more branches"
+
+
+def test_the_figure_draws_each_branch_once_and_escapes_what_it_shows(tmp_path):
+    drawn = ET.fromstring(plan_tree_svg(grown()))  # noqa: S314 (made here)
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(drawn.findall(f"{name}circle")) == 7 and len(drawn.findall(f"{name}path")) == 6
+    evil = Branch("", "", 2, branches=(Branch("<script>", "a", 1), Branch("b", "a", 1)))
+    assert "<script>" not in plan_tree_svg(evil) and "&lt;script&gt;" in plan_tree_svg(evil)
+    assert plan_tree_of(tmp_path) == ""
+    write_tree(tmp_path, grown())
+    assert read_tree(tmp_path) == grown() and "<svg" in plan_tree_of(tmp_path)
+    (tmp_path / "tree.json").write_text("[]")
+    with pytest.raises(DamagedFile, match="it holds no tree of variants"):
+        read_tree(tmp_path)
+    assert plan_tree_of(tmp_path) == ""
+
+
+def test_the_work_on_all_branches_is_that_of_the_bill(tmp_path, monkeypatch):
+    install_doubles(monkeypatch)
+    factors = {"query.rewrite": ["none", "llm"], "query.hyde": ["none", "always"]}
+    planned = write_plan(tmp_path, factors=factors, design="grid")
+    tree = GrownTree()
+    bill = estimate(planned, tree=tree)
+
+    def calls(branch):
+        return dict(branch.work).get("call", 0) + sum(map(calls, branch.branches))
+
+    assert calls(tree.tree()) == bill.calls > 0
+    assert tree.tree().variants == len(planned.variants) == 4
+    assert "Stages that variants share, with what is left to do on each branch:" in describe(planned)
+    assert "<svg" in planned._repr_html_() and "├─" in str(planned)
