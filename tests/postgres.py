@@ -15,9 +15,9 @@ import pytest
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 _FOUND = shutil.which("pg_ctl") or next((str(place / "pg_ctl") for place in _PLACES if (place / "pg_ctl").exists()), "")
 _IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
-_CAN_RUN = bool(_FOUND) and (not _IS_ROOT or shutil.which("runuser") is not None)
+CAN_RUN = bool(_FOUND) and (not _IS_ROOT or shutil.which("runuser") is not None)
 
-needs_postgres = pytest.mark.skipif(not _CAN_RUN, reason="there is no PostgreSQL server on this machine")
+needs_postgres = pytest.mark.skipif(not CAN_RUN, reason="there is no PostgreSQL server on this machine")
 
 
 class Server:

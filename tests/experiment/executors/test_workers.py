@@ -8,6 +8,7 @@ import time
 
 import pytest
 from machines_sweep import values, write_machines_sweep
+from postgres import CAN_RUN, postgres_server
 from typer.testing import CliRunner
 
 from rag_lab.cli import app
@@ -46,24 +47,36 @@ class Sweep(threading.Thread):
         return Announced.of(known_name(self.out))
 
 
+@pytest.fixture(scope="module")
+def address():
+    """Of a PostgreSQL, or ''."""
+    if not CAN_RUN:
+        yield ""
+        return
+    with postgres_server() as server:
+        yield server.address()
+
+
 def worker(name, home):
     environment = {**os.environ, "RAG_LAB_HOME": str(home)}
     return subprocess.Popen(command(name, "--idle-minutes", "0.05"), stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_path, monkeypatch):
+def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_path, monkeypatch, address):
     path = write_machines_sweep(tmp_path)
     local = sweep(path, tmp_path / "local", progress=False)
-    home = tmp_path / "home"
-    monkeypatch.setenv("RAG_LAB_HOME", str(home))
+    homes = [tmp_path / f"home_{n}" if address else tmp_path / "home" for n in range(4)]  # as of four machines
+    monkeypatch.setenv("RAG_LAB_HOME", str(homes[0]))
+    if address:
+        monkeypatch.setenv("RAG_LAB_STORE", address)
 
     running = Sweep(path, tmp_path / "run")
     announced = running.announced
-    first = worker(announced.run, home)
+    first = worker(announced.run, homes[1])
     wait_for(lambda: announced.holders(announced.keys()))
     first.send_signal(signal.SIGKILL)
     first.wait()
-    others = [worker(announced.run, home) for _ in range(2)]
+    others = [worker(announced.run, home) for home in homes[2:]]
     told = [one.communicate(timeout=120)[0] for one in others]
     running.join(60)
 
