@@ -10,9 +10,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def cluster():
+def cluster(monkeypatch):
     from ray.cluster_utils import Cluster
 
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "180")  # a busy machine is no failure
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
     ray.init(address=nodes.address, log_to_driver=False)

@@ -1,4 +1,4 @@
-"""Workers that submitit submits, here as processes of this machine; what is asked for is checked before anything runs."""
+"""Workers that submitit submits, here as processes of this machine; what is asked for is checked first."""
 
 import pytest
 from machines_sweep import values, write_machines_sweep
