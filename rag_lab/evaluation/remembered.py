@@ -11,7 +11,7 @@ from rag_lab._kit.digest import digest
 from rag_lab.evaluation.metric import CostlyMetric, Metric, TracedMetric
 from rag_lab.evaluation.remembered_whole import TracesScored, score_whole
 from rag_lab.memory.results import Memory, batches
-from rag_lab.memory.sharing import Work
+from rag_lab.memory.sharing import Work, retries_failed
 from rag_lab.records import Score, Trace
 
 _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
@@ -53,6 +53,8 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
 
     work = Work(metric.name, measure, encode, _SCORE.validate_json, metric.batch_size)
     found = work.recall(memory, wanted)
+    if retries_failed():
+        found |= work.again(memory, [key for key, score in found.items() if score.status == "failed"])
     advance(sum(key in found for key in keys))
     found |= work.do(memory, [key for key in wanted if key not in found], lambda new, waits: advance(new))
     without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))

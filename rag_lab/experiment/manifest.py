@@ -39,6 +39,12 @@ class VariantState:
     record: Mapping[str, Any] | None = None  # what the variant's notebook wrote about itself
 
     @property
+    def failed(self) -> int:
+        """How many questions and scores failed in it, for whatever reason."""
+        record = self.record or {}
+        return int(sum(record.get("failed_stages", {}).values()) + record.get("failed_scores", 0))
+
+    @property
     def curable(self) -> Curable:
         """What failed in it for a reason that another attempt may cure."""
         return Curable.of(self.record)

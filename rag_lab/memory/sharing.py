@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,15 @@ from rag_lab.memory.results import Memory, batches
 Result = TypeVar("Result")
 Told = Callable[[int, str], object]  # results that are new, and ` waits for …` where that takes long
 
+RETRY_VARIABLE = "RAG_LAB_RETRY_FAILED"
 _LOGGER = logging.getLogger(__name__)
 _WAIT_S = 0.2
 _TELL_AFTER_S = 10.0
+
+
+def retries_failed() -> bool:
+    """Tell whether the sweep asks its kernels to try again what failed for good."""
+    return os.environ.get(RETRY_VARIABLE) == "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,16 @@ class Work(Generic[Result]):
     def recall(self, memory: Memory | None, keys: Collection[str]) -> dict[str, Result]:
         """Return those results that are remembered."""
         return {key: self.decode(text) for key, text in memory.recall(keys).items()} if memory else {}
+
+    def again(self, memory: Memory | None, failed: Collection[str]) -> dict[str, Result]:
+        """Return another attempt at results that failed; each replaces what was remembered once it is there.
+
+        So a kill in between leaves what was. What is no better to remember leaves it, too.
+        """
+        found: dict[str, Result] = {}
+        for keys in batches(failed, self.batch_size):
+            found |= self._computed(memory, keys) if memory else self.compute(keys)
+        return found
 
     def do(
         self, memory: Memory | None, missing: Collection[str], told: Told = lambda n, waits: None
@@ -66,9 +83,12 @@ class Work(Generic[Result]):
 
     def _compute(self, memory: Memory, claimed: list[str]) -> Mapping[str, Result]:
         with memory.keeping(claimed):
-            results = self.compute(claimed)
-            texts = {key: self.encode(result) for key, result in results.items()}
-            memory.store(self.room, {key: text for key, text in texts.items() if text is not None})
+            return self._computed(memory, claimed)
+
+    def _computed(self, memory: Memory, keys: list[str]) -> Mapping[str, Result]:
+        results = self.compute(keys)
+        texts = {key: self.encode(result) for key, result in results.items()}
+        memory.store(self.room, {key: text for key, text in texts.items() if text is not None})
         return results
 
 

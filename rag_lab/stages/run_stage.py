@@ -15,7 +15,7 @@ from rag_lab._kit.observing.work_context import working
 from rag_lab._kit.own_code import OwnCodeError
 from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed
-from rag_lab.memory.sharing import Work
+from rag_lab.memory.sharing import Work, retries_failed
 from rag_lab.models.shared import spec_of
 from rag_lab.records import MachineUse, Remembered, StageRecord, Trace
 from rag_lab.stages.own_stage import lost
@@ -50,10 +50,13 @@ def run_stage(
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
     told = StageProgress(progress, stage.name, len(wanted), remembers=remembering is not None)
     work = _work(stage, wanted, replayed or Replayed(), told)
-    known = work.recall(remembering, wanted)
+    remembered = work.recall(remembering, wanted)
+    failed = [key for key, one in remembered.items() if one.status == "failed"] if retries_failed() else []
+    known = {key: one for key, one in remembered.items() if key not in failed}
     with working(stage=stage.name):
         told.begin(known)
-        outcomes = known | work.do(remembering, [key for key in wanted if key not in known], told.tell)
+        outcomes = remembered | work.again(remembering, failed)
+        outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
         told.end(outcomes)
     judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
     return [

@@ -262,3 +262,27 @@ def test_a_question_that_fails_is_logged_with_its_id(memory, monkeypatch):
     ((said, work),) = seen
     assert said == ("%s %s: %s", "shout", "failed", "no voice")
     assert (work.stage, len(work.questions)) == ("shout", 1)
+
+
+def test_what_failed_for_good_is_tried_again_only_where_that_is_asked_for_and_stays_until_then(memory, monkeypatch):
+    calls = []
+
+    def run(self, traces):
+        calls.append(len(traces))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        if len(calls) > 2:
+            return [Outcome(updates={"search_query": "A"}) for _ in traces]
+        return [Outcome(status="failed", reason="no JSON") for _ in traces]
+
+    monkeypatch.setattr(Shout, "run", run)
+    assert run_stage(Shout(), traces("a"), memory)[0].failure
+    assert run_stage(Shout(), traces("a"), memory)[0].failure
+    assert calls == [1]
+    monkeypatch.setenv(sharing.RETRY_VARIABLE, "1")
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(Shout(), traces("a"), memory)
+    assert memory.counts() == {"shout": 1}
+    assert run_stage(Shout(), traces("a"), memory)[0].search_query == "A"
+    assert run_stage(Shout(), traces("a"), memory)[0].search_query == "A"
+    assert calls == [1, 1, 1]

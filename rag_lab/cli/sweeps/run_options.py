@@ -32,6 +32,23 @@ Slurm = Annotated[
 CellMinutes = Annotated[
     float, typer.Option(min=0.01, help="For how many minutes a cell of a notebook may run; it is ended then.")
 ]
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check",
+        help="Ask each variant two questions first, and stop where one would fail in all; by itself where a sweep "
+        "takes more than two minutes of calls.",
+    ),
+]
+KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Run the rest whatever the check finds.")]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="Try again, too, what failed for reasons that last, as a reply that cannot be used; no result is replaced "
+        "before another is there.",
+    ),
+]
 Cold = Annotated[
     bool,
     typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared."),

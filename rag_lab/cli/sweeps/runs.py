@@ -12,7 +12,17 @@ from rag_lab.cli import completion
 from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
-from rag_lab.cli.sweeps.run_options import CellMinutes, Cold, Executor, Jobs, Slurm, parse_slurm
+from rag_lab.cli.sweeps.run_options import (
+    CellMinutes,
+    Check,
+    Cold,
+    Executor,
+    Jobs,
+    KeepGoing,
+    RetryFailed,
+    Slurm,
+    parse_slurm,
+)
 from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
@@ -51,7 +61,7 @@ def demo(out: Out = None, jobs: Jobs = "auto") -> None:
             "The demo's documents and questions are not part of the installed package: run it in a checkout, "
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
-    run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs)))
+    run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs), check=False))
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -68,6 +78,9 @@ def sweep(
     slurm: Slurm = None,
     cold: Cold = False,
     cell_minutes: CellMinutes = 24 * 60,
+    check: Check = None,
+    keep_going: KeepGoing = False,
+    retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     settings: Settings = None,
     only: Annotated[
@@ -85,11 +98,15 @@ def sweep(
     variant that fails is reported and its notebook kept; the others go on. Start the same command again to go on after
     a stop: nothing that was computed is computed twice, and what another attempt may cure is tried again.
 
+    Where that costs little beside the rest, two questions go through each variant first; what would fail in all of
+    them is said before hours are spent.
+
     \b
     Examples:
       rag-lab sweep experiments/decisive.yaml --dry-run
       rag-lab sweep experiments/decisive.yaml --jobs 2
       rag-lab sweep my_question.yaml --out results/monday
+      rag-lab sweep my_question.yaml --retry-failed
       rag-lab sweep experiments/decisive.yaml --only hyde-always --set corpus.chunk_size=400
 
     \b
@@ -110,7 +127,16 @@ def sweep(
     from rag_lab.experiment.run.side_by_side import as_jobs
 
     n_jobs = as_jobs(jobs, least=0 if executor == "workers" else 1)
-    options = RunOptions(n_jobs, executor, cold, cell_minutes, slurm=parse_slurm(slurm or []))
+    options = RunOptions(
+        n_jobs,
+        executor,
+        cold,
+        cell_minutes,
+        slurm=parse_slurm(slurm or []),
+        check=check,
+        keep_going=keep_going,
+        retry_failed=retry_failed,
+    )
     start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
 
 

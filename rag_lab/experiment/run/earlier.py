@@ -77,7 +77,7 @@ def put_back_all(run: RunFolder) -> None:
 
 def judged(run: RunFolder, state: VariantState, before: VariantState) -> VariantState:
     """Return how a variant stands that was tried again: `state`, unless what it had `before` is better and put back."""
-    if state.status == "ok" and state.curable.total <= before.curable.total:
+    if state.status == "ok" and state.curable.total <= before.curable.total and state.failed <= before.failed:
         return state
     put_back(run, state.variant_id)
     why = state.reason or f"{state.curable} failed in it"

@@ -24,6 +24,9 @@ class RunOptions:
         environment: of every kernel, beside this process's own.
         run: the run's name in the store of results.
         slurm: what a scheduler is asked for, where the executor is one.
+        check: ask each variant two questions first; where None, if that costs little beside the rest.
+        keep_going: run the rest whatever that check finds.
+        retry_failed: try again, too, what another attempt will not obviously cure.
     """
 
     jobs: Jobs = AUTO
@@ -34,3 +37,6 @@ class RunOptions:
     environment: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
     slurm: Mapping[str, Any] = field(default_factory=dict)
+    check: bool | None = None
+    keep_going: bool = False
+    retry_failed: bool = False

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.job import Done, Job, Origin
+from rag_lab.experiment.executors.job import Done, Execute, Job, Origin
 from rag_lab.experiment.executors.local import prepared
 from rag_lab.experiment.executors.registry import LOCAL, executor_of
 from rag_lab.experiment.forecast.machine_minutes import machine_rates
@@ -30,6 +31,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, keep_whole, put_back_all, set_aside, whole
 from rag_lab.experiment.run.finish import finish, keep_manifest
 from rag_lab.experiment.run.finished import is_finished, keep_finished, say_resumed
+from rag_lab.experiment.run.health_check import check_run, check_variants, is_worth_checking
 from rag_lab.experiment.run.limits import Brake
 from rag_lab.experiment.run.model_order import in_model_order
 from rag_lab.experiment.run.notebook_parameters import to_parameters
@@ -40,6 +42,7 @@ from rag_lab.experiment.run.sweep_progress import SweepProgress
 from rag_lab.experiment.run.sweep_told import SweepTold
 from rag_lab.memory.checked_rows import tell_dropped
 from rag_lab.memory.ledger import Used
+from rag_lab.memory.sharing import RETRY_VARIABLE
 from rag_lab.runs.curable import tried_again
 from rag_lab.runs.live_file import LIVE_FILE
 from rag_lab.runs.margins import dated
@@ -71,7 +74,7 @@ def run_variants(
     with modules_beside(checked.folder), _prepared(checked, run, options):
         began, run = now(), dated(run)
         identities = run_identities(checked, notebook)
-        if is_finished(checked.experiment, run, identities):
+        if not options.retry_failed and is_finished(checked.experiment, run, identities):
             say_resumed(checked.experiment, run, identities)
             return
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
@@ -137,32 +140,46 @@ def _run_variants(
 ) -> list[VariantState]:
     """Run what is not whole yet and return the state of every variant, in the order of the plan."""
     finished = {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
-    before = {v: state for v, state in finished.items() if state.curable.total}
+    before = {v: s for v, s in finished.items() if s.curable.total or (options.retry_failed and s.failed)}
     states = {v: state for v, state in finished.items() if v not in before}
     left = [variant for variant in checked.variants if variant.variant_id not in states]
     missing = in_model_order(left, checked.experiment.metrics)
-    for variant_id in before:
-        set_aside(run, variant_id)
-    todo = [
-        replace(
-            _job(checked, run, v, notebook),
-            environment={**options.environment, **brake.environment(v.variant_id)},
-            cold=options.cold,
-            cell_minutes=options.cell_minutes,
-            origin=_origin(checked, options.run, identities[v.variant_id]),
-        )
-        for v in missing
-    ]
+
+    def jobs_of(folder: RunFolder) -> list[Job]:
+        again = {RETRY_VARIABLE: "1"} if options.retry_failed else {}
+        return [
+            replace(
+                _job(checked, folder, v, notebook),
+                environment={**options.environment, **brake.environment(v.variant_id), **again},
+                cold=options.cold,
+                cell_minutes=options.cell_minutes,
+                origin=_origin(checked, options.run, identities[v.variant_id]),
+            )
+            for v in missing
+        ]
+
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
         shown.tell(tried_again({v: state.curable for v, state in before.items()}))
         jobs = _jobs(checked, run, missing, options, shown)
+
+        def execute(folder: RunFolder, todo: Sequence[Job], execute_by: Execute, n: int) -> Iterator[Done]:
+            def poll(running: Sequence[str]) -> None:
+                shown.look(folder, running)
+                told.look(running)
+
+            return execute_by(todo, n, poll=poll, veto=brake.veto)
+
+        by_itself = options.executor == LOCAL and is_worth_checking(run)
+        if missing and (by_itself if options.check is None else options.check):
+            told.enter("check", jobs)
+            small = check_run(run)
+            here = partial(execute, small, execute_by=executor_of(LOCAL), n=max(1, jobs))
+            for sentence in check_variants(small, jobs_of(small), here, keep_going=options.keep_going):
+                shown.tell(sentence)
         told.enter("variants", jobs)
-
-        def poll(running: Sequence[str]) -> None:
-            shown.look(run, running)
-            told.look(running)
-
-        for done in executor_of(options.executor, options.slurm)(todo, jobs, poll=poll, veto=brake.veto):
+        for variant_id in before:
+            set_aside(run, variant_id)
+        for done in execute(run, jobs_of(run), executor_of(options.executor, options.slurm), jobs):
             state = brake.stopped(done) or _state(run, checked, done)
             if state.variant_id in before:
                 state = judged(run, state, before[state.variant_id])
@@ -214,7 +231,7 @@ def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, An
         "METRIC_EMBEDDING": checked.expansion.baseline.config.models.embedding,
         "JUDGE": checked.experiment.judge or "",
         "JUDGE_LANGUAGE": checked.experiment.judge_language,
-        "REPEATS": checked.experiment.repeats,
+        "REPEATS": run.repeats,
     }
 
 

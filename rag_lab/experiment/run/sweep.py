@@ -42,6 +42,9 @@ def sweep(
     slurm: Mapping[str, Any] | None = None,
     cold: bool = False,
     cell_minutes: float = CELL_MINUTES,
+    check: bool | None = None,
+    keep_going: bool = False,
+    retry_failed: bool = False,
 ) -> RunFolder:
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
@@ -58,12 +61,26 @@ def sweep(
         slurm: what the scheduler is asked for with the executor `slurm`.
         cold: start a new process for each notebook, instead of one that is prepared.
         cell_minutes: for which a cell of a notebook may run; it is ended then.
+        check: ask each variant two questions first; where None, if that costs little beside the rest.
+        keep_going: run the rest whatever that check finds.
+        retry_failed: try again, too, what another attempt will not obviously cure; what was is kept until then.
 
     Raises:
-        RagLabError: before anything runs, naming everything that is wrong with the experiment at once.
+        RagLabError: before anything runs, naming everything that is wrong with the experiment at once; after two
+            questions, if a variant would fail in all of them.
     """
     n_jobs = as_jobs(jobs, least=0 if executor == WORKERS else 1)
-    options = RunOptions(n_jobs, executor, cold, cell_minutes, progress, slurm=slurm or {})
+    options = RunOptions(
+        n_jobs,
+        executor,
+        cold,
+        cell_minutes,
+        progress,
+        slurm=slurm or {},
+        check=check,
+        keep_going=keep_going,
+        retry_failed=retry_failed,
+    )
     return run_plan(plan(experiment), out, options)
 
 

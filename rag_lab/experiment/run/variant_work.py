@@ -157,6 +157,7 @@ class VariantWork:
             **({KEY: played} if played else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
+            "failed_scores": sum(score.status == "failed" for score in self.scores),
             "curable": {
                 "questions": sum(trace.curable or self.pipeline.index.is_curable for trace in self.traces),
                 "scores": sum(score.curable for score in self.scores),

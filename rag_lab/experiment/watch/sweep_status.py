@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.forecast.bill import bill_rows
+from rag_lab.experiment.watch.calls_left import calls_left
 from rag_lab.experiment.watch.time_left import Left, stage_left_s, sweep_left, variant_left
 from rag_lab.memory.ledger import Ledger
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_sweep, read_live_variant
@@ -230,18 +230,4 @@ def _ended_s(live: LiveSweep | None) -> list[float]:
 
 
 def _bill_s(run: RunFolder) -> float | None:
-    """Return the seconds of the calls that the bill says are left, one after the other; None where it does not know."""
-    try:
-        rows = bill_rows(run)
-    except DamagedFile:
-        return None
-    left = []
-    for row in rows:
-        n = max(0, (row["calls_estimated"] or 0) - row["calls_spent"])
-        for calls, minutes in (("calls_spent", "minutes_spent"), ("calls_estimated", "minutes_estimated")):
-            if n == 0 or (row[calls] and row[minutes] is not None):
-                left.append(n * 60.0 * row[minutes] / row[calls] if n else 0.0)
-                break
-        else:
-            return None
-    return sum(left) or None  # what needs no call takes time, too
+    return calls_left(run)[1] or None  # what needs no call takes time, too

@@ -1,0 +1,124 @@
+"""Two questions through each variant first: what would fail in all of them is found before hours are spent.
+
+They are two of those that are asked, by the very notebook: what is computed is remembered, nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from rag_lab._kit.wording import listing
+from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.experiment.executors.job import Done, Job
+from rag_lab.experiment.watch.calls_left import calls_left
+from rag_lab.records import Trace
+from rag_lab.runs.curable import Curable
+from rag_lab.runs.run_folder import RECORD_FILE, SCORES_FILE, RunFolder, read_json
+from rag_lab.runs.score_file import read_scores
+
+N_QUESTIONS = 2
+CHECK_FOLDER = "check"  # in the run folder; kept where the check failed
+_WORTH_S = 120.0
+_MOST_TOLD = 3
+
+Executed = Callable[[Sequence[Job]], Iterable[Done]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What would fail in every question of a variant: the stage, metric or `notebook`, and why."""
+
+    variant_id: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.variant_id} fails at {self.where}: {self.reason.rstrip('.')}"
+
+
+def is_worth_checking(run: RunFolder) -> bool:
+    """Tell whether so many questions are asked, and so long, that a check of two costs little beside it.
+
+    That is where calls of models are left to do, for more than two minutes or for nobody knows how long.
+    """
+    n, seconds = calls_left(run)
+    return len(run.questions) > 5 * N_QUESTIONS and n > 0 and (seconds is None or seconds > _WORTH_S)
+
+
+def check_run(run: RunFolder) -> RunFolder:
+    """Return the run folder of the check, empty but for its plan: two questions, which are answered if any are."""
+    order = dict.fromkeys([*run.answered, *run.questions])
+    chosen = set(list(order)[:N_QUESTIONS])
+    asked = tuple(one for one in run.questions if one in chosen)
+    answered = tuple(one for one in run.answered if one in chosen)
+    path = run.path / CHECK_FOLDER
+    shutil.rmtree(path, ignore_errors=True)
+    found = replace(run, path=path, questions=asked, answered=answered, repeats=1)
+    found.write_plan()
+    return found
+
+
+def check_variants(run: RunFolder, jobs: Sequence[Job], execute: Executed, *, keep_going: bool) -> list[str]:
+    """Execute the jobs of a check and return a sentence for each fault, where it goes on all the same.
+
+    Args:
+        run: the run folder of the check.
+        jobs: one a variant.
+        execute: what runs them.
+        keep_going: go on whatever is found.
+
+    Raises:
+        RagLabError: if a variant would fail in every question, unless it is to `keep_going`.
+    """
+    faults = [fault for done in execute(jobs) if (fault := _fault(run, done)) is not None]
+    if not faults:
+        shutil.rmtree(run.path, ignore_errors=True)
+    elif not keep_going:
+        more = [f"{len(faults) - _MOST_TOLD} more variants"] if len(faults) > _MOST_TOLD else []
+        told = "; ".join([*map(str, faults[:_MOST_TOLD]), *more])
+        raise RagLabError(
+            f"Nothing was run beyond a check of {listing(run.questions)}: {told}. Mend it and start the same command "
+            f"again, or give --keep-going; the notebooks of the check are in {run.path}."
+        )
+    return [f"The check of two questions found: {fault}." for fault in faults]
+
+
+def _fault(run: RunFolder, done: Done) -> Fault | None:
+    if done.vetoed:  # a limit: the variant itself meets it, too
+        return None
+    name = done.job.name
+    if done.reason:
+        return Fault(name, "its notebook", done.reason)
+    try:
+        return _of_traces(name, run.traces(name)) or _of_scores(run, name)
+    except DamagedFile as error:
+        return Fault(name, "its notebook", str(error))
+
+
+def _of_traces(name: str, traces: Sequence[Trace]) -> Fault | None:
+    """Return the stage at which all questions failed for one reason, or fell back since a model could not be asked."""
+    records = [[one for one in trace.stages if one.status == "failed" or one.curable] for trace in traces]
+    alike = {(one.stage, one.reason) for one in chain.from_iterable(records)}
+    for stage, reason in sorted(alike):
+        if all(any((one.stage, one.reason) == (stage, reason) for one in some) for some in records):
+            return Fault(name, stage, reason)
+    stages = [{one.stage for one in some if one.curable} for some in records]
+    if traces and (same := set.intersection(*stages)):  # what servers say may differ from call to call
+        stage = min(same)
+        return Fault(name, stage, next(one.reason for one in records[0] if one.stage == stage))
+    return None
+
+
+def _of_scores(run: RunFolder, name: str) -> Fault | None:
+    """Return a metric that failed for every question to which it applies, where the outage of a model is why."""
+    if not Curable.of(read_json(run.variant_dir(name) / RECORD_FILE)).scores:
+        return None
+    scores = read_scores(run.variant_dir(name) / SCORES_FILE)
+    scores = scores[scores["status"] != "not_applicable"]
+    for metric, rows in scores.groupby("metric", sort=True):
+        if (rows["status"] == "failed").all():
+            return Fault(name, str(metric), str(rows["reason"].iloc[0]))
+    return None
