@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EMBEDDING, NOTEBOOKS, REPORT = "embedding", "notebooks", "report"
 _CHARS = 1000  # of text, that a rate of embedding is told for
-_EMBEDDING_S = 0.03  # for so many characters: a small model on one core
+_EMBEDDING_S = 0.08  # for so many characters: a small model of six layers on one core
 _VARIANT_S, _QUESTION_S = 3.0, 0.003  # that a notebook takes with a search by words, and a question in it
 _RUN_S, _CARD_S = 5.0, 0.002  # that start and report of a sweep take, and a question of one variant in the report
 _UNITS = 1000  # of a rate's `n` are what is assumed to take a second
