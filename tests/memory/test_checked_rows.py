@@ -10,19 +10,12 @@ import pytest
 from doubles import Shout
 
 from rag_lab.errors import DamagedFile
-from rag_lab.memory import checked_rows
 from rag_lab.memory.checked_rows import Dropped
 from rag_lab.memory.results import Memory
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Question, Trace
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import HashEmbedder
-
-
-@pytest.fixture(autouse=True)
-def _none_yet(monkeypatch):
-    monkeypatch.setattr(Dropped, "n", 0)
-    monkeypatch.setattr(checked_rows.atexit, "register", lambda function: None)
 
 
 def flip(path, needle):
