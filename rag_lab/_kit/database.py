@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -45,13 +46,30 @@ def opened(
         raise _unusable(path, error.strerror or str(error)) from None
     try:
         with closing(sqlite3.connect(path, timeout=60, factory=made_as)) as database:
-            database.execute("PRAGMA journal_mode=WAL")
+            _keep_log(database)
             database.executescript(schema)
             yield database
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_PLACE:
             raise _unusable(path, str(error)) from error
         raise DamagedFile(path, str(error), mend) from error
+
+
+def _keep_log(database: sqlite3.Connection) -> None:
+    """Let readers and a writer not wait for each other; where several open a new file at once, all but one try again.
+
+    For this statement alone SQLite does not wait by itself.
+    """
+    for wait_s in (0.01, 0.05, 0.2, 1.0, 5.0):
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            time.sleep(wait_s)
+        else:
+            return
+    database.execute("PRAGMA journal_mode=WAL")
 
 
 def _unusable(path: Path, reason: str) -> RagLabError:
