@@ -101,15 +101,15 @@ class RememberedEmbedder:
         keys = self._keys(kind, texts)
         with opened_store(self.path, VECTORS) as connection:  # for one call: threads cannot share it
             known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
-            unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-            known.update(self._embed_unknown(connection, kind, unknown))
+        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        known.update(self._embed_unknown(kind, unknown))
         return np.stack([known[key] for key in keys])
 
     def _keys(self, kind: Kind, texts: Sequence[str]) -> list[bytes]:
         prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
         return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
 
-    def _embed_unknown(self, connection: Database, kind: Kind, unknown: Mapping[bytes, str]) -> dict[bytes, Vectors]:
+    def _embed_unknown(self, kind: Kind, unknown: Mapping[bytes, str]) -> dict[bytes, Vectors]:
         """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
         from tqdm.auto import tqdm
 
@@ -124,7 +124,8 @@ class RememberedEmbedder:
                 vectors = _checked(embed([text for _, text in portion]), len(portion))
                 seconds = time.perf_counter() - started
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
-                _write(connection, fresh, seconds / len(portion))
+                with opened_store(self.path, VECTORS) as connection:  # a server may have gone since, and come back
+                    _write(connection, fresh, seconds / len(portion))
                 self.embedded.chars += sum(len(text) for _, text in portion)
                 self.embedded.seconds += seconds
                 made.update(fresh)

@@ -199,3 +199,19 @@ def test_another_kind_of_database_is_a_sentence(tmp_path, monkeypatch, address):
     monkeypatch.setenv(VARIABLE, address)
     with pytest.raises(ConfigError, match="must be an address such as postgresql"), opened_store(tmp_path / "m", ""):
         pass
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_a_server_that_was_gone_while_a_model_embedded_takes_the_vectors(server, tmp_path, monkeypatch):
+    class Restarts(HashEmbedder):
+        def embed_documents(self, texts):
+            server.stop()
+            server.start()
+            return super().embed_documents(texts)
+
+    monkeypatch.setenv(VARIABLE, server.address())
+    made = RememberedEmbedder(Restarts(8), tmp_path / "v.sqlite").embed_documents(["a", "b"])
+    inner = HashEmbedder(8)
+    assert np.array_equal(RememberedEmbedder(inner, tmp_path / "v.sqlite").embed_documents(["a", "b"]), made)
+    assert inner.documents == []
