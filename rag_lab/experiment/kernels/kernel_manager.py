@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import zmq
 from ipykernel.kernelspec import get_kernel_dict
@@ -16,19 +16,56 @@ from traitlets import default
 
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
 
+SILENCE_S = 120.0  # without a heartbeat, which a kernel gives in any work: one that is stopped or swapped out does not
 _LAUNCHER = ["-m", "ipykernel_launcher"]
 
 
 class SamePythonKernelManager(AsyncKernelManager):
     """Starts `sys.executable -m ipykernel_launcher`; no kernel called python3 in the user's folder takes its place.
 
+    Each notebook has a class of its own, since papermill makes the instance: see `of`.
+
     Colours of tracebacks are escape sequences, which a notebook that is kept must not hold. What passes between the two
     is encrypted where the kernel can: other users of the machine can read its loopback.
     """
 
+    silence_s = SILENCE_S
+    was_silent = False  # whether it was ended for silence
+    _client: Any = None
+    _silent_looks = 0
+
+    def client(self, **options: Any) -> Any:
+        """Return the client, whose heartbeat is watched."""
+        self._client = super().client(**options)
+        return self._client
+
+    async def _async_is_alive(self) -> bool:
+        """Whether the kernel runs and answers; one that is silent for long is ended.
+
+        nbclient asks once a second, so looks are counted, and no time in which this process was stopped as well.
+        """
+        alive = await super()._async_is_alive()
+        self._silent_looks = self._silent_looks + 1 if alive and self._is_silent() else 0
+        if self._silent_looks < self.silence_s or self.provisioner is None:
+            return alive
+        type(self).was_silent = True
+        await self.provisioner.kill()
+        return False
+
+    def _is_silent(self) -> bool:
+        heart = None if self._client is None else self._client._hb_channel
+        return heart is not None and heart.is_alive() and not heart.is_beating()
+
+    is_alive = _async_is_alive  # as its base has it
+
     @default("transport_encryption")
     def _encrypted(self) -> str:
         return "auto" if zmq.has("curve") else "disabled"
+
+    @classmethod
+    def of(cls, **attributes: Any) -> type[Self]:
+        """Return a class for one notebook, with these attributes."""
+        return type(cls.__name__, (cls,), attributes)
 
     @property
     def kernel_spec(self) -> Any:
@@ -45,11 +82,6 @@ class ForkedKernelManager(SamePythonKernelManager):
     """Lets `kernel`, which waits, take the place of the process that would be started."""
 
     kernel: ForkedKernel
-
-    @classmethod
-    def of(cls, kernel: ForkedKernel) -> type[ForkedKernelManager]:
-        """Return the manager's class for this kernel: papermill makes the instance."""
-        return type(cls.__name__, (cls,), {"kernel": kernel})
 
     async def _async_pre_start_kernel(self, **options: Any) -> Any:
         self.provisioner = _Forked(parent=self, kernel_spec=self.kernel_spec, kernel_id=uuid.uuid4().hex)

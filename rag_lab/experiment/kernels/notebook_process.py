@@ -21,7 +21,7 @@ from papermill.exceptions import PapermillExecutionError
 from papermill.iorw import papermill_io
 
 from rag_lab.experiment.kernels.clean_notebook import CleanNotebooks
-from rag_lab.experiment.kernels.engine import ENGINE
+from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
 from rag_lab.redaction import redact_sentence
 from rag_lab.visible import visible
@@ -63,6 +63,8 @@ def run_notebook(
         )
     except PapermillExecutionError as error:
         return failure_sentence(error.ename, error.evalue)
+    except SilentKernelError as error:
+        return str(error)
     except DeadKernelError:
         return "The kernel died; the usual cause is that memory ran out."
     except CellTimeoutError:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import IO
 
 _LOOK_S = 0.02
+_START_S = 300.0  # within which a nursery has done its imports, also on a crowded machine
 
 
 class NurseryGone(Exception):  # noqa: N818
@@ -83,7 +84,7 @@ class Nursery:
         """Return the process of a new job, which waits for the job's line on its stdin.
 
         Raises:
-            NurseryGone: if there is no nursery any more.
+            NurseryGone: if there is no nursery any more, or it does not answer.
         """
         pipes = [os.pipe() for _ in range(3)]
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
@@ -121,7 +122,7 @@ class Nursery:
             self._process.wait()
 
     def _hear(self, *, blocking: bool) -> None:
-        self._wire.setblocking(blocking)
+        self._wire.settimeout(_START_S if blocking else 0)
         try:
             heard = self._wire.recv(65_536)
         except BlockingIOError:

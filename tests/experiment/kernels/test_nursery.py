@@ -102,6 +102,24 @@ def test_a_cell_that_runs_too_long_is_ended_with_its_kernel(tmp_path):
     ended(int((tmp_path / "slow.json").read_text()))
 
 
+@pytest.mark.parametrize("kernel", ["None", "ForkedKernel(lambda: None)"])
+def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
+    body = "import os, signal\nopen(OUT, 'w').write(str(os.getpid()))\nos.kill(os.getpid(), signal.SIGSTOP)"
+    hung = job(tmp_path, "hung", body)
+    script = (
+        "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
+        f"kernel = {kernel}\n"
+        "from rag_lab.experiment.kernels.kernel_manager import SamePythonKernelManager\n"
+        "from rag_lab.experiment.kernels.notebook_process import run_notebook\n"
+        "SamePythonKernelManager.silence_s = 3\n"
+        f"given = {str(hung.notebook)!r}, {str(hung.output)!r}, {dict(hung.parameters)!r}, {str(tmp_path)!r}, 60\n"
+        "print(run_notebook(*given, kernel=kernel))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert told.startswith("The kernel did not answer for 3 seconds and was ended")
+    ended(int((tmp_path / "hung.json").read_text()))
+
+
 def test_a_nursery_that_is_gone_costs_time_alone(tmp_path, caplog):
     running = execute([job(tmp_path, name, "open(OUT, 'w').write('ran')") for name in ("one", "two")], cwd=tmp_path)
     assert next(running).reason == ""
