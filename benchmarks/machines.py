@@ -52,7 +52,7 @@ def seconds(nodes: int, dataset: str, folder: Path) -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dataset", default="contoso_hr")
+    parser.add_argument("--dataset", default="plant_docs")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         one, two = (seconds(nodes, asked.dataset, Path(folder)) for nodes in (1, 2))
