@@ -28,6 +28,7 @@ _PUBLIC = {
     "stage": "rag_lab._kit.stage_shortcut",
     "status": "rag_lab.notebook.status",
     "sweep": "rag_lab.experiment.run.sweep",
+    "traced": "rag_lab._kit.observing.tracing",
 }
 
 __all__ = sorted(_PUBLIC)

@@ -37,6 +37,7 @@ PUBLIC = [
     "stage",
     "status",
     "sweep",
+    "traced",
 ]
 HEAVY = ["torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "chromadb", "ragas", "pandas"]
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rag_lab._kit.observing.tracing import Span, span
 from rag_lab.errors import RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.prices import price
@@ -83,8 +84,9 @@ class MeteredChat:
         return replies
 
     def _call(self, requests: Sequence[ChatRequest], numbers: Sequence[int]) -> list[ChatReply]:
-        with self._entered(numbers):
+        with self._entered(numbers), span(f"chat {self.spec}") as said:
             replies = self.inner.generate(requests)
+            _say_call(said, self.spec, requests, replies)
         made = {n: reply for n, reply in zip(numbers, replies, strict=True) if reply.asked}
         self.ledger.strike([number for number in numbers if number not in made])
         self.ledger.correct(list(made), [Made(r.tokens_in, r.tokens_out, r.cost_usd, r.seconds) for r in made.values()])
@@ -100,6 +102,19 @@ class MeteredChat:
         except BaseException:
             self.ledger.close(numbers)
             raise
+
+
+def _say_call(said: Span, spec: str, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> None:
+    said.say(
+        gen_ai__operation__name="chat",
+        gen_ai__request__model=spec,
+        gen_ai__usage__input_tokens=sum(reply.tokens_in for reply in replies),
+        gen_ai__usage__output_tokens=sum(reply.tokens_out for reply in replies),
+        rag_lab__cost_usd=sum(reply.cost_usd for reply in replies),
+        rag_lab__calls=len(replies),
+    )
+    said.say_text("gen_ai.prompt", "\n\n".join(one.content for request in requests for one in request.messages))
+    said.say_text("gen_ai.completion", "\n\n".join(reply.text for reply in replies))
 
 
 def most_usd(model: Any, request: ChatRequest) -> float:

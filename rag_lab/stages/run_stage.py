@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.tracing import span
 from rag_lab._kit.observing.work_context import working
 from rag_lab._kit.own_code import OwnCodeError
 from rag_lab._kit.wording import counted
@@ -53,7 +54,8 @@ def run_stage(
     remembered = work.recall(remembering, wanted)
     failed = [key for key, one in remembered.items() if one.status == "failed"] if retries_failed() else []
     known = {key: one for key, one in remembered.items() if key not in failed}
-    with working(stage=stage.name):
+    with working(stage=stage.name), span(f"stage {stage.name}") as said:
+        said.say(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
         told.begin(known)
         outcomes = remembered | work.again(remembering, failed)
         outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)

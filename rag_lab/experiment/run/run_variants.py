@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from rag_lab._kit.home import home
 from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.observing.tracing import carried, span
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
@@ -78,7 +79,7 @@ def run_variants(
             say_resumed(checked.experiment, run, identities)
             return
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        with SweepTold(run) as told:
+        with SweepTold(run) as told, span(f"sweep {run.name}"):
             begin(checked, run, identities)
             put_back_all(run)
             brake = Brake(run, checked.experiment.limits, elsewhere)
@@ -150,7 +151,7 @@ def _run_variants(
         return [
             replace(
                 _job(checked, folder, v, notebook),
-                environment={**options.environment, **brake.environment(v.variant_id), **again},
+                environment={**options.environment, **brake.environment(v.variant_id), **again, **carried()},
                 cold=options.cold,
                 cell_minutes=options.cell_minutes,
                 origin=_origin(checked, options.run, identities[v.variant_id]),

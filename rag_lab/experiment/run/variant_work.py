@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.machine.memory import peak_memory_mb
 from rag_lab._kit.observing.logs import begin_inherited_logs
+from rag_lab._kit.observing.tracing import flush, span
 from rag_lab._kit.observing.work_context import working
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.comparison.questions.passage_table import unread_passages
@@ -105,7 +106,7 @@ class VariantWork:
         from rag_lab.evaluation.evaluate import evaluate
         from rag_lab.runs.score_file import to_frame
 
-        with self._shown as progress, working(variant=self.name, stage="score"):
+        with self._shown as progress, working(variant=self.name, stage="score"), span("score"):
             progress.enter("score")
             self.scores = evaluate(
                 self.traces,
@@ -133,6 +134,7 @@ class VariantWork:
         write_scores(self.out / SCORES_FILE, {self.name: self.scores})
         write_json(self.out / PASSAGES_FILE, self._unread())
         write_json(self.out / RECORD_FILE, self.record())
+        flush()
         return self.out
 
     @property

@@ -1,0 +1,151 @@
+"""Spans of OpenTelemetry for stages, calls and one's own functions; nothing, and nearly free, where they are off.
+
+On where the environment names an endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, …_TRACES_ENDPOINT) or RAG_LAB_TRACING is 1, and
+the extra `tracing` is installed. Kernels take up the sweep's trace by TRACEPARENT. Texts are kept only where
+RAG_LAB_TRACING_TEXTS is 1, without secrets. Names are those of OpenTelemetry for generative AI (gen_ai.*).
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+from rag_lab._kit.observing.work_context import work_now
+from rag_lab.errors import ConfigError
+from rag_lab.redaction import redact_sentence
+
+SWITCH = "RAG_LAB_TRACING"
+TEXTS = "RAG_LAB_TRACING_TEXTS"
+PARENT = "TRACEPARENT"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_MISSING = "Tracing is on, but OpenTelemetry is missing: pip install 'rag_lab[tracing]', or unset what asks for it."
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Attributes = Mapping[str, Any]
+
+
+class Span:
+    """What a block may say of itself while it is traced; says nothing where `inner` is None."""
+
+    def __init__(self, inner: Any = None) -> None:
+        self._inner = inner
+
+    def say(self, **attributes: Any) -> None:
+        """Set attributes, `__` in their names standing for a dot; None is left out."""
+        for name, value in attributes.items():
+            if self._inner is not None and value is not None:
+                self._inner.set_attribute(name.replace("__", "."), _clean(value))
+
+    def say_text(self, name: str, text: str) -> None:
+        """Set a text as an attribute, where texts are asked for."""
+        if self._inner is not None and os.environ.get(TEXTS) == "1":
+            self._inner.set_attribute(name, redact_sentence(text))
+
+
+_SILENT = Span()
+
+
+def is_traced() -> bool:
+    """Tell whether spans are asked for."""
+    given = os.environ.get(SWITCH)
+    return given == "1" or (given != "0" and any(os.environ.get(name) for name in _ENDPOINTS))
+
+
+@contextmanager
+def span(name: str, attributes: Attributes | None = None) -> Iterator[Span]:
+    """Trace a block, with the variant, stage and questions at work; an exception that leaves it is its error."""
+    if not is_traced():
+        yield _SILENT
+        return
+    with _tracer(os.getpid()).start_as_current_span(name, context=_context(), record_exception=False) as inner:
+        found = Span(inner)
+        found.say(**{key.replace(".", "__"): value for key, value in {**_at_work(), **(attributes or {})}.items()})
+        yield found
+
+
+@overload
+def traced(function: Callable[P, R]) -> Callable[P, R]: ...
+@overload
+def traced(function: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def traced(function: Any) -> Any:
+    """Trace each call of a function as a span of its name: `@traced`, or `@traced("name")`."""
+    if isinstance(function, str):
+        return functools.partial(_named, function)
+    return _named(function.__qualname__, function)
+
+
+def _named(name: str, function: Callable[P, R]) -> Callable[P, R]:
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with span(name):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def carried() -> dict[str, str]:
+    """Return the environment by which a process that is started here continues the trace."""
+    if not is_traced():
+        return {}
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return {PARENT: carrier["traceparent"]} if "traceparent" in carrier else {}
+
+
+def flush() -> None:
+    """Send what is left: a kernel may be ended without a word."""
+    if is_traced():
+        from opentelemetry import trace
+
+        getattr(trace.get_tracer_provider(), "force_flush", lambda: None)()
+
+
+@functools.cache
+def _tracer(pid: int) -> Any:
+    """Return the tracer of this process; one that was forked has none of its parent's threads, and makes its own."""
+    try:
+        from opentelemetry import trace
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise ConfigError(_MISSING) from None
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        provider = TracerProvider(resource=Resource.create({"service.name": "rag_lab"}))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        trace.set_tracer_provider(provider)
+        atexit.register(provider.shutdown)
+    return provider.get_tracer("rag_lab")
+
+
+def _context() -> Any:
+    """Return the sweep's context for the first span of a kernel; None within a span."""
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    parent = os.environ.get(PARENT)
+    if not parent or trace.get_current_span().get_span_context().is_valid:
+        return None
+    return TraceContextTextMapPropagator().extract({"traceparent": parent})
+
+
+def _at_work() -> dict[str, Any]:
+    work = work_now()
+    named = {"rag_lab.variant": work.variant, "rag_lab.stage": work.stage, "rag_lab.questions": work.questions}
+    return {name: value for name, value in named.items() if value}
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact_sentence(value)
+    return [_clean(one) for one in value] if isinstance(value, list | tuple) else cast(Any, value)

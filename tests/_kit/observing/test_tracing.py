@@ -1,0 +1,106 @@
+"""Spans as an in-process collector and a loopback server receive them."""
+
+import os
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from rag_lab._kit.observing import tracing
+from rag_lab._kit.observing.work_context import working
+
+CHILD = """
+from rag_lab import traced
+@traced("mine")
+def double(n): return 2 * n
+print(double(4))
+"""
+
+
+@pytest.fixture
+def spans(monkeypatch):
+    monkeypatch.setenv(tracing.SWITCH, "1")
+    collector, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(collector))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    tracing._tracer.cache_clear()
+    yield collector.get_finished_spans
+    tracing._tracer.cache_clear()
+
+
+def test_a_function_of_ones_own_is_a_span_below_the_stage_that_calls_it(spans, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "a-key-of-nobody")
+
+    @tracing.traced
+    def mine(n):
+        return 2 * n
+
+    with working(variant="v", questions=["q1"]), tracing.span("stage search") as said:
+        said.say(gen_ai__request__model="m?key=a-key-of-nobody", rag_lab__cost_usd=0.5, nothing=None)
+        said.say_text("gen_ai.prompt", "private")
+        assert mine(2) == 4
+    inner, outer = spans()
+    assert inner.name.endswith("mine") and inner.parent.span_id == outer.context.span_id
+    assert dict(outer.attributes) == {
+        "rag_lab.variant": "v", "rag_lab.questions": ("q1",), "gen_ai.request.model": "m?key=[hidden]",
+        "rag_lab.cost_usd": 0.5,
+    }  # fmt: skip
+
+
+def test_texts_are_kept_where_asked_for_and_without_secrets(spans, monkeypatch):
+    monkeypatch.setenv(tracing.TEXTS, "1")
+    monkeypatch.setenv("MY_API_KEY", "a-key-of-nobody")
+    with tracing.span("chat m") as said:
+        said.say_text("gen_ai.prompt", "why a-key-of-nobody?")
+    assert spans()[0].attributes["gen_ai.prompt"] == "why [hidden]?"
+
+
+def test_a_process_continues_the_trace_that_it_inherits(spans, monkeypatch):
+    with tracing.span("sweep"):
+        parent = tracing.carried()[tracing.PARENT]
+    monkeypatch.setenv(tracing.PARENT, parent)
+    with tracing.span("stage"):
+        pass
+    sweep, stage = spans()
+    assert stage.context.trace_id == sweep.context.trace_id and stage.parent.span_id == sweep.context.span_id
+
+
+def test_switched_off_nothing_is_imported_or_said(monkeypatch):
+    monkeypatch.delenv(tracing.SWITCH, raising=False)
+    with tracing.span("a") as said:
+        said.say(b=1)
+    assert tracing.carried() == {}
+    code = f"{CHILD}\nimport sys; print('opentelemetry' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["8", "False"]
+
+
+def test_a_server_receives_what_a_process_did():
+    received = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received.append((self.path, ExportTraceServiceRequest.FromString(body)))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+        subprocess.run([sys.executable, "-c", CHILD], env=environment, check=True, capture_output=True)
+        server.shutdown()
+    ((path, found),) = received
+    (resource,) = found.resource_spans
+    assert path == "/v1/traces"
+    assert [span.name for scope in resource.scope_spans for span in scope.spans] == ["mine"]
