@@ -72,7 +72,7 @@ class RagLab:
             "question": "Which search by words finds the passage?",
             "dataset": str(self._dataset),
             "base": {
-                "corpus": {"chunk_overlap": 0},
+                "corpus": {"chunk_overlap": 0, "parent_size": WHOLE_CHARS},
                 "query": {"rewrite": "none", "hyde": "none"},
                 "retrieval": {"analyzer": analyzer, "base_k": 10},
                 "rerank": {"name": "none", "input_limit": 10, "final_k": 10},
