@@ -84,6 +84,7 @@ def test_damaged_lines_are_refused_one_by_one(folder, exported):
         (gzip.compress(b'{"rag_lab_store": true}\n'), "is no exported store"),
         (gzip.compress(b'{"rag_lab_store": 2}\n'), "is a store of version 2, and this workbench reads up to version 1"),
     ],
+    ids=["plain", "empty", "no version", "newer"],
 )
 def test_a_file_that_is_none_is_one_sentence(tmp_path, content, told):
     (tmp_path / "x.gz").write_bytes(content)
