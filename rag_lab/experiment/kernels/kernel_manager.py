@@ -52,6 +52,11 @@ class SamePythonKernelManager(AsyncKernelManager):
         await self.provisioner.kill()
         return False
 
+    async def _async_interrupt_kernel(self) -> None:
+        """Interrupt it, but not on the way to its end: a kernel whose last cell has ended would log the signal."""
+        if not self.shutting_down:
+            await super()._async_interrupt_kernel()
+
     def _is_silent(self) -> bool:
         heart = None if self._client is None else self._client._hb_channel
         return heart is not None and heart.is_alive() and not heart.is_beating()
