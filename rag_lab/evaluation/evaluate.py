@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from rag_lab._kit.observing.tracing import span
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.judge.replies import JudgeReplies
 from rag_lab.evaluation.metric import Tools, Visible
@@ -63,6 +64,8 @@ def evaluate(
     with store.held_open() if store else nullcontext(), bar:
         for metric in metrics:
             payer = booked(judge, parse_name(metric).name) if judge is not None else None
-            scores += score_metric(build_metric(metric, replace(tools, judge=payer)), given, store, bar.update)
+            built = build_metric(metric, replace(tools, judge=payer))
+            with span(f"metric {built.name}", {"rag_lab.traces": len(traces)}):
+                scores += score_metric(built, given, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores

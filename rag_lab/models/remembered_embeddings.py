@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.tracing import span
 from rag_lab.errors import ModelError
 from rag_lab.memory.checked_rows import checksum, recall
 from rag_lab.memory.open_store import Database, is_there, opened_store
@@ -121,7 +122,8 @@ class RememberedEmbedder:
             while len(made) < len(todo):
                 portion = todo[len(made) : len(made) + n_texts]
                 started = time.perf_counter()
-                vectors = _checked(embed([text for _, text in portion]), len(portion))
+                with span(f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}):
+                    vectors = _checked(embed([text for _, text in portion]), len(portion))
                 seconds = time.perf_counter() - started
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
                 with opened_store(self.path, VECTORS) as connection:  # a server may have gone since, and come back

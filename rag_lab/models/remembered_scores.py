@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.tracing import span
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
@@ -43,7 +44,8 @@ class RememberedScorer:
 
         def score(some: list[str]) -> dict[str, dict[str, float]]:
             started = time.perf_counter()
-            scores = self.inner.score([asked[key] for key in some])
+            with span("score pairs", {"rag_lab.pairs": len(some)}):
+                scores = self.inner.score([asked[key] for key in some])
             seconds = (time.perf_counter() - started) / len(some)
             return {key: {"score": score, "seconds": seconds} for key, score in zip(some, scores, strict=True)}
 
