@@ -29,7 +29,7 @@ def run_in_process(monkeypatch, after=lambda job: ""):
             done.append((Path(job.parameters["QUESTIONS"]).parent.name, job.name))
             yield Done(job, after(job), 1.0)
 
-    monkeypatch.setattr("rag_lab.experiment.run.run_variants.executor_of", lambda name, slurm: execute)
+    monkeypatch.setattr("rag_lab.experiment.run.run_variants.executor_of", lambda name, slurm=(): execute)
     return done
 
 

@@ -20,7 +20,7 @@ from rag_lab.report.text.compare_text import compare_text
 from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import RunFolder
 
-SILENT = RunOptions(progress=False)
+SILENT = RunOptions(progress=False, check=False)
 
 
 @pytest.fixture

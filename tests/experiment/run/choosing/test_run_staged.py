@@ -14,7 +14,7 @@ from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.race_record import cost_of, read_race
 from rag_lab.runs.run_folder import RunFolder
 
-SILENT = RunOptions(progress=False)
+SILENT = RunOptions(progress=False, check=False)
 FACTORS = {
     "answer.temperature": [0.0, 0.5],
     "rerank.final_k": [5, 3, 8],
