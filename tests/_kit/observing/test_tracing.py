@@ -6,6 +6,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import numpy as np
 import pytest
 from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -15,6 +16,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from rag_lab._kit.observing import tracing
 from rag_lab._kit.observing.work_context import working
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.memory.results import Memory
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_scores import RememberedScorer
 
 CHILD = """
 from rag_lab import traced
@@ -70,6 +75,31 @@ def test_a_process_continues_the_trace_that_it_inherits(spans, monkeypatch):
         pass
     sweep, stage = spans()
     assert stage.context.trace_id == sweep.context.trace_id and stage.parent.span_id == sweep.context.span_id
+
+
+class Model:
+    def identity(self):
+        return {"name": "double"}
+
+    def embed_documents(self, texts):
+        return np.ones((len(texts), 1), np.float32)
+
+    def score(self, pairs):
+        return [1.0 for _ in pairs]
+
+
+def test_what_is_embedded_and_scored_is_a_span_with_its_number_and_what_is_remembered_is_none(spans, tmp_path):
+    for _ in range(2):
+        RememberedEmbedder(Model(), tmp_path / "vectors.sqlite").embed_documents(["a", "b", "a"])
+        RememberedScorer(Model(), Memory(tmp_path / "scores.sqlite")).score([("q", "a"), ("q", "b")])
+    embedded, scored = spans()
+    assert (embedded.name, embedded.attributes["rag_lab.texts"]) == ("embed document", 2)
+    assert (scored.name, scored.attributes["rag_lab.pairs"]) == ("score pairs", 2)
+
+
+def test_each_metric_is_a_span(spans):
+    evaluate([], ["retrieval.ndcg@10", "retrieval.recall@5"])
+    assert [one.name for one in spans()] == ["metric retrieval.ndcg@10", "metric retrieval.recall@5"]
 
 
 def test_switched_off_nothing_is_imported_or_said(monkeypatch):
