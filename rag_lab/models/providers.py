@@ -24,7 +24,7 @@ _REMOTE = {
 }
 _RATES = {
     "requests_per_minute": Option(int, maximum=10_000_000),
-    "tokens_per_minute": Option(int, maximum=1_000_000_000),
+    "tokens_per_minute": Option(int, maximum=100_000_000),
 }
 _SERVICE = {**_REMOTE, **_RATES}
 _OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}

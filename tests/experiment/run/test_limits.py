@@ -83,7 +83,7 @@ def test_a_limit_on_money_needs_a_price_for_every_model_that_costs(tmp_path, mon
 def test_a_sweep_stops_at_its_limit_says_so_and_goes_on_when_it_is_raised(tmp_path):
     with loopback_chat() as chat:
         path = write_experiment(tmp_path, chat.spec(), limits={"calls": 5})
-        run = sweep(path, tmp_path / "run", progress=False)
+        run = sweep(path, tmp_path / "run", jobs=1, progress=False)
         assert len(chat.prompts) == 5
         states = {name: state["status"] for name, state in run.manifest()["variants"].items()}
         assert states == {"baseline": "ok", "final_k-1": "stopped"}
@@ -95,7 +95,7 @@ def test_a_sweep_stops_at_its_limit_says_so_and_goes_on_when_it_is_raised(tmp_pa
         assert run.traces("final_k-1") == []
 
         path = write_experiment(tmp_path, chat.spec(), limits={"calls": 8})
-        run = sweep(path, tmp_path / "run", progress=False)
+        run = sweep(path, tmp_path / "run", jobs=1, progress=False)
     states = run.manifest()["variants"]
     assert states["baseline"]["resumed"]
     assert states["final_k-1"]["status"] == "ok"

@@ -139,7 +139,7 @@ def test_a_killed_sweep_goes_on_with_the_same_results_and_pays_for_nothing_twice
     with loopback_chat(delay_s=0.5) as chat:
         path = write_experiment(tmp_path, chat, limits={})
         killed_dir = tmp_path / "killed"
-        command = [*COMMAND, "sweep", str(path), "--out", str(killed_dir)]
+        command = [*COMMAND, "sweep", str(path), "--out", str(killed_dir), "--jobs", "1"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while len(chat.prompts) < 6 and process.poll() is None:
             time.sleep(0.05)
@@ -147,7 +147,7 @@ def test_a_killed_sweep_goes_on_with_the_same_results_and_pays_for_nothing_twice
         assert process.wait() == -signal.SIGKILL
         assert not (killed_dir / "manifest.json").exists()
         chat.delay_s = 0.0
-        killed = sweep(path, killed_dir, progress=False)
+        killed = sweep(path, killed_dir, jobs=1, progress=False)
         asked = [json.dumps(prompt) for prompt in chat.prompts]
         repeated = len(asked) - len(set(asked))
 
