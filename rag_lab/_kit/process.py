@@ -61,8 +61,25 @@ def _place() -> tuple[str, str]:
 
 def _began(pid: int) -> str:
     """Return when a process began; 'ended' for one that only waits for its parent to notice, '' where none tells."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
+    fields = _told(Path(f"/proc/{pid}/stat"))
+    if not fields:
         return ""
-    return "ended" if fields[0] in "ZX" else fields[19]
+    return "ended" if _is_dead(fields) and not _a_thread_lives(pid) else fields[19]
+
+
+def _a_thread_lives(pid: int) -> bool:
+    """Tell whether a thread is left: the first may end before the others, which hold files and sockets open."""
+    threads = (_told(path) for path in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return any(fields and not _is_dead(fields) for fields in threads)
+
+
+def _told(path: Path) -> list[str]:
+    """Return what stands behind the name in a `stat` of the system; nothing where it has gone."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _is_dead(fields: list[str]) -> bool:
+    return fields[0] in "ZX"

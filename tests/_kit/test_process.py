@@ -1,11 +1,14 @@
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import nbclient
 import nbformat
 import pytest
 
-from rag_lab._kit.process import in_kernel
+from rag_lab._kit import process
+from rag_lab._kit.process import Process, in_kernel
 
 
 def test_what_starts_kernels_is_none():
@@ -21,3 +24,25 @@ def test_a_kernel_is_one():
     book = nbformat.v4.new_notebook(cells=[cell])
     nbclient.execute(book)
     assert book.cells[0].outputs[0].data["text/plain"] == "True"
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading
+threading.Thread(target=input).start()
+print(flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_runs_until_its_last_thread_has_ended():
+    begun = subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    begun.stdout.readline()
+    one = Process(*Process.this()[:2], begun.pid, process._began(begun.pid))
+    state = Path(f"/proc/{begun.pid}/stat")
+    while state.read_text().rpartition(")")[2].split()[0] != "Z":
+        threading.Event().wait(0.01)
+    assert one.runs() is True  # its files and sockets are still open
+    begun.kill()
+    while one.runs():  # until it ends, which nobody has to notice
+        threading.Event().wait(0.01)
+    begun.communicate()

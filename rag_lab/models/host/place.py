@@ -87,7 +87,7 @@ def holders(folder: Path) -> list[Holder]:
 
 
 def await_end(folder: Path, name: str) -> None:
-    """Wait until the process of this name is gone, which may still be seen for a moment while it dies."""
+    """Wait until the process of this name is gone, which may still be seen, and still be knocked at, while it dies."""
     holder = _holder(folder / f"{name}.holder")
     if holder is not None:
         _gone(holder.process)
