@@ -66,7 +66,7 @@ def execute(
                     yield Done(job, reason, 0.0, vetoed=True)
                 else:
                     running.append(start(job, cwd or Path.cwd()))
-            time.sleep(_POLL_S)
+            start.wait(_POLL_S)
             poll([one.job.name for one in running])
             for one in list(running):
                 if (done := _ended(one, veto)) is not None:
@@ -91,7 +91,10 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """Prepare processes from now on, for the `execute` that comes in this block."""
+    """Prepare processes from now on, for the `execute` that comes in this block; what already does so is enough."""
+    if _waiting:
+        yield
+        return
     starter = Starter()
     starter.prepare()
     _waiting.append(starter)
@@ -116,6 +119,13 @@ class Starter:
         environment = {**_environment(), **job.environment}
         process = (None if job.cold else self._prepared()) or _new_process(environment)
         return _running(job, process, cwd, environment)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for so long, or until a prepared process has ended."""
+        if self._nursery is not None:
+            self._nursery.wait(seconds)
+        else:
+            time.sleep(seconds)
 
     def prepare(self) -> None:
         """Start what prepares processes, where that is possible here."""

@@ -15,8 +15,10 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import default
 
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
+from rag_lab.experiment.kernels.ready_client import ReadyClient
 
 SILENCE_S = 120.0  # without a heartbeat, which a kernel gives in any work: one that is stopped or swapped out does not
+_LOOK_S = 0.01  # whether a kernel has ended
 _LAUNCHER = ["-m", "ipykernel_launcher"]
 
 
@@ -57,11 +59,20 @@ class SamePythonKernelManager(AsyncKernelManager):
         if not self.shutting_down:
             await super()._async_interrupt_kernel()
 
+    async def _async_finish_shutdown(
+        self, waittime: float | None = None, pollinterval: float = _LOOK_S, restart: bool | None = False
+    ) -> None:
+        await super()._async_finish_shutdown(waittime, pollinterval, restart)
+
     def _is_silent(self) -> bool:
         heart = None if self._client is None else self._client._hb_channel
         return heart is not None and heart.is_alive() and not heart.is_beating()
 
     is_alive = _async_is_alive  # as its base has it
+
+    @default("client_factory")
+    def _client_factory_default(self) -> type[ReadyClient]:
+        return ReadyClient
 
     @default("transport_encryption")
     def _encrypted(self) -> str:

@@ -4,7 +4,7 @@
 process will have (see `notebook_process`), and says its number, and later how it ended. It ends when the socket does,
 so with the sweep. It starts no thread and no event loop, and touches no GPU, since a fork keeps neither.
 
-What a notebook has imported of the heavy libraries, its successors find imported.
+What a notebook has imported of the heavy libraries and of this project, its successors find imported.
 """
 
 from __future__ import annotations
@@ -18,16 +18,36 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel, end_process, seed_anew
+from rag_lab.experiment.kernels.late_grammar import import_jsonschema
 
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
 HEAVY = ("bm25s", "chromadb", "langchain_core", "ragas", "sentence_transformers", "tokenizers", "torch", "transformers")
-_LOOK_S = 0.05
+_OURS = "rag_lab."
+_NEEDED = (  # by every variant
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "rag_lab.experiment.kernels.notebook_process",
+    "rag_lab.notebook.variant",
+    "rag_lab.notebook.display",
+    "rag_lab.notebook.views.trace_view",
+    "rag_lab.notebook.views.variant_view",
+    "rag_lab.evaluation.evaluate",
+    "rag_lab.runs.score_file",
+    "pandas.io.formats.html",
+    "pyarrow.parquet",
+    "pyarrow.pandas_compat",
+)
+_TEMPLATES = ("macros.html", "passages.html", "view.html", "trace.html")  # of what every variant shows
+_LOOK_S = 0.01  # for processes that have ended
 _STREAMS = 3
+_PIECE = 4096  # bytes of a pipe that no other's come in between
 
 
 def main() -> None:
@@ -36,6 +56,7 @@ def main() -> None:
     prepare()
     wire = socket.socket(fileno=int(sys.argv[1]))
     heard, tell = os.pipe()
+    rest = b""
     children: set[int] = set()
     while True:
         ready, _, _ = select.select([wire.fileno(), heard], [], [], _LOOK_S if children else None)
@@ -43,7 +64,7 @@ def main() -> None:
             _, streams, _, _ = socket.recv_fds(wire, 1, _STREAMS)
             if not streams:
                 return
-            pid = _fork(streams, partial(_tell_imported, tell), (wire, heard))
+            pid = _fork(streams, partial(_tell_imported, tell, frozenset(sys.modules)), (wire, heard))
             children.add(pid)
             wire.sendall(json.dumps({"began": pid}).encode() + b"\n")
         for pid in list(children):
@@ -52,29 +73,35 @@ def main() -> None:
                 children.remove(pid)
                 wire.sendall(json.dumps({"ended": pid, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
         if heard in ready:
-            _import(os.read(heard, 4096).decode().split())
+            *lines, rest = (rest + os.read(heard, _PIECE)).split(b"\n")
+            _import([line.decode() for line in lines])
 
 
 def prepare() -> None:
     """Import what executes a notebook, and what every variant needs."""
-    for name in ("ipykernel.kernelapp", "ipykernel.ipkernel", "rag_lab.experiment.kernels.notebook_process"):
+    import_jsonschema()
+    for name in _NEEDED:
         importlib.import_module(name)
-    for name in ("rag_lab.notebook.variant", "rag_lab.notebook.display", "pandas", "pyarrow.parquet"):
-        importlib.import_module(name)
+    from rag_lab.report.page.templates import compile_templates
+
+    compile_templates(_TEMPLATES)
     gc.freeze()
 
 
-def _import(names: list[str]) -> None:
+def _import(names: Sequence[str]) -> None:
     for name in dict.fromkeys(names):
-        if name in HEAVY and name not in sys.modules:
-            importlib.import_module(name)
+        if name not in sys.modules:
+            with suppress(Exception):  # what it was imported for may be gone: it is the kernel's then
+                importlib.import_module(name)
     gc.freeze()
 
 
-def _tell_imported(tell: int) -> None:
-    """Say in one write which of the heavy libraries this kernel has imported."""
-    found = [name for name in HEAVY if name in sys.modules]
-    os.write(tell, (" ".join(found) + "\n").encode())
+def _tell_imported(tell: int, before: frozenset[str]) -> None:
+    """Say which of the heavy libraries and of our own modules this kernel has imported, a line each."""
+    new = [name for name in sys.modules if name not in before]
+    found = [name for name in new if name in HEAVY or (name.startswith(_OURS) and "matplotlib" not in new)]
+    for name in found:
+        os.write(tell, f"{name}\n".encode())
 
 
 def _fork(streams: list[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -74,6 +75,7 @@ class Nursery:
         self._rest = b""
         self._ended: dict[int, int] = {}
         self._began: list[int] = []
+        self._has_begun = False
 
     @staticmethod
     def is_possible() -> bool:
@@ -112,9 +114,15 @@ class Nursery:
             self._ended.setdefault(pid, self._process.poll() or -signal.SIGKILL)
         return self._ended.get(pid)
 
+    def wait(self, seconds: float) -> None:
+        """Wait for so long, or until it has something to say."""
+        select.select([self._wire], [], [], seconds)
+
     def close(self) -> None:
         """End it; processes of jobs end with their own streams."""
         self._wire.close()
+        if not self._has_begun:  # its imports are of no use any more
+            self._process.kill()
         try:
             self._process.wait(1)
         except subprocess.TimeoutExpired:
@@ -134,5 +142,6 @@ class Nursery:
             told = json.loads(line)
             if "began" in told:
                 self._began.append(told["began"])
+                self._has_begun = True
             else:
                 self._ended[told["ended"]] = told["status"]

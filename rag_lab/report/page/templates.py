@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +97,12 @@ def _environment() -> Environment:
     made.globals |= {"plan_tree": plan_tree_of}
     made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
     return made
+
+
+def compile_templates(names: Sequence[str]) -> None:
+    """Compile templates before they are needed, as where processes that need them are forked."""
+    for name in names:
+        _environment().get_template(name)
 
 
 def render(template: str, **values: Any) -> str:

@@ -72,11 +72,13 @@ def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
     assert set(first["random"]).isdisjoint(second["random"])
 
 
-def test_what_one_has_imported_of_the_heavy_libraries_the_next_finds(tmp_path):
-    told = "import sys, json; open(OUT, 'w').write(json.dumps('bm25s' in sys.modules)); import bm25s"
-    jobs = [job(tmp_path, name, told) for name in ("first", "second")]
+def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds(tmp_path):
+    names = ["bm25s", "rag_lab.testing.models", "tabnanny"]
+    told = f"import sys, json; open(OUT, 'w').write(json.dumps([n in sys.modules for n in {names}]))"
+    jobs = [job(tmp_path, name, f"{told}\nimport {', '.join(names)}") for name in ("first", "second")]
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
-    assert [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second")] == [False, True]
+    found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second")]
+    assert found == [[False, False, False], [True, True, False]]
 
 
 def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path):
