@@ -1,4 +1,4 @@
-"""jsonschema without the second that it takes to build a grammar for addresses in other alphabets, until one is checked.
+"""jsonschema without the second that building a grammar for addresses in other alphabets takes, until one is checked.
 
 papermill reads notebooks by way of jsonschema, which builds that grammar when it is imported, where the library is
 installed. No notebook holds such an address.
