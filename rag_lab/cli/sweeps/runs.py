@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from rag_lab.cli import completion
 from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
+from rag_lab.cli.sweeps.ahead import kernels_ahead
 from rag_lab.cli.sweeps.run_options import (
     CellMinutes,
     Check,
@@ -50,9 +52,6 @@ def demo(out: Out = None, jobs: Jobs = "auto") -> None:
     open. If it is stopped half-way, start it again and it goes on where it was.
     """
     from rag_lab.experiment.checkout import checkout_file
-    from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.experiment.run.side_by_side import as_jobs
 
     try:
         experiment = checkout_file(DEMO)
@@ -61,7 +60,12 @@ def demo(out: Out = None, jobs: Jobs = "auto") -> None:
             "The demo's documents and questions are not part of the installed package: run it in a checkout, "
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
-    run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs), check=False))
+    with kernels_ahead(experiment, out):
+        from rag_lab.experiment.plan import plan
+        from rag_lab.experiment.run.run_options import RunOptions
+        from rag_lab.experiment.run.side_by_side import as_jobs
+
+        run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs), check=False))
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -122,22 +126,24 @@ def sweep(
       metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
       limits: {questions: 60, answers: 20}
     """
-    from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.experiment.run.side_by_side import as_jobs
+    wants_kernels = executor == "local" and not cold and not dry_run
+    with kernels_ahead(experiment, out) if wants_kernels else nullcontext():
+        from rag_lab.experiment.plan import plan
+        from rag_lab.experiment.run.run_options import RunOptions
+        from rag_lab.experiment.run.side_by_side import as_jobs
 
-    n_jobs = as_jobs(jobs, least=0 if executor == "workers" else 1)
-    options = RunOptions(
-        n_jobs,
-        executor,
-        cold,
-        cell_minutes,
-        slurm=parse_slurm(slurm or []),
-        check=check,
-        keep_going=keep_going,
-        retry_failed=retry_failed,
-    )
-    start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
+        n_jobs = as_jobs(jobs, least=0 if executor == "workers" else 1)
+        options = RunOptions(
+            n_jobs,
+            executor,
+            cold,
+            cell_minutes,
+            slurm=parse_slurm(slurm or []),
+            check=check,
+            keep_going=keep_going,
+            retry_failed=retry_failed,
+        )
+        start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
 
 
 def plan_(

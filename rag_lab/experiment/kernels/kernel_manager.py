@@ -60,7 +60,7 @@ class SamePythonKernelManager(AsyncKernelManager):
             await super()._async_interrupt_kernel()
 
     async def _async_finish_shutdown(
-        self, waittime: float | None = None, pollinterval: float = _LOOK_S, restart: bool | None = False
+        self, waittime: float | None = None, pollinterval: float = _LOOK_S, restart: bool = False
     ) -> None:
         await super()._async_finish_shutdown(waittime, pollinterval, restart)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
 from rag_lab.errors import RagLabError
@@ -15,6 +17,11 @@ from rag_lab.models.remote.patience import given_up_models
 from rag_lab.runs.curable import Curable, left_to_cure
 from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
+
+
+def import_ahead() -> None:
+    """Import what makes a report, while kernels run and this process waits."""
+    threading.Thread(target=import_module, args=("rag_lab.report.page.report_page",), daemon=True).start()
 
 
 def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:

@@ -13,11 +13,11 @@ from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.manifest import VariantState, package_versions
 from rag_lab.experiment.run.earlier import file_digest, has_earlier, whole
 from rag_lab.experiment.run.limits import ledger_of
+from rag_lab.experiment.run.made_file import MADE_FILE, looks_finished
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.race_record import RACE_FILE
 from rag_lab.runs.run_folder import BILL_FILE, DONE_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, read_json, write_json
 
-MADE_FILE = "made_of.json"  # what the outputs were made of, and what they were when they had been made
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, MANIFEST_FILE, "plan.json", "experiment.yaml")
 _FOLDERS = ("learned_*.yaml", "questions/*")
 _READ = (BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
@@ -36,7 +36,7 @@ def is_finished(experiment: ExperimentConfig, run: RunFolder, identities: Mappin
         identities: what each variant's results depend on, by its id.
     """
     try:
-        kept = read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}
+        kept = read_json(run.path / MADE_FILE) if looks_finished(run.path) else {}
     except DamagedFile:
         return False
     if not kept or has_earlier(run) or kept.get("outputs") != _outputs(run.path):
