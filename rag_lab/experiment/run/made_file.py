@@ -8,5 +8,5 @@ MADE_FILE = "made_of.json"  # what the outputs were made of, and what they were 
 
 
 def looks_finished(folder: Path) -> bool:
-    """Tell whether a sweep in this folder has come to its end; see `finished.is_finished` for whether it still holds."""
+    """Tell whether a sweep in this folder has come to its end; whether that still holds, `finished` finds out."""
     return (folder / MADE_FILE).is_file()
