@@ -12,6 +12,7 @@ from typing import Any
 from rag_lab.errors import ModelError
 from rag_lab.models.local.machine_use import MachineMeter
 from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.local.token_counter import named_context
 from rag_lab.models.local.transformers_copy import transformers_copy
 from rag_lab.models.requirements import cuda_problem, require_package
 from rag_lab.models.weights import Source, find, loading_error
@@ -75,9 +76,12 @@ class CausalSettings:
 
     def context_tokens(self) -> int:
         """Return the context size, reading the weights' configuration alone."""
+        source = find(self.name)
+        named = named_context(path) if (path := _configuration(source)) else None
+        if named is not None:
+            return _possible(named)
         from transformers import AutoConfig
 
-        source = find(self.name)
         try:
             return context_of(AutoConfig.from_pretrained(readable(source), **source.pin()))
         except ModelError:
@@ -92,13 +96,26 @@ def context_of(config: Any) -> int:
     Raises:
         ModelError: if it names what no context can be.
     """
-    tokens = getattr(config.get_text_config(), "max_position_embeddings", _CONTEXT_UNNAMED)
+    return _possible(getattr(config.get_text_config(), "max_position_embeddings", _CONTEXT_UNNAMED))
+
+
+def _possible(tokens: Any) -> int:
     if not isinstance(tokens, int) or not 1 <= tokens <= _LARGEST_CONTEXT:
         raise ModelError(
             f"The model's config.json names a context of {tokens!r} tokens (max_position_embeddings), where 1 to "
             f"{_LARGEST_CONTEXT:,} can be: correct the file, or download the model again."
         )
     return tokens
+
+
+def _configuration(source: Source) -> Path | None:
+    """Return the file of the weights' configuration; of those of the hub once they were downloaded."""
+    if not source.on_hub:
+        return Path(readable(source), "config.json")
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(source.location, "config.json", **source.pin())
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def readable(source: Source) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from rag_lab.models.local.causal import CausalLM, CausalSettings
 from rag_lab.models.local.gguf.gguf_tokenizer import gguf_tokenizer
+from rag_lab.models.local.token_counter import Count, token_counter
 from rag_lab.models.weights import find
 
 _BEFORE = "Passage: "
@@ -93,8 +94,8 @@ class QueryLikelihoodScorer:
         """Return how many tokens each pair's passage has; the tokenizer counts alone, that of a GGUF file at once."""
         location = find(self.settings.name).location
         quick = gguf_tokenizer(Path(location)) if location.endswith(".gguf") else None
-        ids = self._tokens if quick is None else lambda text: quick.encode(text, add_special_tokens=False).ids
-        lengths = {text: len(ids(text)) for text in {passage for _, passage in pairs}}
+        count = self._count if quick is None else lambda text: len(quick.encode(text, add_special_tokens=False).ids)
+        lengths = {text: count(text) for text in {passage for _, passage in pairs}}
         return [lengths[passage] for _, passage in pairs]
 
     def _rows(self, pairs: Sequence[tuple[str, str]]) -> list[_Row]:
@@ -140,6 +141,10 @@ class QueryLikelihoodScorer:
         """The token that some models (Gemma, Llama) expect before everything."""
         ids: list[int] = self._tokenizer("x")["input_ids"]
         return ids[:1] if ids[:1] != self._tokens("x")[:1] else []
+
+    @cached_property
+    def _count(self) -> Count:
+        return token_counter(find(self.settings.name), self.settings.tokenizer)
 
     @cached_property
     def _tokenizer(self) -> Any:

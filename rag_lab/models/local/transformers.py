@@ -13,6 +13,7 @@ from typing import Any
 from rag_lab.errors import ModelError
 from rag_lab.models.local.causal import CausalLM, CausalSettings
 from rag_lab.models.local.generation import decoding_identity, generate_replies
+from rag_lab.models.local.token_counter import token_counter
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.models.weights import find
 
@@ -67,13 +68,12 @@ class TransformersChat:
         return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
 
     def count_tokens(self, text: str) -> int:
-        """Return the exact number of tokens; the tokenizer counts alone."""
+        """Return the exact number of tokens; the tokenizer counts alone, from the second process on without torch."""
         return self._count(text)
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        tokenizer = self.settings.tokenizer()
-        return lru_cache(65_536)(lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]))
+        return lru_cache(65_536)(token_counter(find(self.settings.name), self.settings.tokenizer))
 
     @cached_property
     def _lm(self) -> CausalLM:
