@@ -173,7 +173,7 @@ class LlamaCppChat:
 
     @cached_property
     def _card(self) -> GgufCard:
-        return gguf_card(gguf_metadata(Path(self._source.location)) or {})
+        return gguf_card(gguf_metadata(Path(self._source.location), with_lists=False) or {})
 
     @cached_property
     def _source(self) -> Source:
