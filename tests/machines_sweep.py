@@ -28,4 +28,5 @@ def write_machines_sweep(folder, dataset_in=None, **changes):
 def values(run):
     """The scores of a run, without what depends on the machine."""
     scores = run.scores().sort_values(["variant_id", "question_id", "metric"])
-    return scores[["variant_id", "question_id", "metric", "status", "value"]].to_dict("records")
+    kept = scores[["variant_id", "question_id", "metric", "status", "value"]].astype(object)
+    return kept.where(kept.notna(), None).to_dict("records")  # what is no number equals nothing

@@ -1,6 +1,7 @@
 """The executor of a Ray cluster: a variant is a task, whose results come back as a parcel.
 
 Ray runs a task again whose node has left. What it had stored until then is remembered where all nodes share the store.
+The variants of a node share its local models (see `ray_models`), those of a core what prepares its kernels.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from rag_lab._kit.home import home
 from rag_lab._kit.process import Process
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
+from rag_lab.experiment.executors.local import Starter
 from rag_lab.experiment.executors.parcels import BadParcelError, Ended, unpack
+from rag_lab.experiment.executors.ray_models import ModelPlaces, shared_models
 from rag_lab.experiment.executors.run_task import run_task
 from rag_lab.experiment.executors.task import Task
 from rag_lab.experiment.kernels.check_parameters import check_parameters
@@ -50,11 +54,14 @@ def execute(
         check_parameters(job.notebook, job.parameters)
     tasks = {job.name: Task.of(job) for job in jobs}
     open_jobs = {job.name: job for job in jobs}
-    with _cluster(n_jobs) as ray:
-        run = ray.remote(num_cpus=1, num_gpus=_gpus(ray), max_retries=_RETRIES)(_run_on_node)
-        names = {run.remote(tasks[name].to_json(), _here(jobs[0])): name for name in open_jobs}
+    with _cluster(n_jobs) as ray, closing(ModelPlaces(ray)) as places:
+        places.look()
+        run = ray.remote(num_cpus=1, max_retries=_RETRIES)(_run_on_node)
+        given = _here() | {"sweep": places.sweep}
+        names = {run.remote(tasks[name].to_json(), given): name for name in open_jobs}
         try:
             while names:
+                places.look()
                 done, _ = ray.wait(list(names), num_returns=1, timeout=_LOOK_EVERY_S)
                 for one in done:
                     yield _done(ray, open_jobs.pop(names[one]), one)
@@ -78,11 +85,18 @@ def _run_on_node(task: str, given: Mapping[str, str]) -> str:
     if given["store"]:
         os.environ[_STORE] = given["store"]
     os.environ.pop("RAY_ADDRESS", None)
-    with model_host() as shared_models:
-        return run_task(Task.from_json(task), environment=shared_models)[1]
+    found = shared_models(given["sweep"])
+    with model_host() if found is None else nullcontext(found) as environment:
+        return run_task(Task.from_json(task), environment=environment, starter=_starter())[1]
 
 
-def _here(job: Job) -> dict[str, str]:
+@cache
+def _starter() -> Starter:
+    """Return what starts the kernels of this process of Ray's, which runs one task after another."""
+    return Starter()
+
+
+def _here() -> dict[str, str]:
     """Return what a node has to know of the machine of the sweep."""
     me = Process.this()
     return {"host": me.host, "system": me.system, "home": str(home()), "store": os.environ.get(_STORE, "")}
@@ -102,16 +116,11 @@ def _done(ray: Any, job: Job, result: Any) -> Done:
     return Done(job, ended.reason, ended.seconds)
 
 
-def _gpus(ray: Any) -> float:
-    """Return how many GPUs a variant takes: one, where the cluster has any, for its local models."""
-    return 1.0 if ray.cluster_resources().get("GPU") else 0.0
-
-
 @contextmanager
 def _cluster(n_jobs: int) -> Iterator[Any]:
     """Yield Ray, connected to the cluster that is there, or to one of this machine's."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the actors that share models say which GPU
     try:
         import ray
     except ImportError:

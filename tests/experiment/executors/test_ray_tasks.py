@@ -1,20 +1,48 @@
-"""A cluster of two nodes on this machine: the same scores, also where one of them leaves in the middle."""
+"""A cluster of two nodes on this machine: the same scores, also where one leaves; a model and an index once a node."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from machines_sweep import values, write_machines_sweep
+from tiny_gguf import write_tiny_gguf
 
 from rag_lab.experiment.run.sweep import sweep
+from rag_lab.models.host.place import holders
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
+CUTS = """
+from pathlib import Path
 
-@pytest.fixture
-def cluster(monkeypatch):
+def by_line(text):
+    with open(Path(__file__).with_name("cut.txt"), "a") as file:
+        file.write(f"{text[:20]!r}\\n")
+    return [line for line in text.splitlines() if line]
+"""
+
+
+def answering(folder):
+    """A local model of next to no weights, and the base of variants that it answers in."""
+    model = f"llamacpp:{write_tiny_gguf(folder / 'tiny.gguf')}?context=256"
+    base = {
+        "query": {"rewrite": "none", "hyde": "none"},
+        "retrieval": {"mode": "bm25"},
+        "models": {"generation": model},
+    }
+    return model, base
+
+
+@pytest.fixture(scope="module")
+def cluster():
     from ray.cluster_utils import Cluster
 
-    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "180")  # a busy machine is no failure
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    except Exception:  # a busy machine is no failure, and Ray waits for half a minute alone
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
     ray.init(address=nodes.address, log_to_driver=False)
     yield nodes
@@ -22,8 +50,29 @@ def cluster(monkeypatch):
     nodes.shutdown()
 
 
+def test_the_variants_of_a_node_share_a_local_model_and_an_index(tmp_path, monkeypatch, cluster):
+    (tmp_path / "cuts.py").write_text(CUTS)
+    model, base = answering(tmp_path)
+    path = write_machines_sweep(tmp_path, base=base | {"corpus": {"splitter": "cuts:by_line"}})
+    seen = set()
+
+    def look(*_):
+        for folder in Path(tempfile.gettempdir()).glob("rag_lab_models_*"):
+            seen.update((folder, one.process) for one in holders(folder) if one.model == model)
+
+    monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", look)
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    run = sweep(path, tmp_path / "run", executor="ray", progress=False)
+    states = run.manifest()["variants"].values()
+    assert [(state["status"], state["reason"]) for state in states] == [("ok", "")] * 4
+    assert 1 <= len(seen) == len({folder for folder, _ in seen}) <= 2
+    assert not any(process.runs() for _, process in seen)
+    cut = Counter((tmp_path / "cut.txt").read_text().splitlines())
+    assert sorted(cut.values()) == [1, 1, 1, 2]  # the plan tries the splitter on a text
+
+
 def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves(tmp_path, monkeypatch, cluster):
-    path = write_machines_sweep(tmp_path)
+    path = write_machines_sweep(tmp_path, base=answering(tmp_path)[1])
     local = sweep(path, tmp_path / "local", progress=False)
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
     (left,) = cluster.worker_nodes
