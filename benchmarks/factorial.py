@@ -2,19 +2,21 @@
 
     python benchmarks/factorial.py [--questions 100] [--half] [--chat-s 0.5] [--pair-s 0.01] [--page FILE]
 
-The grid is rewrite x HyDE x parent x rerank on the demo's documents. Chunks and questions are embedded by the packaged
-MiniLM on this machine. The chat model and the reranker are servers on loopback that take a fixed time, half a second for a reply
-and 10 ms for a passage, so that all sides wait for the same: four calls at a time, as the package asks by default.
+The grid is rewrite x HyDE x parent x rerank on the demo's documents. Chunks and questions are embedded by the
+packaged MiniLM on this machine. The chat model and the reranker are servers on loopback that take a fixed time,
+half a second for a reply and 10 ms for a passage, so that all sides wait for the same: four calls at a time, as the
+package asks by default.
 
-- `sweep` is the command in a fresh home folder, run before and after the others: start, all notebooks, scores, report.
-- `stock` is plain papermill with its own engine, one variant after another, each in a fresh home folder, so that nothing
-  is shared: the notebooks that the sweep ran, with the same parameters. No report is made.
-- `work` is the same stages called directly in one process, variant after variant, in a fresh home: each distinct call is made once.
-  No notebook, no scores, no report; the time to import and to load the models is in it.
+- `sweep` is the command in a fresh home folder, run before and after the others: start, all notebooks, scores,
+  report.
+- `stock` is plain papermill with its own engine, one variant after another, each in a fresh home folder, so that
+  nothing is shared: the notebooks that the sweep ran, with the same parameters. No report is made.
+- `work` is the same stages called directly in one process, variant after variant, in a fresh home: each distinct
+  call is made once. No notebook, no scores, no report; the time to import and to load the models is in it.
 
-`times_as_fast` is stock over sweep (6 is asked), `over_work` the sweep over the work (1.10 at most is asked). With `--half`
-stock papermill runs the eight variants with an even number of switches on, in which every two switches meet equally
-often, and `stock` is told as twice their sum.
+`times_as_fast` is stock over sweep (6 is asked), `over_work` the sweep over the work (1.10 at most is asked). With
+`--half` stock papermill runs the eight variants with an even number of switches on, in which every two switches
+meet equally often, and `stock` is told as twice their sum.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ from rag_lab.config import PipelineConfig
 run = Path(sys.argv[1])
 plan = json.loads((run / "plan.json").read_text())
 for variant in sys.argv[2:]:
-    pipeline = rl.Pipeline("plant_docs", PipelineConfig.load(run / "variants" / variant / "config.yaml"), progress=False)
+    config = PipelineConfig.load(run / "variants" / variant / "config.yaml")
+    pipeline = rl.Pipeline("plant_docs", config, progress=False)
     asked = [one for one in pipeline.dataset.questions if one.question_id in set(plan["questions"])]
     traces = pipeline.run(asked, answer=(), read=lambda question: ("ranked",))
     assert len(traces) == len(asked) and not any(trace.failure for trace in traces)
@@ -152,7 +155,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder), given)
     rows = [
-        [name, found[side]["wall_s"], found[side]["cpu_s"], found["calls"][side]["chat"], found["calls"][side]["passages"]]
+        [
+            name,
+            found[side]["wall_s"],
+            found[side]["cpu_s"],
+            found["calls"][side]["chat"],
+            found["calls"][side]["passages"],
+        ]
         for side, name in (
             ("stock", "each variant alone, stock papermill"),
             ("sweep", "one sweep"),

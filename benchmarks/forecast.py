@@ -2,11 +2,11 @@
 
     python benchmarks/forecast.py [--sets contoso_hr scifact] [--searches words dense] [--documents N] [--page FILE]
 
-In a fresh home folder for each set and search: first the forecast that `rag-lab sweep --dry-run` tells, of a machine on
-which nothing was measured yet; then the command itself, index included, by the clock. `words` are BM25 and TF-IDF, `dense` is
-MiniLM with two numbers of passages. `times` is the larger of the two over the smaller: 2 is the most that is asked.
-`--documents` cuts a BEIR set to so many documents, where a sweep would take too long. `--jobs 1` is what is told; with two
-cores and two jobs the sweep may take half of it.
+In a fresh home folder for each set and search: first the forecast that `rag-lab sweep --dry-run` tells, of a
+machine on which nothing was measured yet; then the command itself, index included, by the clock. `words` are BM25
+and TF-IDF, `dense` is MiniLM with two numbers of passages. `times` is the larger of the two over the smaller: 2 is
+the most that is asked. `--documents` cuts a BEIR set to so many documents, where a sweep would take too long.
+`--jobs 1` is what is told; with two cores and two jobs the sweep may take half of it.
 """
 
 from __future__ import annotations

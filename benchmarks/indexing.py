@@ -3,7 +3,7 @@
     python benchmarks/indexing.py [CORPUS_FOLDER]
 
 Both sides run in this one process on the same loaded model, in turns (encode, index, index, encode), so that a slow
-moment of the machine hits both. `ratio` is chunks per second of `open_index` over those of `encode`; 0.9 is the least
+moment of the machine hits both. `ratio` is chunks per second of `open_index` over those of `encode`; 0.95 is the least
 that is accepted. `cpu_ratio` is the same in CPU seconds: trust it where the machine is busy. `reopen_ratio` is the
 time to open the index of the unchanged corpus again over the time to build it, 0.02 the most that is accepted;
 `reopen_embedded` and `reopen_calls` are the texts and the calls of the model that it took, both 0. `changed_ratio` is

@@ -2,11 +2,11 @@
 
     python benchmarks/lexical.py [--questions 600] [--documents 600] [--rounds 2] [--page docs/benchmarks.md]
 
-Both answer 600 claims of SciFact over 600 of its abstracts. `bare` cuts the same chunks and the same questions into the
-same words, indexes and searches them, in a process that has all imports done and the texts in memory: only the work is
-counted. The sweep is the command, in a home folder of its own: start, files, index, notebook, scores and report. They
-run by turns. `allowed_s` is 1.5 times the bare searches and 10 s. Every import of all processes of the sweep is recorded,
-and one of a library that holds models ends the benchmark, as does a vector in the home folder.
+Both answer 600 claims of SciFact over 600 of its abstracts. `bare` cuts the same chunks and the same questions into
+the same words, indexes and searches them, in a process that has all imports done and the texts in memory: only the
+work is counted. The sweep is the command, in a home folder of its own: start, files, index, notebook, scores and
+report. They run by turns. `allowed_s` is 1.5 times the bare searches and 10 s. Every import of all processes of the
+sweep is recorded, and one of a library that holds models ends the benchmark, as does a vector in the home folder.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
     python benchmarks/one_more.py [EXPERIMENT.yaml] [--questions 100] [--page docs/benchmarks.md]
 
-The experiment is the demo's, six variants with packaged models, unless another is named. The second sweep is the same
-command with one question more, into a run folder of its own: all its notebooks, scores and its report are made. `question_work`
-is what that question takes by itself, where all else is remembered: its stages and scores called directly in one process, variant after
-variant, in a copy of the home folder that the first sweep left, without the time of imports. `again` is the first sweep once
-more with its results deleted, which is what is fixed: nothing is computed in it.
+The experiment is the demo's, six variants with packaged models, unless another is named. The second sweep is the
+same command with one question more, into a run folder of its own: all its notebooks, scores and its report are
+made. `question_work` is what that question takes by itself, where all else is remembered: its stages and scores
+called directly in one process, variant after variant, in a copy of the home folder that the first sweep left,
+without the time of imports. `again` is the first sweep once more with its results deleted, which is what is fixed:
+nothing is computed in it.
 
 `beyond` is what the second sweep takes beyond the question's work, in percent of the first: 3 at most is asked.
 """

@@ -1,17 +1,22 @@
-"""Sweeps of searches by words beside those of context-grid 0.9.5 and pyterrier 1.1.2, as JSON on stdout.
+"""Sweeps beside those of context-grid 0.9.5 and pyterrier 1.1.2, as JSON on stdout.
 
     python3.11 -m venv PEERS
     PEERS/bin/pip install context-grid==0.9.5 "pyterrier[java]==1.1.2"
-    python benchmarks/peers.py --dataset DATASET --peers-python PEERS/bin/python [--jobs 2]
+    python benchmarks/peers.py --peers-python PEERS/bin/python [--jobs 2] [--grids equal_words grid_4] [--page FILE]
 
-DATASET is a dataset of this project, as `rag-lab datasets import xquad.en.json DATASET` makes it. Both sides read the
-same files, ask the same questions, find ten passages each and are one command each, with their own start, statistics
-and report; ours executes a notebook a variant. Each is told in seconds of the clock and of the processor, and runs by
-turns with the other. `equal` has whole files searched by BM25 (k1 1.5, b 0.75, words in small letters, no stems), which
-both can do alike: its nDCG@10 must agree. In the grids each side cuts by its own unit, ours characters, theirs its own
-tokens, and ours takes words to their stems and finds the file of a chunk where theirs finds the chunk: nDCG differs.
+The corpus is XQuAD, 240 paragraphs and 1,190 questions, or another data set of this project by `--dataset`. Both
+sides read the same files, ask the same questions, find ten passages each and are one command each, with their own
+start, statistics and report; ours executes a notebook a variant. Each is told in seconds of the clock and of the
+processor, and runs by turns with the other. The grids marked *equal* search whole files, by BM25 (k1 1.5, b 0.75,
+words in small letters, no stems) and by the vectors of one server, which both can do alike: their nDCG@10 must
+agree. In the others each side cuts by its own unit, ours characters, theirs its own tokens, and ours takes words to
+their stems and finds the file of a chunk where theirs finds the chunk: nDCG differs.
 
-`second` is the 12-point grid again: theirs with its cache on disk, ours with the results deleted.
+Vectors come from a server on loopback that speaks OpenAI's protocol to us and TEI's to them. It takes 5 ms for a
+text and does one text at a time, as one small device does, so that calls side by side gain nothing.
+
+The `second` run of a grid finds what the first has remembered: theirs its cache on disk, ours the home folder, with
+the results deleted, so that all notebooks are executed and the report is made again.
 """
 
 from __future__ import annotations
@@ -19,49 +24,44 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
+from beside.data import imported, public
+from beside.model_servers import embedding_server
+from beside.page import argument, tell
+from beside.sweeps import OFF, means, swept, written
+from beside.took import Took, ran
 
 CHARS_PER_TOKEN = 4
 METRIC = "ndcg@10"
 WHOLE_CHARS = 8000
-RAG_LAB = (sys.executable, "-c", "from rag_lab.cli import main; main()")
+TEXT_S = 0.005  # of the embedding server
+SECOND = "_second"
 GRIDS: dict[str, tuple[Sequence[str], Sequence[int], str]] = {  # searches, characters of a chunk, analyzer
-    "equal": (("bm25",), (WHOLE_CHARS,), "unicode"),
+    "equal_words": (("bm25",), (WHOLE_CHARS,), "unicode"),
+    "equal_dense": (("dense",), (WHOLE_CHARS,), "unicode"),
     "grid_4": (("bm25", "tfidf"), (800, 400), "english"),
-    "grid_12": (("bm25", "tfidf"), (1600, 1200, 800, 600, 400, 200), "english"),
+    "grid_12": (("bm25", "tfidf", "dense"), (1200, 800, 600, 400), "english"),
 }
-Took = dict[str, float]
-
-
-def timed(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Took:
-    """Run it and return the seconds that it took; its output ends the benchmark where it fails."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    ran = subprocess.run(command, cwd=folder, env=dict(environment), capture_output=True, encoding="utf-8", check=False)
-    seconds = time.perf_counter() - start
-    if ran.returncode:
-        sys.exit(f"{' '.join(command)} ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall_s": round(seconds, 2), "cpu_s": round(cpu_s, 2)}
+NAMES = {
+    "equal_words": "whole files, BM25",
+    "equal_dense": "whole files, vectors",
+    "grid_4": "4 points: BM25 and TF-IDF, two sizes of chunks",
+    "grid_12": "12 points: BM25, TF-IDF and vectors, four sizes",
+}
 
 
 class RagLab:
     """Our side, in a folder of its own with a home of its own."""
 
-    def __init__(self, dataset: Path, folder: Path, jobs: int) -> None:
-        self._dataset, self._folder, self._jobs = dataset, folder, jobs
-        self._environment = {**os.environ, "RAG_LAB_HOME": str(folder / "home")}
+    def __init__(self, dataset: Path, folder: Path, jobs: int, server: str) -> None:
+        self._dataset, self._folder, self._jobs, self._server = dataset, folder, jobs, server
         folder.mkdir()
 
     def run(self, grid: str, *, cold: bool) -> tuple[Took, dict[str, float]]:
@@ -69,49 +69,44 @@ class RagLab:
         searches, sizes, analyzer = GRIDS[grid]
         experiment = {
             "name": grid,
-            "question": "Which search by words finds the passage?",
+            "question": "Which search finds the passage?",
             "dataset": str(self._dataset),
             "base": {
+                **OFF,
                 "corpus": {"chunk_overlap": 0, "parent_size": WHOLE_CHARS},
-                "query": {"rewrite": "none", "hyde": "none"},
                 "retrieval": {"analyzer": analyzer, "base_k": 10},
                 "rerank": {"name": "none", "input_limit": 10, "final_k": 10},
-                "answer": {"name": "none"},
+                "models": {"embedding": f"openai:hashed?base_url={self._server}/v1"},
+                "store": {"name": "exact"},
             },
             "factors": {"retrieval.mode": list(searches), "corpus.chunk_size": list(sizes)},
             "design": "grid",
             "metrics": [f"retrieval.{METRIC}", "retrieval.mrr@10", "retrieval.evidence_recall@5", "cost.seconds"],
         }
-        file, out = self._folder / f"{grid}.yaml", self._folder / grid
-        file.write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
+        path, out, home = written(self._folder, experiment), self._folder / grid, self._folder / "home"
         shutil.rmtree(out, ignore_errors=True)
         if cold:
-            shutil.rmtree(self._folder / "home", ignore_errors=True)
-        took = timed(
-            [*RAG_LAB, "sweep", str(file), "--jobs", str(self._jobs), "--out", str(out)],
-            self._folder,
-            self._environment,
-        )
-        scores = pd.read_parquet(out / "scores.parquet")
-        found = scores[(scores["metric"] == f"retrieval.{METRIC}") & (scores["status"] == "scored")]
-        return took, {
-            str(name): round(float(mean), 4) for name, mean in found.groupby("variant_id")["value"].mean().items()
-        }
+            shutil.rmtree(home, ignore_errors=True)
+        took = swept(path, out, home, "--jobs", str(self._jobs))
+        return took, means(out, f"retrieval.{METRIC}")
 
 
 class ContextGrid:
     """The peer, by the command that it brings."""
 
-    def __init__(self, dataset: Path, folder: Path, python: Path, questions: Sequence[Mapping[str, Any]]) -> None:
-        self._folder, self._command = folder, python.parent / "contextgrid"
+    def __init__(self, dataset: Path, folder: Path, python: Path, server: str) -> None:
+        self._folder, self._command, self._server = folder, python.parent / "contextgrid", server
         folder.mkdir()
         (folder / "corpus").symlink_to(dataset / "corpus")
-        lines = (json.dumps(_eval_item(question)) for question in questions)
+        asked = map(json.loads, (dataset / "questions.jsonl").read_text(encoding="utf-8").splitlines())
+        lines = (json.dumps(_eval_item(question)) for question in asked)
         (folder / "questions.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def run(self, grid: str, *, cache: str) -> tuple[Took, dict[str, float]]:
+    def run(self, grid: str, *, cold: bool) -> tuple[Took, dict[str, float]]:
         """Run a grid and return what it took, and the nDCG of each configuration."""
         searches, sizes, _ = GRIDS[grid]
+        served = f"tei:hashed,api_base={self._server},query_prefix=,document_prefix=,max_tokens={WHOLE_CHARS}"
+        embedders = {"bm25": None, "tfidf": "tfidf", "dense": served}
         config = {
             "name": grid,
             "corpus": "corpus",
@@ -119,17 +114,24 @@ class ContextGrid:
             "grid": {
                 "parser": ["text"],
                 "chunker": [f"recursive:{size // CHARS_PER_TOKEN}" for size in sizes],
-                "embedder": [{"bm25": None, "tfidf": "tfidf"}[search] for search in searches],
-                "index": [{"bm25": "bm25", "tfidf": "dense"}[search] for search in searches],
+                "embedder": [embedders[search] for search in searches],
+                "index": sorted({"bm25" if search == "bm25" else "dense" for search in searches}),
             },
-            "run": {"mode": "factorial", "k": 10, "headline": METRIC, "cache": cache},
+            "run": {"mode": "factorial", "k": 10, "headline": METRIC, "cache": "disk"},
             "report": {"out": f"./{grid}", "formats": ["markdown", "json", "yaml", "python"]},
         }
         file = self._folder / f"{grid}.yaml"
         file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-        took = timed([str(self._command), "run", str(file)], self._folder, os.environ)
+        if cold:
+            shutil.rmtree(self._folder / grid, ignore_errors=True)  # the report, and the cache in it
+        took, _ = ran([str(self._command), "run", str(file)], self._folder)
         runs = json.loads((self._folder / grid / "results.json").read_text(encoding="utf-8"))["runs"]
-        return took, {f"{run['config']['index']} {run['config']['chunker']}": _ndcg(run) for run in runs}
+        return took, {_named(run["config"]): _ndcg(run) for run in runs}
+
+
+def _named(config: Mapping[str, Any]) -> str:
+    embedder = (config.get("embedder") or "").partition(":")[0]
+    return " ".join(filter(None, [config["index"], embedder, config["chunker"]]))
 
 
 def _eval_item(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,41 +159,58 @@ def pyterrier(python: Path) -> dict[str, Any]:
     return {"starts": False, "why": f"{why}: {last}"}
 
 
-def times_as_fast(ours: Took, theirs: Took) -> dict[str, float]:
-    return {name: round(theirs[name] / ours[name], 2) for name in ours}
-
-
-def measure(dataset: Path, python: Path, scratch: Path, jobs: int) -> dict[str, Any]:
-    lines = (dataset / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    asked = [json.loads(line) for line in lines]
-    ours = RagLab(dataset, scratch / "rag_lab", jobs)
-    theirs = ContextGrid(dataset, scratch / "context_grid", python, asked)
-    found: dict[str, Any] = {"questions": len(asked), "jobs": jobs, "cores": os.cpu_count()}
-    for grid in GRIDS:
-        peer, their_ndcg = theirs.run(grid, cache="disk" if grid == "grid_12" else "none")
-        mine, our_ndcg = ours.run(grid, cold=True)
-        found[grid] = {
-            "context_grid": {**peer, "ndcg@10": their_ndcg},
-            "rag_lab": {**mine, "ndcg@10": our_ndcg},
-            "times_as_fast": times_as_fast(mine, peer),
+def side_by_side(grid: str, ours: RagLab, theirs: ContextGrid) -> dict[str, Any]:
+    """Return both sides of one grid, cold and, for a grid of several points, once more."""
+    (peer, their_ndcg), (mine, our_ndcg) = theirs.run(grid, cold=True), ours.run(grid, cold=True)
+    found = {
+        grid: {
+            "context_grid": {**peer.told(), METRIC: their_ndcg},
+            "rag_lab": {**mine.told(), METRIC: our_ndcg},
+            "times_as_fast": peer.over(mine),
         }
-    (our_equal,), (their_equal,) = (found["equal"][side]["ndcg@10"].values() for side in ("rag_lab", "context_grid"))
-    found["equal"]["agree_to_three_decimals"] = round(our_equal, 3) == round(their_equal, 3)
-    again, _ = theirs.run("grid_12", cache="disk")
-    mine, _ = ours.run("grid_12", cold=False)
-    found["second"] = {"context_grid": again, "rag_lab": mine, "times_as_fast": times_as_fast(mine, again)}
-    return found | {"pyterrier": pyterrier(python)}
+    }
+    if len(our_ndcg) == len(their_ndcg) == 1:
+        (our_one,), (their_one,) = our_ndcg.values(), their_ndcg.values()
+        found[grid]["agree_to_three_decimals"] = abs(our_one - their_one) < 0.0005
+        return found
+    (peer, _), (mine, _) = theirs.run(grid, cold=False), ours.run(grid, cold=False)
+    sides = {"context_grid": peer.told(), "rag_lab": mine.told()}
+    return {**found, f"{grid}{SECOND}": {**sides, "times_as_fast": peer.over(mine)}}
+
+
+def measure(dataset: Path, python: Path, scratch: Path, jobs: int, grids: Sequence[str]) -> dict[str, Any]:
+    asked = (dataset / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    with embedding_server(TEXT_S) as server:
+        ours = RagLab(dataset, scratch / "rag_lab", jobs, server.url)
+        theirs = ContextGrid(dataset, scratch / "context_grid", python, server.url)
+        found: dict[str, Any] = {}
+        for grid in grids:
+            found |= side_by_side(grid, ours, theirs)
+    return {"questions": len(asked), "jobs": jobs, "grids": found, "pyterrier": pyterrier(python)}
+
+
+def row(name: str, found: Mapping[str, Any]) -> list[str | float]:
+    mine, peer = found["rag_lab"], found["context_grid"]
+    grid = name.removesuffix(SECOND)
+    told = f"{NAMES[grid]}{', second run' if grid != name else ''}"
+    return [told, peer["wall_s"], peer["cpu_s"], mine["wall_s"], mine["cpu_s"], found["times_as_fast"]["wall"]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", type=Path, required=True)
+    parser.add_argument("--dataset", type=Path)
     parser.add_argument("--peers-python", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--grids", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    argument(parser)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        python = given.peers_python.absolute()
-        print(json.dumps(measure(given.dataset.resolve(), python, Path(folder), given.jobs), indent=1))
+    os.environ.setdefault("OPENAI_API_KEY", "none")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        dataset = given.dataset or imported(public("xquad/xquad.en.json"), folder / "xquad")
+        found = measure(dataset.resolve(), given.peers_python.absolute(), folder, given.jobs, given.grids)
+    header = ["", "context-grid, s", "processor s", "rag_lab, s", "processor s", "times as fast"]
+    tell("peers", found, header, [row(*one) for one in found["grids"].items()], given.page)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def cut(given: Path, folder: Path, questions: int, documents: int) -> Path:
             kept[question] = found
             needed |= dict.fromkeys(found)
     corpus = {row["_id"]: row for row in _rows(given / "corpus.jsonl")}
-    chosen = list((needed | dict.fromkeys(corpus)))[:documents]
+    chosen = list(needed | dict.fromkeys(corpus))[:documents]
     if len(kept) < questions or len(chosen) < documents:
         sys.exit(f"{given} gives {len(kept)} questions and {len(chosen)} documents of the {questions} and {documents}.")
     (folder / "qrels").mkdir(parents=True)

@@ -31,7 +31,9 @@ def argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", type=Path, help="the page whose table is written anew, docs/benchmarks.md")
 
 
-def tell(name: str, found: dict[str, Any], header: Sequence[str], rows: Sequence[Sequence[Cell]], page: Path | None):
+def tell(
+    name: str, found: dict[str, Any], header: Sequence[str], rows: Sequence[Sequence[Cell]], page: Path | None
+) -> None:
     """Print what was found as JSON, and write its table into the page, if any, with day and load of the machine."""
     load = os.getloadavg()[1]
     print(json.dumps({"benchmark": name, "cores": os.cpu_count(), "load_5_min": round(load, 1), **found}, indent=1))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
+
 from beside.took import Took, ran
 
 RAG_LAB = (sys.executable, "-c", "import sys; sys.argv[0] = 'rag-lab'; from rag_lab.cli import main; main()")
