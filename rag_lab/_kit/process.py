@@ -30,7 +30,11 @@ class Process(NamedTuple):
     @classmethod
     def this(cls) -> Process:
         """Return the process that asks."""
-        pid = os.getpid()
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        """Return the process of this number, which runs here."""
         return cls(*_place(), pid, _began(pid))
 
     def runs(self) -> bool | None:
@@ -45,6 +49,10 @@ class Process(NamedTuple):
             pass  # it is there, and another user's
         began = _began(self.pid)
         return began == self.began if began else None
+
+    def is_stopped(self) -> bool:
+        """Tell whether it runs on this machine and is stopped, where the system tells."""
+        return (_told(Path(f"/proc/{self.pid}/stat")) or ["?"])[0] in "Tt"
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"

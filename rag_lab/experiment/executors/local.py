@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from rag_lab._kit.home import home
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
+from rag_lab.experiment.executors.stopped import StoppedProcesses
 from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.kernels.prepared_process import Nursery, NurseryGone, PreparedProcess
 from rag_lab.redaction import shown
@@ -25,6 +26,7 @@ from rag_lab.redaction import shown
 _LOGGER = logging.getLogger(__name__)
 _POLL_S = 0.05
 _STOP_S = 5.0
+_MOST_GONE = 3  # nurseries in a row, after which there is no other
 
 
 _waiting: list[Starter] = []  # what was prepared before its jobs were known
@@ -57,6 +59,7 @@ def execute(
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), deque[_Running]()
+    stopped = StoppedProcesses()
     start = starter or (_waiting.pop() if _waiting else Starter())
     try:
         while waiting or running:
@@ -69,7 +72,7 @@ def execute(
             start.wait(_POLL_S)
             poll([one.job.name for one in running])
             for one in list(running):
-                if (done := _ended(one, veto)) is not None:
+                if (done := _ended(one, veto, stopped)) is not None:
                     running.remove(one)
                     yield done
     finally:
@@ -79,10 +82,14 @@ def execute(
             start.close()
 
 
-def _ended(one: _Running, veto: Veto) -> Done | None:
-    """Return how a job ended, ending it where it is vetoed; None while it runs."""
+def _ended(one: _Running, veto: Veto, stopped: StoppedProcesses) -> Done | None:
+    """Return how a job ended, ending it where it is vetoed or was stopped; None while it runs."""
     if one.process.poll() is not None:
         return Done(one.job, _reason(one), time.monotonic() - one.started)
+    if reason := stopped.reason(one.process.pid):
+        one.process.kill()
+        _stop(one.process)
+        return Done(one.job, reason, time.monotonic() - one.started)
     if reason := veto(one.job, True):
         _stop(one.process)
         return Done(one.job, reason, time.monotonic() - one.started, vetoed=True)
@@ -112,6 +119,7 @@ class Starter:
     def __init__(self) -> None:
         self._nursery: Nursery | None = None
         self._can_fork = Nursery.is_possible()
+        self._n_gone = 0
 
     def __call__(self, job: Job, cwd: Path) -> _Running:
         """Start a job."""
@@ -139,14 +147,24 @@ class Starter:
             self._nursery = None
 
     def _prepared(self) -> PreparedProcess | None:
-        try:
-            self.prepare()
-            return self._nursery.start() if self._nursery is not None else None
-        except (NurseryGone, OSError) as error:
+        while self._can_fork:
+            try:
+                self.prepare()
+                process = self._nursery.start() if self._nursery is not None else None
+            except (NurseryGone, OSError) as error:
+                self._lose(error)
+            else:
+                self._n_gone = 0
+                return process
+        return None
+
+    def _lose(self, error: Exception) -> None:
+        """Let another nursery take the place of one that is gone, unless too many have gone."""
+        self.close()
+        self._n_gone += 1
+        self._can_fork = self._n_gone < _MOST_GONE
+        if not self._can_fork:
             _LOGGER.warning("Kernels are no longer prepared (%s); each is started anew, which takes longer.", error)
-            self.close()
-            self._can_fork = False
-            return None
 
 
 def _new_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:

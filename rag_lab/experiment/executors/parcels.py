@@ -90,6 +90,8 @@ def _refuse_strange(archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
+    for leftover in folder.parent.glob(f"{folder.name}.partial-*"):  # of a sweep that was killed
+        shutil.rmtree(leftover)
     partial = folder.with_name(f"{folder.name}.partial-{uuid.uuid4().hex}")
     partial.mkdir(parents=True)
     try:

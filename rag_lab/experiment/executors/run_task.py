@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab._kit.process import Process
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.parcels import BadParcelError, Ended, pack
@@ -43,7 +43,7 @@ def run_task(
         Withdrawn: if the task was over before it had ended.
         RagLabError: if it cannot run on this machine.
     """
-    with tempfile.TemporaryDirectory(prefix="rag_lab_task_") as folder:
+    with scratch_folder("task") as folder:
         job = task.job(Path(folder).resolve(), dataset, modules)
         job = replace(job, environment={**(environment or {}), **job.environment})
         [done] = local.execute([job], veto=_Veto(is_over), starter=starter)

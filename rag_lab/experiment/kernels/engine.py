@@ -25,14 +25,15 @@ class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no st
 
     @classmethod
     def execute_managed_notebook(
-        cls, nb_man: Any, kernel_name: str, kernel: ForkedKernel | None = None, **options: Any
+        cls, nb_man: Any, kernel_name: str, kernel: ForkedKernel | None = None, folder: str = "", **options: Any
     ) -> Any:
-        """Execute it, in `kernel` where one is given; see papermill.
+        """Execute it, in `kernel` where one is given; see papermill. `folder` is for files of the connection.
 
         Raises:
             SilentKernelError: if the kernel was ended because it did not answer.
         """
-        manager = SamePythonKernelManager.of() if kernel is None else ForkedKernelManager.of(kernel=kernel)
+        given: dict[str, Any] = {"folder": folder} | ({} if kernel is None else {"kernel": kernel})
+        manager = (SamePythonKernelManager if kernel is None else ForkedKernelManager).of(**given)
         try:
             return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=manager, **options)
         except DeadKernelError as error:

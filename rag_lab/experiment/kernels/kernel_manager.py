@@ -32,6 +32,7 @@ class SamePythonKernelManager(AsyncKernelManager):
     """
 
     silence_s = SILENCE_S
+    folder = ""  # for what the kernel is told of its connection, which holds a key
     was_silent = False  # whether it was ended for silence
     _client: Any = None
     _silent_looks = 0
@@ -73,6 +74,10 @@ class SamePythonKernelManager(AsyncKernelManager):
     @default("client_factory")
     def _client_factory_default(self) -> type[ReadyClient]:
         return ReadyClient
+
+    @default("connection_file")
+    def _beside_nothing_else(self) -> str:
+        return str(Path(self.folder) / "connection.json") if self.folder else ""
 
     @default("transport_encryption")
     def _encrypted(self) -> str:

@@ -20,6 +20,7 @@ from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
 from papermill.iorw import papermill_io
 
+from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab.experiment.kernels.clean_notebook import CleanNotebooks
 from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
@@ -49,18 +50,20 @@ def run_notebook(
     """
     papermill_io.register(output, CleanNotebooks())
     try:
-        execute_notebook(
-            notebook,
-            output,
-            parameters=parameters,
-            engine_name=ENGINE,
-            kernel_name="python3",
-            kernel=kernel,
-            cwd=cwd,
-            start_timeout=START_TIMEOUT_S,
-            execution_timeout=max(1, round(cell_minutes * 60)),
-            progress_bar=False,
-        )
+        with scratch_folder("kernel") as folder:
+            execute_notebook(
+                notebook,
+                output,
+                parameters=parameters,
+                engine_name=ENGINE,
+                kernel_name="python3",
+                kernel=kernel,
+                folder=folder,
+                cwd=cwd,
+                start_timeout=START_TIMEOUT_S,
+                execution_timeout=max(1, round(cell_minutes * 60)),
+                progress_bar=False,
+            )
     except PapermillExecutionError as error:
         return failure_sentence(error.ename, error.evalue)
     except SilentKernelError as error:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import IO
 
+from rag_lab._kit.process import Process
+
 _LOOK_S = 0.02
 _START_S = 300.0  # within which a nursery has done its imports, also on a crowded machine
 
@@ -25,13 +27,13 @@ class PreparedProcess:
     """The process of one job."""
 
     def __init__(self, nursery: Nursery, pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
-        self._nursery, self.pid = nursery, pid
+        self._nursery, self.pid, self._process = nursery, pid, Process.of(pid)
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
 
     @property
     def returncode(self) -> int | None:
         """Its exit status, None while it runs."""
-        return self._nursery.status(self.pid)
+        return self._nursery.status(self._process)
 
     def poll(self) -> int | None:
         """Return its exit status, or None while it runs."""
@@ -106,13 +108,14 @@ class Nursery:
         )
         return PreparedProcess(self, self._began.pop(0), *streams)
 
-    def status(self, pid: int) -> int | None:
-        """Return how a process of it has ended, None while it runs."""
+    def status(self, process: Process) -> int | None:
+        """Return how a process of it has ended, None while it runs; a nursery that is gone cannot tell how."""
         try:
             self._hear(blocking=False)
         except OSError:
-            self._ended.setdefault(pid, self._process.poll() or -signal.SIGKILL)
-        return self._ended.get(pid)
+            if not process.runs():
+                self._ended.setdefault(process.pid, -signal.SIGKILL)
+        return self._ended.get(process.pid)
 
     def wait(self, seconds: float) -> None:
         """Wait for so long, or until it has something to say."""

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.machine.scratch import OWNER_FILE, owner_runs, remove_left, write_owner
 from rag_lab._kit.process import Process
 from rag_lab.models.host.budget_setting import model_budget_mb
 
 HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
 OFF = "off"  # what a user sets: every kernel loads its models itself
-_OWNER_FILE = "owner.json"
 _END_S = 5.0
 _LOOK_EVERY_S = 0.02
 
@@ -41,12 +41,13 @@ def model_host() -> Iterator[dict[str, str]]:
     if os.environ.get(HOST_VARIABLE) == OFF:
         yield {}
         return
+    remove_left()
     folder = Path(tempfile.mkdtemp(prefix="rag_lab_models_"))  # mode 700
-    (folder / _OWNER_FILE).write_text(json.dumps(Process.this()), encoding="utf-8")
+    write_owner(folder)
     try:
         yield {HOST_VARIABLE: str(folder)}
     finally:
-        (folder / _OWNER_FILE).unlink(missing_ok=True)
+        (folder / OWNER_FILE).unlink(missing_ok=True)
         for holder in holders(folder):
             _end(holder.process)
         shutil.rmtree(folder, ignore_errors=True)
@@ -61,11 +62,7 @@ def meeting_place() -> Path | None:
 
 def is_open(folder: Path) -> bool:
     """Tell whether the sweep that made the folder runs, on this machine."""
-    try:
-        owner = Process(*json.loads((folder / _OWNER_FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return False
-    return owner.runs() is True
+    return owner_runs(folder) is True
 
 
 @dataclass(frozen=True, slots=True)

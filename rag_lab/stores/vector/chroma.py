@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.vector.entries import Numbers
 from rag_lab.stores.vector.rows import Rows, batches, padded
@@ -70,7 +71,7 @@ class ChromaStore(ServedStore):
 
     def _opened_copy(self) -> Any:
         """Return a client on a copy that goes with this object, or when the process ends."""
-        scratch = tempfile.TemporaryDirectory(prefix="rag_lab_chroma_")
+        scratch = scratch_folder("chroma")
         folder = shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER)
         client = _embedded(folder)
         weakref.finalize(self, _close, client, scratch)

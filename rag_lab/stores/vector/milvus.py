@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.vector.engine import EngineStore
 from rag_lab.stores.vector.entries import Numbers
@@ -71,7 +72,7 @@ class MilvusStore(EngineStore):
     @cached_property
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
         """Removed with this object, or when the process ends."""
-        return tempfile.TemporaryDirectory(prefix="rag_lab_milvus_")
+        return scratch_folder("milvus")
 
 
 def _schema(dim: int) -> Any:

@@ -12,9 +12,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from rag_lab.experiment.executors import stopped
 from rag_lab.experiment.executors.job import Job
 from rag_lab.experiment.executors.local import execute
-from rag_lab.experiment.kernels.prepared_process import Nursery
+from rag_lab.experiment.kernels.prepared_process import Nursery, NurseryGone
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Nursery.is_possible(), reason="processes are not forked here")]
 
@@ -122,12 +123,51 @@ def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     ended(int((tmp_path / "hung.json").read_text()))
 
 
-def test_a_nursery_that_is_gone_costs_time_alone(tmp_path, caplog):
-    running = execute([job(tmp_path, name, "open(OUT, 'w').write('ran')") for name in ("one", "two")], cwd=tmp_path)
+def test_another_nursery_takes_the_place_of_one_that_is_gone(tmp_path, caplog):
+    body = "import os\nopen(OUT, 'w').write(open(f'/proc/{os.getppid()}/cmdline').read())"
+    running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path)
     assert next(running).reason == ""
-    os.kill(nursery_of(os.getpid()), signal.SIGKILL)
+    gone = nursery_of(os.getpid())
+    os.kill(gone, signal.SIGKILL)
+    assert [done.reason for done in running] == [""]
+    assert "kernels.nursery" in (tmp_path / "two.json").read_text()
+    assert caplog.text == ""
+
+
+def test_a_job_goes_on_where_its_nursery_is_gone_and_one_without_any_has_a_process_of_its_own(
+    tmp_path, caplog, monkeypatch
+):
+    body = "import time\nopen(OUT, 'w').write('began')\ntime.sleep(2)\nopen(OUT, 'w').write('ended')"
+    running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path, poll=kill_once(tmp_path))
+    assert next(running).reason == ""
+    assert (tmp_path / "one.json").read_text() == "ended"
+    monkeypatch.setattr(Nursery, "start", fail)
     assert [done.reason for done in running] == [""]
     assert "Kernels are no longer prepared" in caplog.text
+
+
+def kill_once(folder):
+    killed = []
+
+    def poll(running):
+        if not killed and (folder / "one.json").exists():
+            killed.append(nursery_of(os.getpid()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    return poll
+
+
+def fail(nursery):
+    raise NurseryGone("it has ended")
+
+
+def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(stopped, "STOPPED_S", 2.0)
+    body = "import os, signal, time\nopen(OUT, 'w').write(str(os.getpid()))\n"
+    body += "os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)"
+    [done] = execute([job(tmp_path, "stopped", body)], cwd=tmp_path)
+    assert done.reason.startswith("The notebook's process was stopped for 2 seconds and was ended")
+    ended(int((tmp_path / "stopped.json").read_text()))
 
 
 def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):

@@ -1,0 +1,46 @@
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rag_lab._kit.machine.scratch import scratch_folder, write_owner
+
+KILLED = """
+import os
+from rag_lab._kit.machine.scratch import scratch_folder
+folder = scratch_folder("task")
+print(folder.name, flush=True)
+os._exit(1)  # as one that is killed
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield tmp_path
+    tempfile.tempdir = None
+
+
+def test_what_a_killed_process_left_goes_with_the_next_folder_and_nothing_else_does(temporary):
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True)
+    left = Path(done.stdout.strip())
+    assert left.parent == temporary and left.is_dir()
+    for name in ("rag_lab_models_other", "somebody_else"):
+        (temporary / name).mkdir()
+    with scratch_folder("task") as mine, scratch_folder("task") as other:
+        assert not left.exists()
+        assert Path(mine).is_dir() and Path(other).is_dir() and os.stat(mine).st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in temporary.iterdir()) == ["rag_lab_models_other", "somebody_else"]
+
+
+def test_a_folder_of_another_machine_is_left_alone(temporary):
+    far = temporary / "rag_lab_task_far"
+    far.mkdir()
+    write_owner(far)
+    (far / "owner.json").write_text((far / "owner.json").read_text().replace(os.uname().nodename, "elsewhere"))
+    scratch_folder("task").cleanup()
+    assert far.is_dir()
