@@ -2,7 +2,7 @@
 
 A sweep with two jobs runs undisturbed, and then once more in a home of its own while processes of it are killed
 (SIGKILL) at random moments; whenever it ends without being whole, the same command is given again. Killed are, at
-random: the sweep, its nursery, processes of notebooks, kernels and holders of the embedding model (`local`); the sweep,
+random: the sweep, its nursery, processes of notebooks, kernels, holders of the embedding model (`local`); the sweep,
 one of two workers on a PostgreSQL, or a process of theirs (`workers`); the sweep or a node of a Ray cluster of two nodes
 and a head (`ray`). The chat model is a server on loopback, which counts what it is asked.
 
@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ FACTORS = {
 
 @dataclass
 class Processes:
-    """The processes of one sweep, by the mark in their environment; roles are kept, since forks look like the nursery."""
+    """The processes of one sweep, by the mark in their environment. Roles are kept: forks look like the nursery."""
 
     mark: str
     roles: dict[int, str] = field(default_factory=dict)
@@ -61,7 +61,8 @@ class Processes:
     def look(self) -> dict[str, list[int]]:
         """Return the numbers of those that run, by role."""
         found: dict[str, list[int]] = {}
-        alive = {pid: parent for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if (parent := self._parent(pid))}
+        numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+        alive = {pid: parent for pid in numbers if (parent := self._parent(pid))}
         for pid in sorted(alive):
             if pid not in self.roles and f"{MARK}={self.mark}".encode() in _read(pid, "environ").split(b"\0"):
                 self.roles[pid] = self._role(pid, alive[pid])
@@ -174,10 +175,8 @@ def _kill(place: Place, kind: str, chance: random.Random, found: dict[str, list[
     if kind == "node" and place.kill_node is not None:
         place.kill_node()
         return
-    try:
+    with suppress(ProcessLookupError):
         os.kill(chance.choice(found[kind]), signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def left_behind(place: Place) -> dict[str, Any]:
@@ -252,7 +251,7 @@ def _worker(place: Place, name: str, n: int) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def ray_cluster(folder: Path, environment: dict[str, str], experiment: Path) -> Iterator[Place]:
-    """The sweep on a Ray cluster: a head without cores, and two nodes of one core, of which one that left comes back."""
+    """The sweep on a Ray cluster: a head without cores, and two nodes of one core, and one that left comes back."""
     from ray.cluster_utils import Cluster
 
     os.environ |= {**environment, "RAY_raylet_start_wait_time_s": "180"}

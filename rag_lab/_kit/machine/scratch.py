@@ -1,4 +1,4 @@
-"""Temporary folders that know their owner: what a process that was killed has left is deleted by the next that makes one."""
+"""Temporary folders that know their owner: what a killed process has left is deleted by the next that makes one."""
 
 from __future__ import annotations
 

@@ -26,4 +26,6 @@ class StoppedProcesses:
             self._looks[pid] = self._looks[pid] + 1 if Process.of(pid).is_stopped() else 0
         if self._looks[pid] < STOPPED_S / _LOOK_EVERY_S:
             return ""
-        return f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended; start the same command again."
+        return (
+            f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended; start the same command again."
+        )

@@ -33,7 +33,7 @@ def test_what_a_killed_process_left_goes_with_the_next_folder_and_nothing_else_d
         (temporary / name).mkdir()
     with scratch_folder("task") as mine, scratch_folder("task") as other:
         assert not left.exists()
-        assert Path(mine).is_dir() and Path(other).is_dir() and os.stat(mine).st_mode & 0o777 == 0o700
+        assert Path(mine).is_dir() and Path(other).is_dir() and Path(mine).stat().st_mode & 0o777 == 0o700
     assert sorted(path.name for path in temporary.iterdir()) == ["rag_lab_models_other", "somebody_else"]
 
 
