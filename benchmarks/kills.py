@@ -3,8 +3,8 @@
 A sweep with two jobs runs undisturbed, and then once more in a home of its own while processes of it are killed
 (SIGKILL) at random moments; whenever it ends without being whole, the same command is given again. Killed are, at
 random: the sweep, its nursery, processes of notebooks, kernels, holders of the embedding model (`local`); the sweep,
-one of two workers on a PostgreSQL, or a process of theirs (`workers`); the sweep or a node of a Ray cluster of two nodes
-and a head (`ray`). The chat model is a server on loopback, which counts what it is asked.
+one of two workers on a PostgreSQL, or a process of theirs (`workers`); the sweep or a node of a Ray cluster of two
+nodes and a head (`ray`). The chat model is a server on loopback, which counts what it is asked.
 
 Prints one JSON object: kills by kind, starts, calls of both sweeps, how many of them were asked again, whether scores
 are the same to the byte (`cost.*` aside), wall seconds, those lost a kill, and what was left behind.
