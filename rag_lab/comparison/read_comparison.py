@@ -21,6 +21,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import Question, Trace
 from rag_lab.runs.margins import with_margins
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.trace_lines import Questions
 from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.corrections import Correction, check_correction
 from rag_lab.statistics.families import answers
@@ -124,14 +125,8 @@ def _pairs(tables: Comparison, is_grid: bool) -> list[Pair]:
 
 def _traces(run: RunFolder) -> dict[str, list[Trace]]:
     """Return the traces of each variant; what variants know of a question alike is held once."""
-    known: dict[Question, Question] = {}
-    return {
-        plan.variant_id: [
-            replace(trace, question=known.setdefault(trace.question, trace.question))
-            for trace in run.traces(plan.variant_id)
-        ]
-        for plan in run.variants
-    }
+    known: Questions = {}
+    return {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}
 
 
 def noise_by_metric(run: RunFolder, quality: pd.DataFrame) -> dict[str, NoiseComponents]:

@@ -20,6 +20,7 @@ from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
 from rag_lab.runs.run_once import SamePipeline
 from rag_lab.runs.trace_file import read_traces
+from rag_lab.runs.trace_lines import Questions
 from rag_lab.visible import visible_json
 
 if TYPE_CHECKING:
@@ -136,8 +137,12 @@ class RunFolder:
         """Tell whether the variant has run to its end, without reading what it did."""
         return (self.variant_dir(variant_id) / TRACES_FILE).is_file()
 
-    def traces(self, variant_id: str) -> list[Trace]:
+    def traces(self, variant_id: str, known: Questions | None = None) -> list[Trace]:
         """Return the variant's traces in the order of the questions; none where it failed or has not run.
+
+        Args:
+            variant_id: the variant.
+            known: questions of other variants, which are held once; see `read_traces`.
 
         Raises:
             DamagedFile: if a line is no trace, or traces of the questions planned are missing.
@@ -145,7 +150,7 @@ class RunFolder:
         if not self.has_traces(variant_id):
             return []
         path, n_planned = self.variant_dir(variant_id) / TRACES_FILE, len(self.questions) * self.repeats
-        traces = read_traces(path)
+        traces = read_traces(path, known)
         if self.questions and len(traces) != n_planned:
             raise DamagedFile(path, f"it holds {len(traces)} traces where {n_planned} are planned")
         return traces

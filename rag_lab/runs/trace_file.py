@@ -9,7 +9,7 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_jsons
-from rag_lab.runs.trace_lines import TraceReader, TraceWriter
+from rag_lab.runs.trace_lines import Questions, TraceReader, TraceWriter
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
@@ -22,13 +22,17 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
         file.writelines(f"{line}\n" for line in hide_known_jsons(map(writer.line, traces)))
 
 
-def read_traces(path: Path) -> list[Trace]:
-    """Read the traces that `write_traces` wrote, in order.
+def read_traces(path: Path, known: Questions | None = None) -> list[Trace]:
+    """Read the traces that `write_traces` wrote, in order; questions that another file has, too, are held once.
+
+    Args:
+        path: of the file.
+        known: the questions of files that were read before; those of this one are added.
 
     Raises:
         DamagedFile: naming the first line that is no trace.
     """
-    reader = TraceReader()
+    reader = TraceReader(known)
     with path.open("rb") as file:
         return [_read(reader, path, number, line) for number, line in enumerate(file, 1)]
 

@@ -11,15 +11,15 @@ A line has the fields of `Trace`, without those that hold what they hold before 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from rag_lab.records import Hit, Trace
+from rag_lab.records import Hit, Question, Trace
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
+_QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
 _HITS: TypeAdapter[tuple[Hit, ...]] = TypeAdapter(tuple[Hit, ...])
 _LISTS = ("base_hits", "candidates", "reranked", "ranked")
 _SEARCH = "hits."  # before the name of a search, where a list is named
@@ -27,6 +27,7 @@ _LONG_CHARS = 100  # a shorter text takes no more room than its number
 _HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
 
 Lists = dict[str, tuple[Hit, ...]]
+Questions = dict[bytes, Question]  # by their JSON
 
 
 class TraceWriter:
@@ -66,10 +67,11 @@ class TraceWriter:
 
 
 class TraceReader:
-    """Reads the lines of one file, in their order."""
+    """Reads the lines of one file, in their order. Questions that are `known` are not held twice, and new ones added."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Questions | None = None) -> None:
         self._texts: list[str] = []
+        self._known: Questions = {} if known is None else known
 
     def trace(self, line: bytes) -> Trace:
         """Return the trace that `TraceWriter.line` wrote, or an earlier version, which wrote everything in full.
@@ -85,7 +87,14 @@ class TraceReader:
             data["prompt"] = "".join(map(self._text, data["prompt"]))
         if "found" in data:
             data |= _lists_of(data)
+        data["question"] = self._question(data["question"])
         return _TRACE.validate_python(_with_hits(data))
+
+    def _question(self, written: dict[str, Any]) -> Question:
+        key = to_json(written)
+        if key not in self._known:
+            self._known[key] = _QUESTION.validate_python(written)
+        return self._known[key]
 
     def _text(self, written: str | Mapping[str, int]) -> str:
         return written if isinstance(written, str) else self._texts[written["text"]]
@@ -145,11 +154,16 @@ def _lists_of(data: dict[str, Any]) -> dict[str, Any]:
         if isinstance(written, dict):
             made[name] = made[written["of"]][: written["first"]]
         else:
-            made[name] = tuple(replace(found[place], score=float(score)) for place, score in written)
+            made[name] = tuple(_scored(found[place], float(score)) for place, score in written)
         return made[name]
 
     searches = {search: read(f"{_SEARCH}{search}", one) for search, one in data["hits"].items()}
     return {"hits": searches, **{name: read(name, data[name]) for name in _LISTS if name in data}}
+
+
+def _scored(hit: Hit, score: float) -> Hit:
+    """Return the hit with the score of a list; written out, as a run has hundreds of thousands."""
+    return Hit(hit.parent_id, hit.chunk_id, hit.source, hit.page, hit.start, hit.end, score, hit.scores)
 
 
 def _with_hits(data: dict[str, Any]) -> dict[str, Any]:

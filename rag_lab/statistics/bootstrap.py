@@ -9,6 +9,7 @@ one matrix of draws, so that a table of variants and metrics with scores missing
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from rag_lab.statistics.resampled_units import Units, padded
 
 N_RESAMPLES = 9_999
 _BATCH = 303  # fixed, as the draws depend on it; a divisor of N_RESAMPLES
+_KEPT_ROWS = 2_000  # means and differences of one run share their draws: 20 MB at the most are kept
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,8 +93,17 @@ def poisson_draws(rows: int, seed: int, stream: int, n_batches: int, size: int) 
         n_batches: how many.
         size: resamples in a batch, on which the draws depend.
     """
+    drawn = _kept if rows <= _KEPT_ROWS else _drawn
     for batch in range(n_batches):
-        yield np.random.default_rng([seed, stream, batch]).poisson(1.0, (rows, size)).astype(np.float64)
+        yield drawn(rows, seed, stream, batch, size).astype(np.float64)
+
+
+def _drawn(rows: int, seed: int, stream: int, batch: int, size: int) -> npt.NDArray[np.uint8]:
+    counts = np.random.default_rng([seed, stream, batch]).poisson(1.0, (rows, size))
+    return counts.astype(np.uint8)  # above 255 once in 10^507 draws
+
+
+_kept = lru_cache(N_RESAMPLES // _BATCH)(_drawn)
 
 
 def _quantiles(resampled: Floats, levels: Floats) -> tuple[Floats, Floats]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.records import Evidence, Hit, Question, Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(NamedTuple):
     """Where a passage stood: in the final ranking, or (`dropped`) among the candidates that the ranking left out."""
 
     rank: int

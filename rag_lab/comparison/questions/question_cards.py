@@ -57,11 +57,10 @@ def cards(comparison: Comparison, only: Iterable[str] | None = None) -> Iterator
     """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
     wanted = None if only is None else set(only)
     runs = _by_question(comparison, wanted)
-    rows = comparison.quality_scores[_COLUMNS]
-    places = rows.groupby("question_id", sort=False).indices
+    scores = _scores(comparison.quality_scores, wanted)
     unread, remade = comparison.run.passages(), remade_prompts(comparison.manifest)
     for name, asked in runs.items():
-        yield _card(comparison, asked, _scores(rows.iloc[places.get(name, [])]), unread, remade)
+        yield _card(comparison, asked, scores.get(name, {}), unread, remade)
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -92,12 +91,15 @@ def _by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, R
     return runs
 
 
-def _scores(rows: pd.DataFrame) -> Scores:
-    """Return the scores of one question."""
-    found: Scores = {}
-    columns = (rows[column].tolist() for column in _COLUMNS[1:])
-    for variant, repeat, metric, value, status, reason in zip(*columns, strict=True):
-        found.setdefault((variant, repeat), {})[metric] = (value, status, reason or "")
+def _scores(rows: pd.DataFrame, wanted: set[str] | None) -> dict[str, Scores]:
+    """Return the scores of each question."""
+    if wanted is not None:
+        rows = rows[rows["question_id"].isin(wanted)]
+    found: dict[str, Scores] = {}
+    columns = (rows[column].tolist() for column in _COLUMNS)
+    for question, variant, repeat, metric, value, status, reason in zip(*columns, strict=True):
+        scores = found.setdefault(question, {}).setdefault((variant, repeat), {})
+        scores[metric] = (value, status, reason or "")
     return found
 
 

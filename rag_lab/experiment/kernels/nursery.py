@@ -44,7 +44,7 @@ _NEEDED = (  # by every variant
     "pyarrow.parquet",
     "pyarrow.pandas_compat",
 )
-_TEMPLATES = ("macros.html", "passages.html", "view.html", "trace.html")  # of what every variant shows
+_TEMPLATES = ("macros.html", "view.html", "trace.html")  # of what every variant shows
 _LOOK_S = 0.01  # for processes that have ended
 _STREAMS = 3
 _PIECE = 4096  # bytes of a pipe that no other's come in between

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from rag_lab._kit.uncollected import without_collection
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import topics
@@ -80,14 +81,15 @@ def write_report(
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
-    comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
-    folder = comparison.run.path
-    for study in comparison.routing:
-        if study.learned is not None:
-            _write(folder / study.file_name, study.yaml)
-    _write(folder / MARKDOWN_FILE, to_markdown(comparison))
-    bodies = bodies_or_pages(comparison, folder / FOLDER, HTML_FILE, None if one_file else MOST_CHARS)
-    _write(folder / HTML_FILE, _page(comparison, bodies))
+    with without_collection():
+        comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
+        folder = comparison.run.path
+        for study in comparison.routing:
+            if study.learned is not None:
+                _write(folder / study.file_name, study.yaml)
+        _write(folder / MARKDOWN_FILE, to_markdown(comparison))
+        bodies = bodies_or_pages(comparison, folder / FOLDER, HTML_FILE, None if one_file else MOST_CHARS)
+        _write(folder / HTML_FILE, _page(comparison, bodies))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 

@@ -21,7 +21,7 @@ from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.evidence.state_names import evidence_told, state_names
 from rag_lab.comparison.front.front_sentences import MEANING, fronts_told
-from rag_lab.comparison.marked_text import opening, pieces
+from rag_lab.comparison.marked_text import pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.replies import place
 from rag_lab.comparison.race_sentences import race_sentences
@@ -30,6 +30,7 @@ from rag_lab.redaction import shown
 from rag_lab.report.figures.plan_tree_figure import plan_tree_of
 from rag_lab.report.page.anchors import anchors
 from rag_lab.report.page.effect_axis import EffectAxis
+from rag_lab.report.page.passages import STAR, marked, passage, rank_cells
 from rag_lab.report.tables import coverage_tables as coverage
 from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
 from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
@@ -80,7 +81,8 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
-    made.globals |= {"pieces": pieces, "opening": opening, "holds_evidence": holds_evidence}
+    made.globals |= {"pieces": pieces, "holds_evidence": holds_evidence}
+    made.globals |= {"STAR": STAR, "marked": marked, "passage": passage, "rank_cells": rank_cells}
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}

@@ -1,0 +1,64 @@
+"""Passages with the evidence in them marked, for every page that shows some: hits of a ranking, passages of a context.
+
+They are most of what a report writes, and the same passage is found for many questions, so this is no template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from markupsafe import Markup, escape
+
+from rag_lab.comparison.marked_text import Piece, opening, pieces
+from rag_lab.comparison.questions.passage_table import Rank, holds_evidence
+from rag_lab.comparison.questions.replies import place
+from rag_lab.records import Hit, Question
+
+STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
+_KEPT = 4096  # passages without evidence, as they are written
+
+
+def marked(parts: Sequence[Piece]) -> Markup:
+    """Return a text in pieces, its evidence marked."""
+    written = (f"<mark>{escape(part.text)}</mark>" if part.is_evidence else escape(part.text) for part in parts)
+    return Markup(f"<bdi>{''.join(written)}</bdi>")  # noqa: S704 -- escaped before
+
+
+def passage(hit: Hit, text: str, question: Question) -> Markup:
+    """Return one line that tells where a passage stands and how it goes, or goes around the evidence; opened, all of it.
+
+    Args:
+        hit: where it stands.
+        text: in full, or "" where that is not known.
+        question: whose evidence is marked.
+    """
+    if holds_evidence(hit, question):
+        return _written(place(hit.source, hit.page), pieces(hit, text, question), f"{STAR} ")
+    return _without_evidence(hit.source, hit.page, text)
+
+
+def rank_cells(ranks: Sequence[Rank | None]) -> Markup:
+    """Return the cells of a passage's row: where each ranking has it."""
+    return Markup("".join(f'<td class="num">{_rank(rank)}</td>' for rank in ranks))  # noqa: S704 -- numbers only
+
+
+def _rank(rank: Rank | None) -> str:
+    if rank is None:
+        return "·"
+    return f"({rank.rank})" if rank.dropped else f"<b>{rank.rank}</b>" if rank.in_context else str(rank.rank)
+
+
+@lru_cache(_KEPT)
+def _without_evidence(source: str, page: int | None, text: str) -> Markup:
+    return _written(place(source, page), (Piece(text),) if text else (), "")
+
+
+def _written(where: str, parts: Sequence[Piece], sign: str) -> Markup:
+    begin = f'{sign}<bdi class="where">{escape(where)}</bdi>'
+    if not parts:
+        return Markup(f'<p class="passage">{begin}</p>')  # noqa: S704 -- escaped before
+    return Markup(  # noqa: S704 -- escaped before
+        f'<details class="passage"><summary>{begin} <span class="opening">{marked(opening(parts))}</span></summary>\n'
+        f'<p class="text">{marked(parts)}</p></details>'
+    )
