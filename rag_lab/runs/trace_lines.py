@@ -67,7 +67,7 @@ class TraceWriter:
 
 
 class TraceReader:
-    """Reads the lines of one file, in their order. Questions that are `known` are not held twice, and new ones added."""
+    """Reads the lines of one file, in their order. `known` questions are held once, and new ones added."""
 
     def __init__(self, known: Questions | None = None) -> None:
         self._texts: list[str] = []

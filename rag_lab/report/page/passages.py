@@ -26,7 +26,7 @@ def marked(parts: Sequence[Piece]) -> Markup:
 
 
 def passage(hit: Hit, text: str, question: Question) -> Markup:
-    """Return one line that tells where a passage stands and how it goes, or goes around the evidence; opened, all of it.
+    """Return one line that tells where a passage stands and how it goes, at its evidence; opened, all of it.
 
     Args:
         hit: where it stands.
