@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rag_lab._kit.uncollected import without_collection
+from rag_lab._kit.machine.uncollected import without_collection
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import topics

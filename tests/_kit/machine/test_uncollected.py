@@ -2,7 +2,7 @@ import gc
 
 import pytest
 
-from rag_lab._kit.uncollected import without_collection
+from rag_lab._kit.machine.uncollected import without_collection
 
 
 def test_collection_is_as_it_was_afterwards():
