@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any
 
 from pydantic_core import from_json, to_json, to_jsonable_python
@@ -25,6 +26,9 @@ from rag_lab.stages.stage_progress import Progress, StageProgress
 from rag_lab.stages.trace_fields import field_type
 
 _LOGGER = logging.getLogger(__name__)
+
+_PLACES = {one.name: place for place, one in enumerate(fields(Trace))}
+_VALUES = attrgetter(*_PLACES)
 
 # Fields that stages have come to read, each with what it holds where there is nothing to read.
 _LATER = {"remembered": Remembered()}
@@ -61,10 +65,16 @@ def run_stage(
         outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
         told.end(outcomes)
     judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
+    records = {id(one): _record(stage, one, remembered=key in known) for key, one in _different(judged)}
     return [
-        trace if key is None else apply_outcome(stage, trace, judged[key], remembered=key in known)
+        trace if key is None else _applied(trace, judged[key], records[id(judged[key])])
         for key, trace in zip(keys, traces, strict=True)
     ]
+
+
+def _different(outcomes: Mapping[str, Outcome]) -> Iterable[tuple[str, Outcome]]:
+    """Return each outcome once, with a key that it stands under: a stage that is off gives all traces the same."""
+    return {id(one): (key, one) for key, one in outcomes.items()}.values()
 
 
 def _refused(outcome: Outcome) -> Outcome:
@@ -145,7 +155,11 @@ def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
 
 def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
     """Return `trace` with the outcome's updates and its record."""
-    record = StageRecord(
+    return _applied(trace, outcome, _record(stage, outcome, remembered=remembered))
+
+
+def _record(stage: Stage, outcome: Outcome, *, remembered: bool) -> StageRecord:
+    return StageRecord(
         stage=stage.name,
         status=outcome.status,
         reason=outcome.reason,
@@ -161,7 +175,15 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
         curable=not outcome.lasting,
         model=spec_of(getattr(stage, "model", None)),
     )
-    return replace(trace, stages=(*trace.stages, record), **_changes(trace, outcome.updates))
+
+
+def _applied(trace: Trace, outcome: Outcome, record: StageRecord) -> Trace:
+    """Return `trace` with updates and record; without `replace`, of which the many stages of many questions feel it."""
+    values = list(_VALUES(trace))
+    for name, value in _changes(trace, outcome.updates).items():
+        values[_PLACES[name]] = value
+    values[_PLACES["stages"]] = (*trace.stages, record)
+    return Trace(*values)
 
 
 def _changes(trace: Trace, updates: Mapping[str, Any]) -> dict[str, Any]:

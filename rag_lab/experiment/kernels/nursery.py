@@ -28,7 +28,7 @@ from rag_lab.experiment.kernels.late_grammar import import_jsonschema
 
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
-HEAVY = ("bm25s", "chromadb", "langchain_core", "ragas", "sentence_transformers", "tokenizers", "torch", "transformers")
+HEAVY = ("chromadb", "langchain_core", "ragas", "sentence_transformers", "sklearn", "tokenizers", "torch", "transformers")
 _OURS = "rag_lab."
 _NEEDED = (  # by every variant
     "ipykernel.kernelapp",
@@ -40,6 +40,7 @@ _NEEDED = (  # by every variant
     "rag_lab.notebook.views.variant_view",
     "rag_lab.evaluation.evaluate",
     "rag_lab.runs.score_file",
+    "bm25s",
     "pandas.io.formats.html",
     "pyarrow.parquet",
     "pyarrow.pandas_compat",
