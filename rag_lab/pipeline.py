@@ -79,10 +79,17 @@ class Pipeline:
         self._open: dict[str, tuple[CorpusIndex, Embedder]] = {}  # by what reads, splits and embeds
 
     @classmethod
-    def planned(cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None) -> Self:
-        """Return a pipeline to plan with: files are read and split if no model is asked, no more."""
+    def planned(
+        cls, config: PipelineConfig, dataset: Dataset, *, home: Path | str | None = None, beside: Self | None = None
+    ) -> Self:
+        """Return a pipeline to plan with: files are read and split if no model is asked, no more.
+
+        Indexes that are open in the one `beside` it, of the same data set and home, are shared.
+        """
         pipeline = cls(dataset, config, home=home or home_folder(), progress=False)
         pipeline._builds = config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
+        if beside is not None:
+            pipeline._open = beside._open
         return pipeline
 
     @classmethod

@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Sequence
+from functools import cache
+from importlib import metadata
 from types import ModuleType
 
 from rag_lab.errors import ModelError
@@ -16,6 +18,12 @@ def missing_package(module: str, package: str) -> str:
     if importlib.util.find_spec(module) is not None:
         return ""
     return f"The package {module} is not installed; run: pip install {package!r}."
+
+
+@cache
+def library(package: str) -> str:
+    """Return an installed package with its version, as `torch 2.9`; asked once, since models say it for every stage."""
+    return f"{package} {metadata.version(package)}"
 
 
 def require_package(module: str, package: str) -> ModuleType:

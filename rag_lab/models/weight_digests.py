@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from rag_lab._kit.home import home
@@ -34,9 +35,14 @@ def file_digest(path: Path) -> str:
 
 def folder_digest(folder: Path) -> str:
     """Return `folder-sha256:…` over names, sizes and small files' content, and the ends of files over 1 MiB."""
+    stats = [(path, path.stat()) for path in _files(folder)]
+    return _of_folder(folder, tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
+
+
+@lru_cache(64)  # a process asks for each stage
+def _of_folder(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
     total = hashlib.sha256()
-    for path in _files(folder):
-        size = path.stat().st_size
+    for path, size, _ in files:
         content = _ends(path, size) if size > _MIB else hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{path.relative_to(folder).as_posix()}\0{size}\0{content}\n".encode())
     return f"folder-sha256:{total.hexdigest()}"

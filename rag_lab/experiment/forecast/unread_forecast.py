@@ -52,9 +52,10 @@ def unread_found(plan: Plan, home: Path | None = None) -> list[UnreadFound]:
     folder = home or home_folder.usable_home()
     questions = [one for one in plan.dataset.questions if one.question_id in set(plan.questions)]
     found: dict[tuple[str, ...], UnreadFound] = {}
+    pipeline: Pipeline | None = None
     with modules_beside(plan.folder):
         for variant in plan.variants:
-            pipeline = Pipeline.planned(variant.config, plan.dataset, home=folder)
+            pipeline = Pipeline.planned(variant.config, plan.dataset, home=folder, beside=pipeline)
             if not pipeline.index.is_built:
                 continue
             for key, one in _of_variant(variant, pipeline, questions, found):

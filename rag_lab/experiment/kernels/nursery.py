@@ -28,7 +28,17 @@ from rag_lab.experiment.kernels.late_grammar import import_jsonschema
 
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
-HEAVY = ("chromadb", "langchain_core", "ragas", "sentence_transformers", "sklearn", "tokenizers", "torch", "transformers")
+HEAVY = (
+    "chromadb",
+    "langchain_core",
+    "langchain_text_splitters",
+    "ragas",
+    "sentence_transformers",
+    "sklearn",
+    "tokenizers",
+    "torch",
+    "transformers",
+)
 _OURS = "rag_lab."
 _NEEDED = (  # by every variant
     "ipykernel.kernelapp",

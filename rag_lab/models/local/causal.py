@@ -14,7 +14,7 @@ from rag_lab.models.local.machine_use import MachineMeter
 from rag_lab.models.local.quiet import without_progress_bars
 from rag_lab.models.local.token_counter import named_context
 from rag_lab.models.local.transformers_copy import transformers_copy
-from rag_lab.models.requirements import cuda_problem, require_package
+from rag_lab.models.requirements import cuda_problem, library, require_package
 from rag_lab.models.weights import Source, find, loading_error
 
 _LOADING = threading.Lock()
@@ -44,8 +44,6 @@ class CausalSettings:
 
     def identity(self) -> dict[str, Any]:
         """Return name, digest of the weights and how they are held, with the library's version."""
-        from importlib import metadata
-
         source = find(self.name)
         return {
             "name": source.name,
@@ -53,7 +51,7 @@ class CausalSettings:
             "four_bit": self.four_bit or _QUANTIZED_MARK in source.location,
             "dtype": self.dtype,
             "device": self.device,
-            "library": f"transformers {metadata.version('transformers')}",
+            "library": library("transformers"),
         }
 
     def load(self) -> CausalLM:

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import metadata
 from typing import Any
 
 from rag_lab.models.local.causal import CausalLM
@@ -15,6 +14,7 @@ from rag_lab.models.local.decoding.guided_prompt import GuidedPrompt, PromptErro
 from rag_lab.models.local.decoding.sampling import is_sampled, sampling_of
 from rag_lab.models.local.decoding.schema_matcher import SchemaError
 from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.requirements import library
 from rag_lab.models.thinking import split_thinking
 
 _VERSION = 3
@@ -25,7 +25,7 @@ def decoding_identity() -> dict[str, Any]:
 
     How a model samples follows from its weights: their card is one of their files.
     """
-    return {"decoding": _VERSION, "schema_library": f"llguidance {metadata.version('llguidance')}"}
+    return {"decoding": _VERSION, "schema_library": library("llguidance")}
 
 
 def generate_replies(

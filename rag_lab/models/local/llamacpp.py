@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from rag_lab.models.local.gguf.gguf_types import GIVEN
 from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
 from rag_lab.models.local.machine_use import MachineMeter
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
-from rag_lab.models.requirements import missing_package
+from rag_lab.models.requirements import library, missing_package
 from rag_lab.models.thinking import split_thinking
 from rag_lab.models.weights import Source, find
 
@@ -112,7 +111,7 @@ class LlamaCppChat:
             **({} if self.kv is None else {"kv": self.kv}),
             **({} if self.batch is None else {"batch": self.batch}),
             **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),
-            "library": f"xllamacpp {metadata.version('xllamacpp')}",
+            "library": library("xllamacpp"),
             **({"thinking": 1} if self._card.thinks else {}),
         }
 

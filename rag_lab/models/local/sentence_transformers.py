@@ -6,7 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from importlib import metadata
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from rag_lab.models.limits.read_limit import Kind
 from rag_lab.models.local.quiet import without_progress_bars
 from rag_lab.models.local.read_length import ReadLength, read_length
 from rag_lab.models.protocols import Vectors
-from rag_lab.models.requirements import require_package
+from rag_lab.models.requirements import library, require_package
 from rag_lab.models.unit_vectors import unit_vectors
 from rag_lab.models.weights import find, loading_error
 
@@ -57,7 +56,7 @@ class SentenceTransformersModel:
             "provider": "sentence_transformers",
             "name": source.name,
             "weights": source.digest(),
-            "library": f"sentence-transformers {metadata.version('sentence-transformers')}",
+            "library": library("sentence-transformers"),
         }
 
     @property
@@ -83,12 +82,12 @@ class SentenceTransformersModel:
         return self._load()
 
     def _load(self, **options: Any) -> Any:
-        library = require_package("sentence_transformers", "sentence-transformers")
+        loaded = require_package("sentence_transformers", "sentence-transformers")
         source = find(self.name)
         pin = source.pin()
         try:
             with without_progress_bars():
-                return getattr(library, self.loads)(source.location, device=self.device or None, **pin, **options)
+                return getattr(loaded, self.loads)(source.location, device=self.device or None, **pin, **options)
         except Exception as error:
             raise loading_error(source, error) from error
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from rag_lab.models.local.converted import keep_converted
+from rag_lab.models.requirements import library
 from rag_lab.models.weights import Source
 
 Count = Callable[[str], int]
@@ -29,7 +29,7 @@ def token_counter(source: Source, built: Callable[[], Any]) -> Count:
         source: of the weights.
         built: returns that tokenizer; called where nothing is kept of it yet, or it is of a kind that cannot be kept.
     """
-    versions = [f"{library} {metadata.version(library)}" for library in ("transformers", "tokenizers")]
+    versions = [library("transformers"), library("tokenizers")]
     known_as = hashlib.sha256("\0".join([source.digest(), *versions]).encode()).hexdigest()[:_LETTERS]
     kept = keep_converted(f"{known_as}-tokenizer.json", lambda partial: _keep(built(), partial))
     return _read(kept) or _counting(built())
