@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from rag_lab._kit.machine.disk import room_on_disk
 from rag_lab._kit.observing.env_file import read_env_files
 from rag_lab.cli import (
     ask,
@@ -61,8 +62,9 @@ def main() -> None:
         if bash_words.completing():
             bash_words.complete(app)
             return
-        read_env_files()
-        app()
+        with room_on_disk():
+            read_env_files()
+            app()
     except RagLabError as error:
         typer.echo(f"rag-lab: {error}", err=True)
         sys.exit(2)

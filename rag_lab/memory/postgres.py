@@ -99,6 +99,11 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
             raise
         with _LOCK:
             _IDLE.setdefault(at, []).append(connection)
+    except psycopg.errors.DiskFull as error:
+        raise RagLabError(
+            f"The store at {place_of(address)} has no room: {_line(error)}; make room on the disk of its server and "
+            "start the same command again: it goes on."
+        ) from None
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise RagLabError(_gone(address, error)) from None
     except psycopg.Error as error:
@@ -119,7 +124,11 @@ def _waited_for(at: tuple[int, str, str], tables: str) -> Any:
         try:
             return _answering(at, tables)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if _is_final(error) or time.monotonic() - began > float(os.environ.get(WAIT_VARIABLE) or _WAIT_S):
+            if (
+                isinstance(error, psycopg.errors.DiskFull)
+                or _is_final(error)
+                or time.monotonic() - began > float(os.environ.get(WAIT_VARIABLE) or _WAIT_S)
+            ):
                 raise
             if not told:
                 _LOGGER.warning("The store at %s does not answer; waiting for it.", place_of(at[1]))

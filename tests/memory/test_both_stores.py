@@ -182,16 +182,28 @@ def test_a_server_that_is_gone_for_a_moment_is_waited_for_and_one_that_stays_awa
     assert "waiting for it" in caplog.text
 
 
-@pytest.mark.slow
-@needs_postgres
-def test_a_clock_that_is_wrong_by_an_hour_changes_no_claim(server, tmp_path, monkeypatch):
-    monkeypatch.setenv(VARIABLE, server.address())
-    memory = Memory(tmp_path / "m.sqlite")
+def test_a_clock_that_is_wrong_by_an_hour_changes_no_claim(folder, monkeypatch):
+    memory = Memory(folder / "m.sqlite")
     memory.claim(["a"], 1)
     with memory._opened() as database, database:
         database.execute("UPDATE held SET host = 'another'")
     monkeypatch.setattr(time, "time", lambda: 3_600.0)
     assert memory.claim(["a"], 1) == []
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_a_server_whose_disk_is_full_is_a_sentence_and_not_waited_for(server, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, server.address())
+    memory = Memory(tmp_path / "m.sqlite")
+    memory.store("room", {"a": "1"})
+    full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+    with (
+        pytest.raises(RagLabError, match="has no room: could not extend file.*it goes on"),
+        memory._opened() as database,
+    ):
+        database.execute(full)
+    assert memory.recall(["a"]) == {"a": "1"}
 
 
 @pytest.mark.parametrize("address", ["mysql://here/db", "here", "sqlite:///file"])

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -200,10 +200,11 @@ def _running(
 
 def _keep_log(said: TextIO, log: TextIO) -> None:
     """Write what a job's processes print, as it may be shown, until the last of them has ended."""
-    with said, log:
+    with suppress(OSError), said, log:
         for line in said:
-            log.write(shown(line))
-            log.flush()
+            with suppress(OSError):  # a full disk is told by what is worth more; who prints must not wait
+                log.write(shown(line))
+                log.flush()
 
 
 def _environment() -> dict[str, str]:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import warnings
+from pathlib import Path
 from typing import Any, TextIO
 
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -20,7 +21,9 @@ from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
 from papermill.iorw import papermill_io
 
+from rag_lab._kit.machine.disk import room_on_disk
 from rag_lab._kit.machine.scratch import scratch_folder
+from rag_lab.errors import RagLabError
 from rag_lab.experiment.kernels.clean_notebook import CleanNotebooks
 from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
@@ -50,7 +53,7 @@ def run_notebook(
     """
     papermill_io.register(output, CleanNotebooks())
     try:
-        with scratch_folder("kernel") as folder:
+        with room_on_disk(Path(output)), scratch_folder("kernel") as folder:
             execute_notebook(
                 notebook,
                 output,
@@ -66,7 +69,7 @@ def run_notebook(
             )
     except PapermillExecutionError as error:
         return failure_sentence(error.ename, error.evalue)
-    except SilentKernelError as error:
+    except (RagLabError, SilentKernelError) as error:
         return str(error)
     except DeadKernelError:
         return "The kernel died; the usual cause is that memory ran out."

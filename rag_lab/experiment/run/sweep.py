@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.machine.disk import room_on_disk
 from rag_lab.experiment.config import Given
 from rag_lab.experiment.designs.stages import STAGED
 from rag_lab.experiment.designs.trials import OPTUNA
@@ -87,7 +88,7 @@ def sweep(
 def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
-    with locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
+    with room_on_disk(run.path), locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
             return _choosing(checked.experiment.design)(checked, run, options)

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_lab._kit.machine.disk import bytes_on_disk
+import pytest
+
+from rag_lab._kit.machine.disk import bytes_on_disk, room_on_disk
+from rag_lab.errors import RagLabError
 
 
 def test_a_folder_takes_what_its_files_take_however_deep_and_a_file_what_it_holds(tmp_path: Path) -> None:
@@ -12,3 +15,16 @@ def test_a_folder_takes_what_its_files_take_however_deep_and_a_file_what_it_hold
     assert bytes_on_disk(tmp_path) == 5
     assert bytes_on_disk(tmp_path / "a") == 3
     assert bytes_on_disk(tmp_path / "nowhere") == 0
+
+
+def test_a_full_disk_is_a_sentence(tmp_path):
+    with pytest.raises(
+        RagLabError, match=r"There is no room for .*run \(No space left on device\); make room on that disk"
+    ):
+        with room_on_disk(tmp_path / "run"), open("/dev/full", "w") as full:
+            full.write("x")
+
+
+def test_another_error_stays_what_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError), room_on_disk():
+        (tmp_path / "none").read_text()

@@ -93,8 +93,8 @@ def test_a_failing_notebook_is_kept_with_its_reason_and_the_others_go_on(tmp_pat
     assert (tmp_path / "good.txt.end").exists()
 
 
-def test_a_kernel_that_dies_is_a_reason(tmp_path):
-    [done] = execute([job(tmp_path, body="import os\nos._exit(3)")])
+def test_a_kernel_that_crashes_is_a_reason(tmp_path):
+    [done] = execute([job(tmp_path, body="import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")])
     assert "kernel died" in done.reason
 
 
