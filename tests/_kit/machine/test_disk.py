@@ -18,11 +18,9 @@ def test_a_folder_takes_what_its_files_take_however_deep_and_a_file_what_it_hold
 
 
 def test_a_full_disk_is_a_sentence(tmp_path):
-    with pytest.raises(
-        RagLabError, match=r"There is no room for .*run \(No space left on device\); make room on that disk"
-    ):
-        with room_on_disk(tmp_path / "run"), open("/dev/full", "w") as full:
-            full.write("x")
+    told = r"There is no room for .*run \(No space left on device\); make room on that disk"
+    with pytest.raises(RagLabError, match=told), room_on_disk(tmp_path / "run"):
+        Path("/dev/full").write_text("x")
 
 
 def test_another_error_stays_what_it_is(tmp_path):
