@@ -4,8 +4,8 @@ A sweep with two jobs runs undisturbed, and then once more in a home of its own 
 (SIGKILL) at random moments; whenever it ends without being whole, the same command is given again. Killed are, at
 random: the sweep, its nursery, processes of notebooks, kernels, holders of the embedding model (`local`); the sweep,
 one of two workers on a PostgreSQL, or a process of theirs (`workers`); the sweep or a node of a Ray cluster of two
-nodes and a head (`ray`). The chat model is a server on loopback, which counts what it is asked.
-
+nodes and a head (`ray`). The corpus is embedded beforehand. The chat model is a server on loopback, which counts what
+it is asked.
 Prints one JSON object: kills by kind, starts, calls of both sweeps, how many of them were asked again, whether scores
 are the same to the byte (`cost.*` aside), wall seconds, those lost a kill, and what was left behind.
 """
@@ -44,10 +44,11 @@ MARK = "RAG_LAB_KILLS"  # in the environment of whatever a sweep starts, by whic
 LOOK_S = 0.05
 DIE_S = 20.0  # within which what belonged to something that was killed is gone
 MOST_STARTS_IN_VAIN = 3
+HOMES = ("home", "home_1", "home_2")  # of the sweep, and of workers
 FACTORS = {
     "query.rewrite": ["none", "llm"],
     "query.hyde": ["none", "always"],
-    "rerank.final_k": [5, 4, 3, 2, 1],
+    "rerank.final_k": [5, 4, 3, 2],
 }
 
 
@@ -275,7 +276,7 @@ PLACES = {"local": local, "workers": workers, "ray": ray_cluster}
 
 
 def write_experiment(folder: Path, chat: LoopbackChat, dataset: str, questions: int | None) -> Path:
-    """Write the sweep: 20 variants that share rewrites, imagined passages and searches."""
+    """Write the sweep: 16 variants that share rewrites, imagined passages and searches."""
     model = f"openai:echo?base_url={chat.url}&concurrency=1"
     data = {
         "name": "kills",
@@ -295,10 +296,29 @@ def write_experiment(folder: Path, chat: LoopbackChat, dataset: str, questions: 
     return path
 
 
+def embed(folder: Path, dataset: str) -> None:
+    """Make a home in which the corpus is embedded: kills that hit nothing else would tell of nothing else."""
+    data = {
+        "name": "embedded",
+        "question": "Is the corpus embedded?",
+        "dataset": dataset,
+        "base": {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}},
+        "factors": {},
+        "metrics": ["retrieval.mrr@10"],
+        "limits": {"questions": 1},
+    }
+    path = folder / "embedded.yaml"
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    command = [*RAG_LAB, "sweep", str(path), "--out", str(folder / "embedded"), "--no-check"]
+    environment = {**os.environ, "RAG_LAB_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, env=environment, check=True, capture_output=True, cwd=ROOT)
+
+
 def measure(where: str, folder: Path, asked: argparse.Namespace, chat: LoopbackChat, n_kills: int) -> dict[str, Any]:
     """Run the sweep in a folder of its own and return what is told of it."""
-    for name in ("t", "home"):
-        (folder / name).mkdir(parents=True)
+    (folder / "t").mkdir(parents=True)
+    for name in HOMES:
+        shutil.copytree(folder.parent / "home", folder / name)
     environment = {
         **os.environ,
         MARK: folder.name + str(os.getpid()),
@@ -333,9 +353,11 @@ def main() -> None:
     asked = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="k")) if asked.keep is None else asked.keep
+        folder.mkdir(parents=True, exist_ok=True)
         if asked.keep is None:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
         chat = stack.enter_context(loopback_chat(delay_s=asked.delay_s))
+        embed(folder, asked.dataset)
         calm = measure(asked.where, folder / "calm", asked, chat, 0)
         killed = measure(asked.where, folder / "kill", asked, chat, asked.kills)
     same = bool(calm["scores"]) and calm.pop("scores") == killed.pop("scores")

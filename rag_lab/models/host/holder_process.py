@@ -7,6 +7,7 @@ memory is that call's.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -57,8 +58,8 @@ class HolderProcess:
         need_mb = foretold_mb(kind, model)
         make_room(folder, need_mb, device, _end)
         made.load()
-        write_holder(folder, name, model, device, max(need_mb, _held_mb(device)))
         self._listener = Listener(socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
+        write_holder(folder, name, model, device, max(need_mb, _held_mb(device)))
 
     def serve(self) -> None:
         """Answer calls until it is told to end. The call that computes then comes to its end."""
@@ -155,14 +156,16 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print goes to the log
     threading.Thread(target=_end_with_sweep, args=(folder,), daemon=True).start()
     try:
-        holder = HolderProcess(folder, name, kind, model)
+        holder: HolderProcess | None = HolderProcess(folder, name, kind, model)
     except Exception as error:
-        said: dict[str, Any] = {"error": error_sent(error)}
+        is_second = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        said: dict[str, Any] = {} if is_second else {"error": error_sent(error)}  # a killed kernel had started another
+        holder = None
     else:
         said = {}
     with suppress(BrokenPipeError), told:  # the kernel that waited was killed: others will ask
         json.dump(said, told)
-    if not said:
+    if holder is not None:
         holder.serve()
     os._exit(0)
 

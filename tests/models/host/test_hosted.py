@@ -18,6 +18,7 @@ from rag_lab.models.host import ask
 from rag_lab.models.host.hosted import HostedChat
 from rag_lab.models.host.place import HOST_VARIABLE, holders, model_host
 from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.providers import CHAT_MODELS
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +95,17 @@ def test_two_kernels_share_one_process_and_load_nothing(place, tiny):
     found = [json.loads(one.communicate()[0].splitlines()[1]) for one in kernels]
     assert found[0] == found[1] == [found[0][0], "", []]
     assert len(holders(place)) == 1
+
+
+def test_a_second_process_for_a_model_that_is_held_ends_and_disturbs_nobody(place, tiny):
+    shared.chat_model(tiny).generate([REQUEST])
+    (held,) = holders(place)
+    arguments = [str(place), held.name, CHAT_MODELS.name, tiny]
+    command = [sys.executable, "-m", "rag_lab.models.host.holder_process", *arguments]
+    alone = {name: value for name, value in os.environ.items() if name != HOST_VARIABLE}
+    second = subprocess.run(command, capture_output=True, text=True, env=alone)  # as of a kernel that was killed
+    assert (second.returncode, second.stdout) == (0, "{}")
+    assert [one.process for one in holders(place)] == [held.process]
 
 
 def test_a_kernel_that_is_killed_or_interrupted_disturbs_nobody(place, tiny):
