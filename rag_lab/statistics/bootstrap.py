@@ -98,6 +98,13 @@ def poisson_draws(rows: int, seed: int, stream: int, n_batches: int, size: int) 
         yield drawn(rows, seed, stream, batch, size).astype(np.float64)
 
 
+def draw_ahead(rows: int, seed: int = 0) -> None:
+    """Draw what means of so many units need, so that processes forked from this one find it drawn."""
+    if rows <= _KEPT_ROWS:
+        for batch in range(N_RESAMPLES // _BATCH):
+            _kept(rows, seed, 0, batch, _BATCH)
+
+
 def _drawn(rows: int, seed: int, stream: int, batch: int, size: int) -> npt.NDArray[np.uint8]:
     counts = np.random.default_rng([seed, stream, batch]).poisson(1.0, (rows, size))
     return counts.astype(np.uint8)  # above 255 once in 10^507 draws

@@ -113,6 +113,12 @@ def prepared() -> Iterator[None]:
         starter.close()
 
 
+def tell_ahead(modules: Sequence[str], questions: int) -> None:
+    """Let what is prepared import modules, and draw for intervals over so many questions, before its jobs come."""
+    for starter in _waiting:
+        starter.tell_ahead(modules, questions)
+
+
 class Starter:
     """Starts the processes of jobs: prepared ones where they can be had, and are wanted."""
 
@@ -139,6 +145,11 @@ class Starter:
         """Start what prepares processes, where that is possible here."""
         if self._nursery is None and self._can_fork:
             self._nursery = Nursery(_environment())
+
+    def tell_ahead(self, modules: Sequence[str], questions: int) -> None:
+        """See the nursery; nothing where there is none."""
+        if self._nursery is not None:
+            self._nursery.tell_ahead(modules, questions)
 
     def close(self) -> None:
         """End what prepares processes."""

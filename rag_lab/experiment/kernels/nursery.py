@@ -1,8 +1,9 @@
 """The nursery of a sweep: a process with all imports done, which forks the processes of each job.
 
 `python -m rag_lab.experiment.kernels.nursery FD` takes jobs from the socket FD: for each the three streams that its
-process will have (see `notebook_process`), and says its number, and later how it ended. It ends when the socket does,
-so with the sweep. It starts no thread and no event loop, and touches no GPU, since a fork keeps neither.
+process will have (see `notebook_process`), and says its number, and later how it ended. What it is told ahead of jobs
+it does once for all of them. It ends when the socket does, so with the sweep. It starts no thread and no event loop,
+and touches no GPU, since a fork keeps neither.
 
 What a notebook has imported of the heavy libraries and of this project, its successors find imported.
 """
@@ -25,6 +26,7 @@ from typing import NoReturn
 
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel, end_process, seed_anew
 from rag_lab.experiment.kernels.late_grammar import import_jsonschema
+from rag_lab.experiment.kernels.prepared_process import AHEAD
 
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
@@ -72,9 +74,12 @@ def main() -> None:
     while True:
         ready, _, _ = select.select([wire.fileno(), heard], [], [], _LOOK_S if children else None)
         if wire.fileno() in ready:
-            _, streams, _, _ = socket.recv_fds(wire, 1, _STREAMS)
-            if not streams:
+            said, streams, _, _ = socket.recv_fds(wire, 1, _STREAMS)
+            if not said:
                 return
+            if said == AHEAD:
+                _do_ahead(wire)
+                continue
             pid = _fork(streams, partial(_tell_imported, tell, frozenset(sys.modules)), (wire, heard))
             children.add(pid)
             wire.sendall(json.dumps({"began": pid}).encode() + b"\n")
@@ -97,6 +102,20 @@ def prepare() -> None:
 
     compile_templates(_TEMPLATES)
     gc.freeze()
+
+
+def _do_ahead(wire: socket.socket) -> None:
+    """Import and draw what is told in a line of JSON, for all kernels that come."""
+    said = b""
+    while not said.endswith(b"\n") and (more := wire.recv(1)):
+        said += more
+    told = json.loads(said or b"{}")
+    _import(told.get("modules", ()))
+    if told.get("questions"):
+        from rag_lab.statistics.bootstrap import draw_ahead
+
+        draw_ahead(told["questions"])
+        gc.freeze()
 
 
 def _import(names: Sequence[str]) -> None:

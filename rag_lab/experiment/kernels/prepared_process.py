@@ -10,11 +10,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import IO
 
 from rag_lab._kit.process import Process
 
+AHEAD = b"a"  # the byte before what a nursery is told ahead of jobs
 _LOOK_S = 0.02
 _START_S = 300.0  # within which a nursery has done its imports, also on a crowded machine
 
@@ -116,6 +118,13 @@ class Nursery:
             if not process.runs():
                 self._ended.setdefault(process.pid, -signal.SIGKILL)
         return self._ended.get(process.pid)
+
+    def tell_ahead(self, modules: Sequence[str], questions: int) -> None:
+        """Let it import modules, and draw what intervals over so many questions need, for all jobs that come."""
+        told = json.dumps({"modules": list(modules), "questions": questions})
+        with suppress(OSError):  # that it is gone is told when a job is to start
+            self._wire.settimeout(None)
+            self._wire.sendall(AHEAD + told.encode() + b"\n")
 
     def wait(self, seconds: float) -> None:
         """Wait for so long, or until it has something to say."""

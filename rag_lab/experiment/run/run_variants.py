@@ -20,7 +20,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Execute, Job, Origin
-from rag_lab.experiment.executors.local import prepared
+from rag_lab.experiment.executors.local import prepared, tell_ahead
 from rag_lab.experiment.executors.registry import LOCAL, executor_of
 from rag_lab.experiment.forecast.machine_minutes import machine_rates
 from rag_lab.experiment.forecast.rates import keep_rates
@@ -78,6 +78,7 @@ def run_variants(
         if not options.retry_failed and is_finished(checked.experiment, run, identities):
             say_resumed(checked.experiment, run, identities)
             return
+        tell_ahead(_imported(checked), len(checked.questions))
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepTold(run) as told, span(f"sweep {run.name}"):
             begin(checked, run, identities)
@@ -105,6 +106,12 @@ def _prepared(checked: Plan, run: RunFolder, options: RunOptions) -> AbstractCon
     """Let kernels be prepared while it is found out what there is to do, where it looks as if there is anything."""
     has_work = any(not (run.variant_dir(v.variant_id) / DONE_FILE).is_file() for v in checked.variants)
     return prepared() if has_work and options.executor == LOCAL and not options.cold else nullcontext()
+
+
+def _imported(checked: Plan) -> list[str]:
+    """Return what takes long to import of what the searches of these variants will."""
+    by_words = {search for variant in checked.variants for search in variant.config.retrieval.weights}
+    return ["sklearn.feature_extraction.text"] if "tfidf" in by_words else []
 
 
 def whole_variants(checked: Plan, run: RunFolder) -> dict[str, VariantState]:

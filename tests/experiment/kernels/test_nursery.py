@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from rag_lab.experiment.executors import stopped
 from rag_lab.experiment.executors.job import Job
-from rag_lab.experiment.executors.local import execute
+from rag_lab.experiment.executors.local import execute, prepared, tell_ahead
 from rag_lab.experiment.kernels.prepared_process import Nursery, NurseryGone
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Nursery.is_possible(), reason="processes are not forked here")]
@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Nursery.is_possible(), re
 STATE = """
 import json, os, random, sys, threading
 import numpy as np
+import torch
 import rag_lab.records
 seen = {
     "globals": sorted(name for name in globals() if name.startswith("LEFT")),
@@ -31,6 +32,7 @@ seen = {
     "folder": os.getcwd(),
     "path": [entry for entry in sys.path if "left" in entry],
     "random": [random.random(), float(np.random.random())],
+    "torch": float(torch.rand(1)),
     "threads": [thread.name for thread in threading.enumerate() if thread.name.startswith("left")],
     "pid": os.getpid(),
     "argv": sys.argv[0],
@@ -44,7 +46,7 @@ rag_lab.records.LEFT = 1
 os.environ["LEFT_BEHIND"] = "1"
 os.makedirs("elsewhere", exist_ok=True); os.chdir("elsewhere")
 sys.path.insert(0, "left")
-random.seed(1); np.random.seed(1)
+random.seed(1); np.random.seed(1); torch.manual_seed(1); torch.rand(5)
 threading.Thread(target=threading.Event().wait, name="left", daemon=True).start()
 """
 
@@ -71,6 +73,7 @@ def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
         assert seen["argv"].endswith("ipykernel_launcher.py")
     assert first["pid"] != second["pid"]
     assert set(first["random"]).isdisjoint(second["random"])
+    assert first["torch"] == second["torch"]  # whose state begins alike in every process, however many draws were before
 
 
 def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds(tmp_path):
@@ -80,6 +83,17 @@ def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
     found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second")]
     assert found == [[False, False, False], [True, True, False]]
+
+
+def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
+    told = (
+        "import sys, json; from rag_lab.statistics.bootstrap import _kept\n"
+        "open(OUT, 'w').write(json.dumps(['tabnanny' in sys.modules, _kept.cache_info().currsize > 0]))"
+    )
+    with prepared():
+        tell_ahead(["tabnanny", "no_such_module"], 7)
+        assert [done.reason for done in execute([job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
+    assert json.loads((tmp_path / "one.json").read_text()) == [True, True]
 
 
 def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path):
