@@ -100,10 +100,12 @@ def _be_kernel(arguments: list[str], cwd: str, environment: dict[str, str], pare
 
 
 def seed_anew() -> None:
-    """Give this process random states of its own, as a process that is started has; torch begins with a fixed one."""
+    """Give this process random states of its own, as a process that is started has."""
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
 
 
 def end_process(status: int) -> NoReturn:
