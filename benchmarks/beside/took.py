@@ -53,7 +53,10 @@ def mean(times: Sequence[Took]) -> Took:
 def ran(
     command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None, allowed: Sequence[int] = (0,)
 ) -> tuple[Took, str]:
-    """Run a command and return what it took and what it printed; one that fails ends the benchmark with its words."""
+    """Run a command and return what it took, which stderr tells at once, and what it printed.
+
+    One that fails ends the benchmark with its words.
+    """
     _adopt_orphans()
     before, began_s = _children_s(), time.perf_counter()
     done = subprocess.run(
@@ -63,7 +66,9 @@ def ran(
     if done.returncode not in allowed:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     _wait_for_orphans()
-    return Took(wall_s, _children_s() - before), done.stdout
+    took = Took(wall_s, _children_s() - before)
+    print(f"{took.wall_s:.1f} s, processor {took.cpu_s:.1f} s: {' '.join(command)[-60:]!r}", file=sys.stderr)
+    return took, done.stdout
 
 
 def here(job: Callable[[], Any]) -> tuple[Took, Any]:
