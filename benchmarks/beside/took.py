@@ -8,11 +8,10 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux: orphans of a command become children of this process, and count
 _LEFT_S = 10.0  # for which processes that outlive their command are waited for
@@ -42,12 +41,8 @@ class Took:
         return {"wall_s": round(self.wall_s, digits), "cpu_s": round(self.cpu_s, digits)}
 
 
-def total(times: Sequence[Took]) -> Took:
-    return sum(times, Took(0.0, 0.0))
-
-
 def mean(times: Sequence[Took]) -> Took:
-    return total(times) / len(times)
+    return sum(times, Took(0.0, 0.0)) / len(times)
 
 
 def ran(
@@ -69,13 +64,6 @@ def ran(
     took = Took(wall_s, _children_s() - before)
     print(f"{took.wall_s:.1f} s, processor {took.cpu_s:.1f} s: {' '.join(command)[-60:]!r}", file=sys.stderr)
     return took, done.stdout
-
-
-def here(job: Callable[[], Any]) -> tuple[Took, Any]:
-    """Do something in this process and return what it took, and what came of it."""
-    began_s, cpu_s = time.perf_counter(), time.process_time()
-    made = job()
-    return Took(time.perf_counter() - began_s, time.process_time() - cpu_s), made
 
 
 def _adopt_orphans() -> None:
