@@ -41,9 +41,11 @@ from loopback_chat import LoopbackChat, loopback_chat  # noqa: E402
 
 RAG_LAB = [sys.executable, "-c", "from rag_lab.cli import main; main()"]
 MARK = "RAG_LAB_KILLS"  # in the environment of whatever a sweep starts, by which it is found
-LOOK_S = 0.05
+LOOK_S = 0.1
 DIE_S = 20.0  # within which what belonged to something that was killed is gone
 MOST_STARTS_IN_VAIN = 3
+ASKED_FIRST = 0.8  # of kills
+OTHERS = ("ray", "torch", ".ses")  # what libraries keep in the temporary folder, beginning so
 HOMES = ("home", "home_1", "home_2")  # of the sweep, and of workers
 FACTORS = {
     "query.rewrite": ["none", "llm"],
@@ -58,6 +60,7 @@ class Processes:
 
     mark: str
     roles: dict[int, str] = field(default_factory=dict)
+    others: set[int] = field(default_factory=set)  # processes that are not the sweep's
 
     def look(self) -> dict[str, list[int]]:
         """Return the numbers of those that run, by role."""
@@ -65,11 +68,15 @@ class Processes:
         numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
         alive = {pid: parent for pid in numbers if (parent := self._parent(pid))}
         for pid in sorted(alive):
-            if pid not in self.roles and f"{MARK}={self.mark}".encode() in _read(pid, "environ").split(b"\0"):
-                self.roles[pid] = self._role(pid, alive[pid])
+            if pid not in self.roles and pid not in self.others:
+                if f"{MARK}={self.mark}".encode() in _read(pid, "environ").split(b"\0"):
+                    self.roles[pid] = self._role(pid, alive[pid])
+                else:
+                    self.others.add(pid)
             if pid in self.roles:
                 found.setdefault(self.roles[pid], []).append(pid)
         self.roles = {pid: role for pid, role in self.roles.items() if pid in alive}
+        self.others &= alive.keys()
         return found
 
     def _parent(self, pid: int) -> int:
@@ -133,11 +140,17 @@ class Place:
         return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*said.txt")))
 
 
-def disturbed(place: Place, n_kills: int, chance: random.Random, every_s: float) -> dict[str, Any]:
-    """Run a sweep to its end, with so many kills, and tell what happened."""
+def disturbed(
+    place: Place, n_kills: int, chance: random.Random, every_s: float, n_calls: Callable[[], int]
+) -> dict[str, Any]:
+    """Run a sweep to its end, with so many kills, and tell what happened.
+
+    Four kills of five wait until the chat model was asked after the one before, so that they hit work in flight.
+    """
     processes, killed, in_vain = Processes(place.environment[MARK]), Counter[str](), 0
     began_s, running, starts, faults = time.monotonic(), place.start(), 1, []
-    due_s = began_s + chance.uniform(0, 2 * every_s)
+    wait_s, waits_for = chance.uniform(0, 2 * every_s), 1
+    due_s = float("inf")
     killed_at_start = 0
     while True:
         time.sleep(LOOK_S)
@@ -153,6 +166,8 @@ def disturbed(place: Place, n_kills: int, chance: random.Random, every_s: float)
                 break
             running, starts, killed_at_start = place.start(), starts + 1, killed.total()
             continue
+        if due_s == float("inf") and n_calls() >= waits_for:
+            due_s = time.monotonic() + wait_s
         if killed.total() < n_kills and time.monotonic() >= due_s:
             kinds = [kind for kind in place.kinds if found.get(kind) or (kind == "node" and place.kill_node)]
             if kinds:
@@ -160,7 +175,8 @@ def disturbed(place: Place, n_kills: int, chance: random.Random, every_s: float)
                 _kill(place, kind, chance, found)
                 killed[kind] += 1
                 print(f"{time.monotonic() - began_s:.0f} s: {kind}", file=sys.stderr, flush=True)
-            due_s = time.monotonic() + chance.uniform(0, 2 * every_s)
+            wait_s, due_s = chance.uniform(0, 2 * every_s), float("inf")
+            waits_for = n_calls() + (1 if chance.random() < ASKED_FIRST else 0)
     return {
         "kills": killed.total(),
         "by_kind": dict(killed),
@@ -189,7 +205,7 @@ def left_behind(place: Place) -> dict[str, Any]:
     partial = [path for top in (place.out, *homes) for path in top.rglob("*") if _is_partial(path)]
     return {
         "processes": found,
-        "temporary": sorted(path.name for path in (place.folder / "t").iterdir() if not path.name.startswith("torch")),
+        "temporary": sorted(path.name for path in (place.folder / "t").iterdir() if not path.name.startswith(OTHERS)),
         "partial": sorted(str(path.relative_to(place.folder)) for path in partial),
     }
 
@@ -329,7 +345,7 @@ def measure(where: str, folder: Path, asked: argparse.Namespace, chat: LoopbackC
     experiment = write_experiment(folder, chat, asked.dataset, asked.questions)
     chat.prompts.clear()
     with PLACES[where](folder, environment, experiment) as place:
-        told = disturbed(place, n_kills, random.Random(asked.seed), asked.every_s)
+        told = disturbed(place, n_kills, random.Random(asked.seed), asked.every_s, lambda: len(chat.prompts))
     prompts = Counter(json.dumps(prompt) for prompt in chat.prompts)
     return told | {
         "calls": prompts.total(),
@@ -345,7 +361,9 @@ def main() -> None:
     parser.add_argument("where", choices=PLACES)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--every-s", type=float, default=6.0, help="mean seconds from one kill to the next")
+    parser.add_argument(
+        "--every-s", type=float, default=2.0, help="mean seconds from the first call after a kill to the next"
+    )
     parser.add_argument("--delay-s", type=float, default=0.1, help="of each reply of the chat server")
     parser.add_argument("--dataset", default="plant_docs")
     parser.add_argument("--questions", type=int, default=None)
