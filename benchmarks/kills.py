@@ -42,6 +42,7 @@ from loopback_chat import LoopbackChat, loopback_chat  # noqa: E402
 RAG_LAB = [sys.executable, "-c", "from rag_lab.cli import main; main()"]
 MARK = "RAG_LAB_KILLS"  # in the environment of whatever a sweep starts, by which it is found
 LOOK_S = 0.1
+SURE_AFTER = 20  # looks: between fork and exec a process has the environment of another
 DIE_S = 20.0  # within which what belonged to something that was killed is gone
 MOST_STARTS_IN_VAIN = 3
 ASKED_FIRST = 0.8  # of kills
@@ -60,7 +61,7 @@ class Processes:
 
     mark: str
     roles: dict[int, str] = field(default_factory=dict)
-    others: set[int] = field(default_factory=set)  # processes that are not the sweep's
+    others: Counter[int] = field(default_factory=Counter)  # looks at processes that are not the sweep's
 
     def look(self) -> dict[str, list[int]]:
         """Return the numbers of those that run, by role."""
@@ -68,15 +69,15 @@ class Processes:
         numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
         alive = {pid: parent for pid in numbers if (parent := self._parent(pid))}
         for pid in sorted(alive):
-            if pid not in self.roles and pid not in self.others:
+            if pid not in self.roles and self.others[pid] < SURE_AFTER:
                 if f"{MARK}={self.mark}".encode() in _read(pid, "environ").split(b"\0"):
                     self.roles[pid] = self._role(pid, alive[pid])
                 else:
-                    self.others.add(pid)
+                    self.others[pid] += 1
             if pid in self.roles:
                 found.setdefault(self.roles[pid], []).append(pid)
         self.roles = {pid: role for pid, role in self.roles.items() if pid in alive}
-        self.others &= alive.keys()
+        self.others = Counter({pid: n for pid, n in self.others.items() if pid in alive})
         return found
 
     def _parent(self, pid: int) -> int:
@@ -148,7 +149,8 @@ def disturbed(
     Four kills of five wait until the chat model was asked after the one before, so that they hit work in flight.
     """
     processes, killed, in_vain = Processes(place.environment[MARK]), Counter[str](), 0
-    began_s, running, starts, faults = time.monotonic(), place.start(), 1, []
+    began_s, running, starts = time.monotonic(), place.start(), 1
+    faults: list[str] = []
     wait_s, waits_for = chance.uniform(0, 2 * every_s), 1
     due_s = float("inf")
     killed_at_start = 0
