@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import IO, Any, NoReturn
 
 
@@ -38,7 +39,7 @@ class ForkedKernel:
     def begin(self, arguments: Sequence[str], cwd: str, environment: Mapping[str, str]) -> None:
         """Let it become a kernel, with the arguments of ipykernel."""
         told = {"arguments": list(arguments), "cwd": cwd, "environment": dict(environment), "parent": os.getpid()}
-        with os.fdopen(self._tell, "w", encoding="utf-8") as pipe:
+        with suppress(BrokenPipeError), os.fdopen(self._tell, "w", encoding="utf-8") as pipe:  # that it died is seen
             json.dump(told, pipe)
 
     def poll(self) -> int | None:

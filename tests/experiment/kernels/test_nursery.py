@@ -135,6 +135,21 @@ def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     ended(int((tmp_path / "hung.json").read_text()))
 
 
+def test_a_kernel_that_dies_before_it_has_begun_is_a_reason(tmp_path):
+    one = job(tmp_path, "one", "1")
+    script = (
+        "import os\n"
+        "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
+        "kernel = ForkedKernel(lambda: None)\n"
+        "os.kill(kernel.pid, 9); os.waitid(os.P_PID, kernel.pid, os.WEXITED | os.WNOWAIT)\n"
+        "from rag_lab.experiment.kernels.notebook_process import run_notebook\n"
+        f"given = {str(one.notebook)!r}, {str(one.output)!r}, {dict(one.parameters)!r}, {str(tmp_path)!r}, 60\n"
+        "print(run_notebook(*given, kernel=kernel))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert told == "RuntimeError: Kernel died before replying to kernel_info\n"
+
+
 def test_another_nursery_takes_the_place_of_one_that_is_gone(tmp_path, caplog):
     body = "import os\nopen(OUT, 'w').write(open(f'/proc/{os.getppid()}/cmdline').read())"
     running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path)
