@@ -1,9 +1,10 @@
-"""Check what a race claims on data whose truth is known: false winners, how good the winner is, what is saved.
+"""Check what a race claims on data whose truth is known: whom it drops, false winners, how good the winner is, savings.
 
 Usage: python benchmarks/racing.py [--races 1000] [--seed 0] [--run RUN_DIR]. Prints one JSON object.
 
-A race draws its rounds and its proof from one sample of questions, drops by the rule of the package and tests the
-winner against the baseline by the package's sign flips. `equal`: all variants are the same but for chance; a proof that
+A race draws its rounds and its proof from one sample of questions, drops by the bound of the package and tests the
+winner against the baseline by the package's sign flips. `best_dropped`: how often the variant with the best true mean
+was dropped, which is to be at most 5%. `equal`: all variants are the same but for chance; a proof that
 calls the winner better or worse has named a falsehood, which may happen in 5% of races. `spread`: the lifts are spread
 evenly; the winner is good where its true mean is at most 0.02 below the best's. With `--run` the questions are those of
 a run of one's own, resampled whole; for `equal` the variants of each question change places at random.
@@ -24,6 +25,7 @@ from simulated_scores import FAMILIES, Family, Floats, true_mean
 from rag_lab.experiment.race.config import RaceConfig
 from rag_lab.experiment.race.questions import SHARES
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.statistics.always_valid import is_above
 from rag_lab.statistics.randomization import step_down
 
 N_VARIANTS = (8, 16, 32)  # with the baseline
@@ -41,25 +43,40 @@ class Race:
 
     winner: int
     proof: Floats
+    dropped: tuple[int, ...]
+    asked: int  # how often a variant was asked a question
     best_of_all: int  # by its mean over all questions, as a full sweep would choose
 
 
-def race(scores: Floats, sizes: tuple[int, ...], kept: list[int]) -> Race:
+def race(scores: Floats, sizes: tuple[int, ...]) -> Race:
     """Race the columns of an (n, k) table, the first the baseline, in rounds of its first rows."""
-    left = np.arange(1, scores.shape[1])
-    for size, n_kept in zip(sizes, kept, strict=False):
-        means = scores[:size, left].mean(axis=0)
-        left = np.sort(left[np.argsort(-means, kind="stable")[:n_kept]])
-    winner = int(left[0])
-    proof = scores[sizes[len(kept) - 1] :]
-    return Race(winner, proof[:, winner] - proof[:, 0], 1 + int(np.argmax(scores[:, 1:].mean(axis=0))))
+    n, k = scores.shape
+    left, asked, before = list(range(k)), 0, 0
+    for size in sizes:
+        asked, before = asked + len(left) * (size - before), size
+        seen = scores[:size]
+        means = seen.mean(axis=0)
+        worse = {one for one in left[1:] if any(_is_ahead(seen, means, other, one, sizes) for other in left)}
+        left = [one for one in left if one not in worse]
+        if len(left) <= 2:
+            break
+    winner = max(left[1:] or range(1, k), key=lambda one: (means[one], -one))
+    proof = scores[before:]
+    best = 1 + int(np.argmax(scores[:, 1:].mean(axis=0)))
+    dropped = tuple(one for one in range(1, k) if one not in left)
+    return Race(winner, proof[:, winner] - proof[:, 0], dropped, asked + 2 * (n - before), best)
+
+
+def _is_ahead(seen: Floats, means: Floats, first: int, other: int, sizes: tuple[int, ...]) -> bool:
+    if means[first] <= means[other]:
+        return False
+    return is_above(seen[:, first] - seen[:, other], 0.0, 1.0, RaceConfig().error / (seen.shape[1] - 1), sizes)
 
 
 def cell(tables: list[Floats], means: Floats, sizes: tuple[int, ...], seed: int) -> dict[str, Any]:
     """Return what the races of these tables come to; `means` are the true ones, a row a table."""
     k = tables[0].shape[1]
-    kept = RaceConfig().kept(k - 1, len(sizes))
-    races = [race(table, sizes, kept) for table in tables]
+    races = [race(table, sizes) for table in tables]
     p_values = _p_values(np.column_stack([one.proof for one in races]), seed)
     signs = np.array([np.sign(one.proof.sum()) for one in races])
     lost = means.max(axis=1) - np.array([row[one.winner] for row, one in zip(means, races, strict=True)])
@@ -70,7 +87,9 @@ def cell(tables: list[Floats], means: Floats, sizes: tuple[int, ...], seed: int)
         "good_winner": _share(lost <= NEAR + 1e-12),
         "good_winner_of_a_full_sweep": _share(by_all <= NEAR + 1e-12),
         "mean_loss": round(float(lost.mean()), 4),
-        "saved": round(1 - asked(k, sizes, kept, len(tables[0])) / (k * len(tables[0])), 3),
+        "dropped": round(float(np.mean([len(one.dropped) for one in races])), 2),
+        "best_dropped": _share([_lost_best(one, row) for one, row in zip(races, means, strict=True)]),
+        "saved": round(1 - float(np.mean([one.asked for one in races])) / (k * len(tables[0])), 3),
     }
 
 
@@ -80,12 +99,10 @@ def _p_values(proofs: Floats, seed: int) -> Floats:
     return np.concatenate([step_down(one, seed + number, _FLIPS).alone for number, one in enumerate(groups)])
 
 
-def asked(k: int, sizes: tuple[int, ...], kept: list[int], n: int) -> int:
-    """Return how often a race of `k` variants asks a variant a question."""
-    total, before, left = 0, 0, k
-    for size, n_kept in zip(sizes, kept, strict=False):
-        total, before, left = total + left * (size - before), size, n_kept + 1
-    return total + 2 * (n - before)
+def _lost_best(one: Race, means: Floats) -> bool:
+    """Tell whether every variant with the best true mean was dropped."""
+    best = np.flatnonzero(means >= means.max() - 1e-12)
+    return bool(len(one.dropped)) and set(best.tolist()) <= set(one.dropped)
 
 
 def made_up(family: Family, n: int, k: int, n_races: int, top: float, seed: int) -> tuple[list[Floats], Floats]:

@@ -13,7 +13,8 @@ from rag_lab.runs.race_record import Cost, RaceRecord, Standing
 def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:
     """Return what a reader must know of a race or a search beside its tables; `proof` is what the proof took."""
     if race.design != "racing":
-        return [*search_sentences(race, proof), *filter(None, _given_up(race)[1:])]
+        rows = [one for _, _, one in dropped(race)]
+        return [*search_sentences(race, proof), *filter(None, (_closest(race), _tied(rows), _failed(rows)))]
     chosen = [race.stopped] if race.stopped else [_how(race)]
     return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_given_up(race)) if sentence]
 
@@ -26,15 +27,15 @@ def dropped(race: RaceRecord) -> list[tuple[int, int, Standing]]:
 
 
 def _how(race: RaceRecord) -> str:
-    sizes = [f"{n:,}" for n in race.sizes]
+    sizes = [f"{n:,}" for n in race.sizes[: len(race.rounds) if race.winner else None]]
     rounds = f"{counted(len(sizes), 'round')} of {listing(sizes)} questions"
     if not race.winner:
         return f"{race.n_variants} variants race in {rounds}; none has won yet."
     return (
-        f"{race.n_variants} variants raced in {rounds}, each of which dropped those with the worst means in "
-        f"{race.metric}; the winner, {race.winner}, is proven against the baseline on {race.n_proof:,} "
-        "other questions, which chose nothing: one comparison, whose p-value needs no correction for the variants that "
-        "were dropped."
+        f"{race.n_variants} variants raced in {rounds}, each of which dropped those that are worse in {race.metric} "
+        "than another, by a bound that holds at every look. Of those left the winner has the best mean: "
+        f"{race.winner} is proven against the baseline on {race.n_proof:,} other questions, which chose nothing: one "
+        "comparison, whose p-value needs no correction for the variants that raced."
     )
 
 
@@ -62,16 +63,29 @@ def _paid(race: RaceRecord, proof: Cost) -> str:
 
 
 def _given_up(race: RaceRecord) -> list[str]:
-    rows = dropped(race)
+    rows = [one for _, _, one in dropped(race)]
+    return [_worse([one for one in rows if one.behind], race), _left(race), _failed(rows)]
+
+
+def _worse(rows: Sequence[Standing], race: RaceRecord) -> str:
+    """Return what is known of those that were dropped as worse than another, and how surely."""
     if not rows:
-        return []
-    sizes = [f"{n:,}" for n in sorted({n for _, n, _ in rows})]
-    given_up = (
-        f"Given up: {counted(len(rows), 'dropped variant')} {'has' if len(rows) == 1 else 'have'} no proof. Means on "
-        f"{' or '.join(sizes)} questions decided, and {race.metric} alone, so that one which is better by little, in "
-        "another metric, or on questions that are rare may be among them."
+        return "No variant was shown to be worse than another." if race.winner else ""
+    chance = "" if race.error is None else f" The best of all is among them with a chance of {race.error:.0%} at most."
+    return (
+        f"Given up: {counted(len(rows), 'dropped variant')} {'has' if len(rows) == 1 else 'have'} no proof. Each is "
+        f"worse than another in {race.metric} on the questions of the rounds, and may be better in another "
+        f"metric.{chance}"
     )
-    return [given_up, _closest(race), _tied([one for _, _, one in rows]), _failed([one for _, _, one in rows])]
+
+
+def _left(race: RaceRecord) -> str:
+    """Return who was neither dropped nor proven."""
+    if not race.winner:
+        return ""
+    last = [one.variant_id for one in race.rounds[-1].standings if one.stays]
+    names = [name for name in last if name not in (race.winner, race.baseline)]
+    return f"Neither dropped nor proven, as another has the best mean: {some_of(names)}." if names else ""
 
 
 def _closest(race: RaceRecord) -> str:

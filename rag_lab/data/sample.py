@@ -1,4 +1,4 @@
-"""Stratified samples of questions that grow without changing what they held.
+"""Samples of questions, stratified or by lot, that grow without changing what they held.
 
 Seats are dealt by the quota method of Balinski and Young (1975), "The Quota Method of Apportionment": like the method
 of the largest remainder it keeps every stratum within one question of its proportional share, but unlike that method it
@@ -35,6 +35,11 @@ def stratified(questions: Sequence[Question], n: int, seed: int) -> list[str]:
         seats[chosen] += 1
         sample.append(waiting[chosen].pop())
     return sample
+
+
+def shuffled(questions: Sequence[Question], seed: int) -> list[str]:
+    """Return all ids in an order by lot, which depends on each id and the seed alone."""
+    return sorted((question.question_id for question in questions), key=lambda name: _lot(name, seed))
 
 
 def _next(sizes: dict[_Stratum, int], seats: dict[_Stratum, int], house: int) -> _Stratum:

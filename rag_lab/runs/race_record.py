@@ -23,7 +23,8 @@ ROUNDS_FOLDER = "rounds"  # each round is a run folder in it, named by its numbe
 class Standing:
     """How a variant stands after a round: place and mean, with failed questions at the worst value where there is one.
 
-    `rank` and `mean` are None without scores; `is_tied`: dropped with the very mean of one that stays.
+    `rank` and `mean` are None without scores; `is_tied`: dropped by a search with the very mean of one that stays.
+    `behind`: dropped by a race, as this one is better by `least` at least.
     """
 
     variant_id: str
@@ -34,6 +35,8 @@ class Standing:
     asked: int = 0
     stays: bool = False
     is_tied: bool = False
+    behind: str = ""
+    least: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ class RaceRecord:
     stopped: str = ""
     design: str = "racing"
     objectives: tuple[str, ...] = ()  # of trials
+    baseline: str = ""
+    error: float | None = None  # of a race: the chance that the best of all was ever dropped
 
     @property
     def title(self) -> str:

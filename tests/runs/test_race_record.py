@@ -6,7 +6,6 @@ from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.errors import DamagedFile
 from rag_lab.runs.race_record import (
     RACE_FILE,
-    ClosestCall,
     Cost,
     RaceRecord,
     RoundRecord,
@@ -23,22 +22,26 @@ FIRST = RoundRecord(
         Standing("a", "hyde = always", 1, 0.6, 20, 20, stays=True),
         Standing("b", "k = 2", 2, 0.5, 20, 20, stays=True),
         BASE,
-        Standing("c", "k = 3", 4, 0.3, 19, 20),
-        Standing("d", "k = 4", 4, 0.3, 20, 20, is_tied=True),
+        Standing("c", "k = 3", 4, 0.3, 19, 20, behind="a", least=0.02),
+        Standing("d", "k = 4", 4, 0.3, 20, 20, behind="b", least=0.01),
         Standing("e", "k = 5"),
     ),
     Cost(100, 2_000, 0.5, 1.0, 60.0),
-    ClosestCall("b", "c", 0.2, 0.1),
 )
 SECOND = RoundRecord(
     "rounds/2",
     50,
-    (Standing("a", "hyde = always", 1, 0.6, 50, 50, stays=True), Standing("b", "k = 2", 2, 0.59, 50, 50), BASE),
+    (
+        Standing("a", "hyde = always", 1, 0.6, 50, 50, stays=True),
+        Standing("b", "k = 2", 2, 0.59, 50, 50, stays=True),
+        BASE,
+    ),
     Cost(50, 1_000, 0.25, 0.5, 30.0),
-    ClosestCall("a", "b", 0.01, 0.03),
 )
 FULL = Cost(4_000, 80_000, 12.0, None, None)
-RACE = RaceRecord("p", "retrieval.ndcg@5", (20, 50), 6, 150, 2, FULL, (FIRST, SECOND), winner="a")
+RACE = RaceRecord(
+    "p", "retrieval.ndcg@5", (20, 50), 6, 150, 2, FULL, (FIRST, SECOND), winner="a", baseline="baseline", error=0.05
+)
 
 
 def test_a_record_is_read_as_it_was_written_and_a_damaged_one_is_named(tmp_path):
@@ -58,15 +61,15 @@ def test_questions_of_earlier_rounds_are_counted_once():
 
 
 def test_a_race_says_how_the_winner_was_proven_what_it_cost_and_what_was_given_up():
-    how, asked, paid, given_up, closest, tied, failed = race_sentences(RACE, Cost(30, 500, 0.25, 0.1, 9.0))
-    assert "6 variants raced in 2 rounds of 20 and 50 questions" in how and "the winner, a, is proven" in how
+    how, asked, paid, given_up, left, failed = race_sentences(RACE, Cost(30, 500, 0.25, 0.1, 9.0))
+    assert "6 variants raced in 2 rounds of 20 and 50 questions" in how and "a is proven against the baseline" in how
     assert "150 other questions, which chose nothing: one comparison" in how
     assert "1,020 times" in asked and "2,400 times, so that 57% were saved" in asked
     assert "180 calls of chat models with 3,500 tokens and 1.00 USD" in paid
     assert "4,000 calls with 80,000 tokens and 12.00 USD at most" in paid
-    assert "4 dropped variants have no proof. Means on 20 or 50 questions decided" in given_up
-    assert "in round 2: a stayed before b by +0.010 with a standard error of 0.030" in closest
-    assert tied.endswith(": d.") and failed == "Dropped without any score: e."
+    assert "2 dropped variants have no proof. Each is worse than another in retrieval.ndcg@5" in given_up
+    assert given_up.endswith("with a chance of 5% at most.") and left.endswith(": b.")
+    assert failed == "Dropped without any score: e."
 
 
 def test_a_race_that_stopped_says_why_and_one_without_chat_models_counts_no_calls():

@@ -10,16 +10,16 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.search_forecast import is_search, search_notes, search_rows
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race.rounds import deciding_metric, full_plan, kept_after_rounds, proof_plan, round_plan
+from rag_lab.experiment.race.rounds import deciding_metric, full_plan, proof_plan, round_plan
 
-ROUND_HEADER = ("round", "questions", "new", "variants", "stay")
+ROUND_HEADER = ("round", "questions", "new", "variants")
 Foresee = Callable[[Sequence[Plan], Path], list[Work]]
 
 
 def sweeps_of(plan: Plan, home: Path, foresee: Foresee) -> list[Plan]:
     """Return the sweeps of which a plan's bill is made: itself, or the rounds and the proof of a race or a search.
 
-    After the first round those variants stay whose proof alone would take the most calls and tokens.
+    Nobody is dropped, which is the most it can take, and that variant wins whose proof takes the most calls and tokens.
     """
     if not plan.rounds:
         return [plan]
@@ -27,11 +27,8 @@ def sweeps_of(plan: Plan, home: Path, foresee: Foresee) -> list[Plan]:
     left = sorted(alone, key=lambda name: alone[name], reverse=True)
     if is_search(plan):
         return [round_plan(plan, 1, left), proof_plan(plan, left[0])]
-    parts = []
-    for number, n_kept in enumerate(kept_after_rounds(plan), start=1):
-        parts.append(round_plan(plan, number, left))
-        left = left[:n_kept]
-    return [*parts, proof_plan(plan, left[0])]
+    rounds = [round_plan(plan, number, left) for number in range(1, len(plan.rounds) + 1)]
+    return [*rounds, proof_plan(plan, left[0])]
 
 
 def _alone(plan: Plan, variant: Variant) -> Plan:
@@ -44,25 +41,18 @@ def _work(plan: Plan, home: Path, foresee: Foresee) -> tuple[int, int]:
 
 
 def round_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return a row of `ROUND_HEADER` for each round that is run and for the proof."""
+    """Return a row of `ROUND_HEADER` for each round and for the proof."""
     if is_search(plan):
         return search_rows(plan)
-    *rounds, (n_proof, _, n_proven) = _counts(plan)
-    stay = [n_variants for _, _, n_variants in rounds[1:]] + [n_proven]
-    rows = [
-        (str(number), *(f"{n:,}" for n in (*counts, n_stay)))
-        for number, (counts, n_stay) in enumerate(zip(rounds, stay, strict=True), start=1)
-    ]
-    return [*rows, ("proof", f"{n_proof:,}", f"{n_proof:,}", str(n_proven), "")]
+    names = [*(str(number) for number in range(1, len(plan.rounds) + 1)), "proof"]
+    return [(name, *(f"{n:,}" for n in counts)) for name, counts in zip(names, _counts(plan), strict=True)]
 
 
 def _counts(plan: Plan) -> list[tuple[int, int, int]]:
-    """Return the questions, the new ones among them, and the variants of each round that is run and of the proof."""
-    counts, n_left, before = [], len(plan.variants), 0
-    for n_kept, questions in zip(kept_after_rounds(plan), plan.rounds, strict=False):
-        counts.append((len(questions), len(questions) - before, n_left))
-        n_left, before = n_kept + 1, len(questions)
-    return [*counts, (len(plan.questions), len(plan.questions), n_left)]
+    """Return the questions, the new ones among them, and the most variants of each round, and of the proof."""
+    sizes = [len(questions) for questions in plan.rounds]
+    rounds = [(size, size - before, len(plan.variants)) for size, before in zip(sizes, [0, *sizes], strict=False)]
+    return [*rounds, (len(plan.questions), len(plan.questions), 2)]
 
 
 def race_notes(plan: Plan) -> list[str]:
@@ -76,9 +66,10 @@ def race_notes(plan: Plan) -> list[str]:
     whole = full_plan(plan)
     full = repeats * len(whole.questions) * len(whole.variants)
     return [
-        f"Each round measures {deciding_metric(plan).name} alone and keeps the baseline and the variants with the best "
-        "means; the winner and the baseline are then asked the questions of the proof, which chose nothing. Dropped "
-        "variants have no proof. What is left to do is counted as if those stayed that take the most calls.",
-        f"A variant is asked a question {asked:,} times; all variants on all {len(whole.questions):,} questions would "
-        f"be {full:,} times, so that {1 - asked / full:.0%} are saved.",
+        f"Each round measures {deciding_metric(plan).name} alone and drops who is shown to be worse than another, "
+        "never the baseline; the best by its mean of those left and the baseline are then asked the questions of the "
+        "proof, which chose nothing. Variants beside them have no proof. What is left to do is counted as if nobody "
+        "were dropped.",
+        f"A variant is asked a question {asked:,} times at most; all variants on all {len(whole.questions):,} "
+        f"questions would be {full:,} times, so that {1 - asked / full:.0%} are saved at least.",
     ]

@@ -16,14 +16,14 @@ def is_search(plan: Plan) -> bool:
 def search_rows(plan: Plan) -> list[tuple[str, ...]]:
     """Return a row of `ROUND_HEADER` for each stage, or for all trials, and for the proof."""
     n, n_proof = f"{len(plan.rounds[0]):,}", f"{len(plan.questions):,}"
-    proof = ("proof", n_proof, n_proof, "2", "")
+    proof = ("proof", n_proof, n_proof, "2")
     if plan.experiment.design != STAGED:
-        return [("trials", n, n, f"{plan.experiment.n or 0:,}", "1"), proof]
+        return [("trials", n, n, f"{plan.experiment.n or 0:,}"), proof]
     rows = []
     for number, (stage, keys) in enumerate(stages_of(plan.experiment.factors).items(), start=1):
         others = [key for key in plan.experiment.factors if key not in keys]
         n_variants = sum(not any(key in others for key in variant.changes) for variant in plan.variants)
-        rows.append((f"{number} {stage}", n, n if number == 1 else "0", f"{n_variants:,}", "1"))
+        rows.append((f"{number} {stage}", n, n if number == 1 else "0", f"{n_variants:,}"))
     return [*rows, proof]
 
 

@@ -1,26 +1,84 @@
-"""Who stays in a race: the first by the mean in the deciding metric, what failed counted as its worst value.
+"""Who stays: in a race whoever is not shown to be worse than another, in a search the best by its mean.
 
-Sequential halving: Karnin, Koren and Somekh (2013), "Almost Optimal Exploration in Multi-Armed Bandits", section 3;
-here the questions of earlier rounds count on, since they are paid for.
+Both by the deciding metric, what failed counted as its worst value.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from rag_lab.runs.race_record import ClosestCall, Standing
+from rag_lab.statistics.always_valid import is_above, lower_bound
 from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.variant_order import ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How the rounds of a race look at its questions.
+
+    Args:
+        units: the questions in the order in which they were drawn, with what each is drawn with: its cluster or itself.
+        largest: the most questions that a unit can have.
+        ends: how many units each round has seen at its end.
+        error: the chance that one comparison ever drops the better of two; over all variants beside the best it is as
+            many times that at most.
+    """
+
+    units: Mapping[str, str]
+    largest: int
+    ends: tuple[int, ...]
+    error: float
+
+
+def race_standings(
+    scores: pd.DataFrame, metric: str, scale: Scale, labels: Mapping[str, str], baseline: str, looks: Looks
+) -> tuple[Standing, ...]:
+    """Return how the variants of a round stand, best first; those stay that no other is shown to be better than.
+
+    A variant is dropped where the bound of what another is better by, which holds at all looks at once (see
+    `lower_bound`), lies above zero. The baseline stays, and one without scores does not.
+    """
+    values = _values(scores, metric, _held(scores, metric, scale).worst)
+    width = _held(scores, metric, scale).width
+    found = []
+    for one in standings(scores, metric, scale, labels, baseline, len(labels)):
+        better = [name for name in labels if name != one.variant_id and name in values] if width else []
+        bounds = {
+            name: bound
+            for name in (better if one.stays and one.variant_id != baseline else [])
+            if (bound := _ahead(values[name], values.get(one.variant_id, {}), scale.sign, width or 0.0, looks)) > 0
+        }
+        behind = max(bounds, key=lambda name: bounds[name], default="")
+        found.append(replace(one, stays=False, behind=behind, least=bounds[behind]) if behind else one)
+    return tuple(found)
+
+
+def _ahead(first: Mapping[str, float], other: Mapping[str, float], sign: int, width: float, looks: Looks) -> float:
+    """Return what the mean of the first is better by at least, on the questions that both have; below 0 not at all."""
+    sums: dict[str, float] = {}
+    for name, unit in looks.units.items():
+        if name in first and name in other:
+            sums[unit] = sums.get(unit, 0.0) + sign * (first[name] - other[name])
+    gaps = [total / looks.largest for total in sums.values()]  # of which the mean has the sign of that of questions
+    if math.fsum(gaps) <= 0 or not is_above(gaps, 0.0, width, looks.error, looks.ends):
+        return -width
+    n_questions = sum(name in first and name in other for name in looks.units)
+    bound = lower_bound(gaps, width, looks.error, looks.ends)
+    return bound * looks.largest * len(gaps) / n_questions
 
 
 def standings(
     scores: pd.DataFrame, metric: str, scale: Scale, labels: Mapping[str, str], baseline: str, n_kept: int
 ) -> tuple[Standing, ...]:
     """Return how the variants of a round stand, best first, and which `n_kept` beside the baseline stay.
+
+    Of none to be kept the best stays, whether it is the baseline or not.
 
     Of variants with equal means the earlier in `labels` (variant to label, in the order of the plan) stays. One without
     scores stands last and does not stay, so that fewer may.
@@ -37,7 +95,9 @@ def standings(
         place = (int(row["rank"]), None if mean is None else float(mean), int(row["scored"]), int(row["asked"]))
         found.append(Standing(name, labels[name], *place, stays, is_tied=not stays and row["rank"] == last))
     without = (Standing(name, label, stays=name == baseline) for name, label in labels.items() if name not in ranked)
-    return (*found, *without)
+    if n_kept:
+        return (*found, *without)
+    return tuple(replace(one, stays=place == 0) for place, one in enumerate((*found, *without)))
 
 
 def closest_call(

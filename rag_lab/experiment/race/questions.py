@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rag_lab._kit.wording import counted
 from rag_lab.data.clusters import clusters_of
-from rag_lab.data.sample import stratified
+from rag_lab.data.sample import shuffled, stratified
 from rag_lab.evaluation.foreseen import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.choose_questions import choose_questions
@@ -57,9 +57,10 @@ def variants_problem(n_variants: int, design: str = RACING) -> str:
 
 
 def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, answers: bool = True) -> RaceQuestions:
-    """Return the questions of the rounds and of the proof; samples are stratified, and fixed by seed and questions.
+    """Return the questions of the rounds and of the proof; samples are fixed by seed and questions.
 
-    The rounds hold questions to which the deciding metric applies, and whole clusters of them.
+    The rounds hold questions to which the deciding metric applies, and whole clusters of them. Those of a race are
+    drawn by lot, which its bounds assume; what chooses in a search, and the proof, are stratified.
 
     Raises:
         ExperimentError: if no metric can decide, or the questions are too few.
@@ -67,13 +68,16 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
     metric = deciding(experiment.metrics)
     if metric is None:
         raise ExperimentError("race", ["race: no metric decides who is dropped; give one that measures no cost first."])
+    if experiment.design == RACING and metric.info.scale.width is None:
+        raise ExperimentError("race", [_without_range(metric.name)])
     usable = [one for one in questions if applies(metric, one, answers)]
     most = _most(experiment, metric, len(usable))
     sizes = _sizes(experiment, most)
     if sizes[-1] + MIN_PROOF > most:
         raise ExperimentError("race", [_too_few(sizes, most, metric.name, experiment.design)])
     clusters = clusters_of(questions, experiment.clusters) or {}
-    drawn = stratified(usable, len(usable), experiment.seed)
+    by_lot = experiment.design == RACING
+    drawn = shuffled(usable, experiment.seed) if by_lot else stratified(usable, len(usable), experiment.seed)
     rounds = _rounds(drawn, clusters, sizes)
     if experiment.design == STAGED:
         rounds = rounds * max(1, len(stages_of(experiment.factors)))
@@ -95,6 +99,13 @@ def _sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
         return tuple(race.rounds)
     first = max(MIN_ROUND, round(SHARES[0] * n))
     return first, max(2 * first, round(SHARES[1] * n))
+
+
+def _without_range(metric: str) -> str:
+    return (
+        f"race: {metric} has no range, without which no difference of means has a bound that holds at every look; put "
+        "a metric with a range first, or take the design grid."
+    )
 
 
 def _too_few(sizes: Sequence[int], n: int, metric: str, design: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
+from rag_lab.data.clusters import clusters_of
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.config import RaceConfig
+from rag_lab.experiment.race.drop import Looks
 from rag_lab.experiment.race.objectives import objectives
 from rag_lab.experiment.race.questions import SEARCHES, deciding
 
@@ -27,9 +30,14 @@ def deciding_metric(plan: Plan) -> ParsedName:
     return found
 
 
-def kept_after_rounds(plan: Plan) -> list[int]:
-    """Return how many variants beside the baseline are left after each round that is run."""
-    return (plan.experiment.race or RaceConfig()).kept(len(plan.variants) - 1, len(plan.rounds))
+def looks_of(plan: Plan) -> Looks:
+    """Return how the rounds of a race look at its questions, clusters as wholes."""
+    clusters = clusters_of(plan.dataset.questions, plan.experiment.clusters) or {}
+    sizes = Counter(clusters.values())
+    units = {name: clusters.get(name, name) for name in plan.rounds[-1]}
+    n_units = [len({units[name] for name in asked}) for asked in plan.rounds]
+    error = (plan.experiment.race or RaceConfig()).error
+    return Looks(units, max(sizes.values(), default=1), tuple(n_units), error / (len(plan.variants) - 1))
 
 
 def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:

@@ -30,13 +30,18 @@ def race_tables(comparison: Comparison) -> list[Table]:
 
 
 def dropped_table(name: str, race: RaceRecord) -> Table:
-    """Return a row a dropped variant, the last dropped first, with the mean that dropped it."""
-    header = ("variant", "dropped in round", "its questions", "place", race.metric)
-    rows = (
-        (one.label, str(number), f"{n:,}", DASH if one.rank is None else str(one.rank), plain(one.mean))
+    """Return a row a dropped variant, the last dropped first, with its mean, and than whom it is worse."""
+    header = ["variant", "dropped in round", "its questions", "place", race.metric]
+    rows = [
+        [one.label, str(number), f"{n:,}", DASH if one.rank is None else str(one.rank), plain(one.mean)]
         for number, n, one in dropped(race)
-    )
-    return Table(f"{name}: dropped in the {'race' if race.design == 'racing' else 'search'}", header, tuple(rows))
+    ]
+    if race.design != "racing":
+        return Table(f"{name}: dropped in the search", tuple(header), tuple(map(tuple, rows)))
+    worse = ([plain(one.least), one.behind or DASH] for _, _, one in dropped(race))
+    rows = [[*row, *more] for row, more in zip(rows, worse, strict=True)]
+    title = f"{name}: dropped in the race"
+    return Table(title, (*header, "worse by at least", "than"), tuple(map(tuple, rows)), words=1)
 
 
 def _round(number: int, race: RaceRecord) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.experiment.race.drop import closest_call, standings
+from rag_lab.experiment.race.drop import Looks, closest_call, race_standings, standings
 from rag_lab.records import Score
 from rag_lab.runs.score_file import to_frame
 from rag_lab.statistics.scales import Scale
@@ -97,3 +97,41 @@ def test_the_closest_call_is_a_paired_difference_with_its_standard_error():
     assert call.error == pytest.approx(gaps.std(ddof=1) / np.sqrt(3))
     everyone = standings(frame(values), METRIC, Scale(), labels("base", "a", "b", "c"), "base", 3)
     assert closest_call(frame(values), METRIC, Scale(), everyone, "base") is None
+
+
+def looks(n, units=None, largest=1, error=0.05):
+    ids = [f"q{i}" for i in range(n)]
+    return Looks(units or {name: name for name in ids}, largest, (n,), error)
+
+
+def test_a_race_drops_who_is_shown_to_be_worse_and_says_than_whom_and_by_how_much():
+    values = {"base": [0.2] * 40, "best": [0.9] * 40, "near": [0.85, 0.9] * 20, "bad": [0.1, 0.3] * 20}
+    found = race_standings(frame(values), METRIC, Scale(), labels(*values), "base", looks(40))
+    assert kept(found) == ["best", "near"] and [one.variant_id for one in found] == ["best", "near", "base", "bad"]
+    assert found[3].behind == "best" and 0.3 < found[3].least < 0.7
+    lower = Scale(higher_is_better=False)
+    assert kept(race_standings(frame(values), METRIC, lower, labels(*values), "base", looks(40))) == ["bad"]
+
+
+def test_few_questions_failures_and_ranges_that_are_not_known_drop_nobody_without_cause():
+    few = {"base": [0] * 6, "a": [1] * 6, "b": [0.9] * 6}
+    assert kept(race_standings(frame(few), METRIC, Scale(), labels(*few), "base", looks(6))) == ["a", "b"]
+    failing = {"base": [0.5] * 40, "a": [1.0] * 40, "fails": [np.nan] * 39 + [1.0]}
+    found = race_standings(frame(failing), METRIC, Scale(), labels(*failing), "base", looks(40))
+    assert kept(found) == ["a"] and found[2].behind == "a"  # a failure counts as the worst value
+    beyond = {"base": [0] * 40, "a": [9] * 40, "b": [0] * 40}
+    assert kept(race_standings(frame(beyond), METRIC, Scale(), labels(*beyond), "base", looks(40))) == ["a", "b"]
+    none = race_standings(
+        frame({"base": [0] * 9, "a": [1] * 9}), METRIC, Scale(), labels("base", "a", "x"), "base", looks(9)
+    )
+    assert none[-1].variant_id == "x" and not none[-1].stays and none[-1].behind == ""
+
+
+def test_clusters_count_as_one_and_the_bound_is_that_of_questions():
+    values = {"base": [0.0] * 200, "a": [1.0] * 200, "b": [0.2] * 200}
+    clusters = {f"q{i}": f"c{i // 4}" for i in range(200)}
+    alone = race_standings(frame(values), METRIC, Scale(), labels(*values), "base", looks(200))
+    ours = Looks(clusters, 4, (50,), 0.05)
+    together = race_standings(frame(values), METRIC, Scale(), labels(*values), "base", ours)
+    assert kept(alone) == kept(together) == ["a"]
+    assert 0 < together[1].least < alone[1].least < 0.8

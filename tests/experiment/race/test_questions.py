@@ -116,18 +116,6 @@ def test_few_clusters_and_few_variants_are_told():
     assert "there are 2 with it" in variants_problem(2) and variants_problem(3) == ""
 
 
-def test_more_variants_than_one_are_left_before_the_last_round_alone():
-    assert RaceConfig().kept(15, 2) == [8, 1]
-    assert RaceConfig(keep=0.3).kept(10, 3) == [3, 1]
-    assert RaceConfig(keep=0.9).kept(2, 3) == [1]
-
-
-@given(st.integers(2, 500), st.integers(1, 5), st.floats(0.01, 0.99))
-def test_every_round_drops_someone_and_the_last_leaves_one(n_variants, n_rounds, keep):
-    left = [n_variants, *RaceConfig(keep=keep).kept(n_variants, n_rounds)]
-    assert all(later < earlier for earlier, later in zip(left, left[1:], strict=False)) and left[-1] == 1
-
-
 @pytest.mark.parametrize("rounds", [[5, 20], [40, 40], [40, 20]])
 def test_rounds_that_do_not_grow_are_refused(rounds):
     with pytest.raises(ValueError, match="must grow from round to round|greater than or equal to 10"):

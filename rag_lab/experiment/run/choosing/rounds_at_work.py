@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race.drop import closest_call, standings
+from rag_lab.experiment.race.config import RACING
+from rag_lab.experiment.race.drop import closest_call
 from rag_lab.experiment.race.rounds import deciding_metric, proof_plan
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import run_variants
@@ -22,6 +23,7 @@ from rag_lab.runs.race_record import (
     ROUNDS_FOLDER,
     RaceRecord,
     RoundRecord,
+    Standing,
     cost_of,
     read_race,
     round_folder,
@@ -30,6 +32,8 @@ from rag_lab.runs.race_record import (
 from rag_lab.runs.run_folder import LEDGER_FILE, RunFolder
 
 _LOGGER = logging.getLogger(__name__)
+
+Choose = Callable[..., tuple[Standing, ...]]  # of scores, metric, its scale, labels and the baseline: see `drop`
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,13 @@ class Rounds:
         run_variants(plan, part, self.options, used_beside(self.run.path, part.path), has_report=has_report)
         return part
 
-    def decided(self, race: RaceRecord, plan: Plan, part: RunFolder, n_kept: int, title: str = "") -> RaceRecord:
-        """Return the record with what a round that has run comes to: `n_kept` stay beside its baseline; of 0 the best.
+    def decided(self, race: RaceRecord, plan: Plan, part: RunFolder, choose: Choose, title: str = "") -> RaceRecord:
+        """Return the record with what a round that has run comes to; `choose` says who stays.
 
         `stopped` says why it cannot go on, if it cannot.
         """
         number = len(race.rounds) + 1
-        done = _done(self.run.path, plan, part, n_kept, title)
+        done = _done(self.run.path, plan, part, choose, title)
         stopped = _why_stopped(self.what, number, done, part, _same_round(self.before, race, number))
         race = replace(race, rounds=(*race.rounds, done), stopped=stopped)
         write_race(self.run.path, race)
@@ -96,17 +100,21 @@ def staying(done: RoundRecord, baseline: str) -> Sequence[str]:
     return [one.variant_id for one in done.standings if one.stays and one.variant_id != baseline]
 
 
+def best_of(done: RoundRecord, baseline: str) -> str:
+    """Return the variant with the best mean of those that stay; of all, where the baseline alone is left."""
+    return next(iter(staying(done, baseline) or [o.variant_id for o in done.standings if o.variant_id != baseline]))
+
+
 def _told(plan: Plan) -> str:
     return f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
 
 
-def _done(race: Path, plan: Plan, part: RunFolder, n_kept: int, title: str) -> RoundRecord:
+def _done(race: Path, plan: Plan, part: RunFolder, choose: Choose, title: str) -> RoundRecord:
     metric, scores = deciding_metric(plan), part.scores()
     labels = {one.variant_id: one.label for one in plan.variants}
-    found = standings(scores, metric.name, metric.info.scale, labels, part.baseline, max(1, n_kept))
-    if not n_kept:
-        found = tuple(replace(one, stays=place == 0) for place, one in enumerate(found))
-    closest = closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
+    found = choose(scores, metric.name, metric.info.scale, labels, part.baseline)
+    is_race = plan.experiment.design == RACING  # which drops by no nearness of means
+    closest = None if is_race else closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
     unsettled = sum(Curable.of(state).total for state in _states(part).values())
     folder = part.path.relative_to(race).as_posix()
     return RoundRecord(folder, len(plan.questions), found, cost_of(part), closest, unsettled, title)

@@ -6,6 +6,7 @@ Another start decides every stage anew from what is remembered, as a race does.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from rag_lab._kit.digest import digest
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
@@ -14,8 +15,9 @@ from rag_lab.experiment.designs.choices import Changes
 from rag_lab.experiment.designs.stages import STAGED, stage_choices, stages_of
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.race.drop import standings
 from rag_lab.experiment.race.rounds import deciding_metric, round_plan
-from rag_lab.experiment.run.choosing.rounds_at_work import Rounds, earlier
+from rag_lab.experiment.run.choosing.rounds_at_work import Rounds, best_of, earlier
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.start_sweep import begin_race
 from rag_lab.experiment.search.search_variants import SearchVariants
@@ -46,13 +48,13 @@ def run_staged(checked: Plan, run: RunFolder, options: RunOptions) -> RunFolder:
         choices |= made.named(wanted)
         plan = round_plan(replace(checked, expansion=expansion), number, [v.variant_id for v in expansion.variants])
         part = rounds.work(number, plan, f"Stage {stage}, {number} of {len(stages)}")
-        race = rounds.decided(race, plan, part, 0, title=stage)
+        race = rounds.decided(race, plan, part, partial(standings, n_kept=0), title=stage)
         if race.stopped:
             return rounds.run
         carried = choices[_best(race.rounds[-1]).variant_id]
     winner = made.variant(carried)
     if winner.variant_id == run.baseline:
-        winner = made.variant(choices[_runner_up(race, run.baseline)])
+        winner = made.variant(choices[best_of(race.rounds[-1], run.baseline)])
     proven = replace(checked, expansion=Expansion((checked.expansion.baseline, winner)))
     return rounds.prove(proven, race, winner.variant_id)
 
@@ -76,8 +78,3 @@ def new_search(checked: Plan, design: str, objectives: tuple[str, ...] = ()) -> 
 def _best(done: RoundRecord) -> Standing:
     """Return the first by mean, that with which the others were compared among them."""
     return done.standings[0]
-
-
-def _runner_up(race: RaceRecord, baseline: str) -> str:
-    """Return the best of the last round beside the baseline, where no stage found anything better than that."""
-    return next(one.variant_id for one in race.rounds[-1].standings if one.variant_id != baseline)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from rag_lab._kit.digest import digest
 from rag_lab.errors import ConfigError
@@ -19,6 +20,7 @@ from rag_lab.experiment.designs.choices import Changes
 from rag_lab.experiment.designs.trials import OPTUNA, SAMPLERS
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.race.drop import standings
 from rag_lab.experiment.race.rounds import aims, round_plan
 from rag_lab.experiment.run.choosing.rounds_at_work import Rounds, earlier, staying
 from rag_lab.experiment.run.choosing.run_staged import new_search
@@ -65,7 +67,8 @@ def run_trials(checked: Plan, run: RunFolder, options: RunOptions) -> RunFolder:
             trials.tell(number, known.values.get(name))
         waiting = []
     plan = _plan(checked, known)
-    race = rounds.decided(race, plan, rounds.work(1, plan, _called(known, wanted)), 1)
+    part = rounds.work(1, plan, _called(known, wanted))
+    race = rounds.decided(race, plan, part, partial(standings, n_kept=1))
     if race.stopped:
         return rounds.run
     winner = known.variants[staying(race.rounds[0], run.baseline)[0]]
