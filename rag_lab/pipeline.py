@@ -12,6 +12,7 @@ from typing import Any, Self
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home
+from rag_lab._kit.observing.tracing import span
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.evidence import locate_all
@@ -287,7 +288,8 @@ class Pipeline:
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
         is_limited = may_see is not None or namespace is not None
         plain = Question("asked", text.strip(), may_see=may_see, namespace=namespace)
-        return self.run([plain if is_limited else self._labelled(plain)])[0]
+        with span("ask"):
+            return self.run([plain if is_limited else self._labelled(plain)])[0]
 
     def as_retriever(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
         """Return a `BaseRetriever` of LangChain's: what is ranked, with ids, scores and the trace in the metadata."""
@@ -295,7 +297,8 @@ class Pipeline:
 
         def ask(text: str) -> Trace:
             question = Question("asked", text, may_see=may_see, namespace=namespace)
-            return self.run([question], answer=(), read=lambda _: ())[0]
+            with span("retrieve"):
+                return self.run([question], answer=(), read=lambda _: ())[0]
 
         return PipelineRetriever(ask=ask, text=self.index.text)
 

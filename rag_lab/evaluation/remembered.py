@@ -8,6 +8,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.tracing import say
 from rag_lab.evaluation.metric import CostlyMetric, Metric, TracedMetric
 from rag_lab.evaluation.remembered_whole import TracesScored, score_whole
 from rag_lab.memory.results import Memory, batches
@@ -56,6 +57,7 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     if retries_failed():
         found |= work.again(memory, [key for key, score in found.items() if score.status == "failed"])
     advance(sum(key in found for key in keys))
+    say(rag_lab__remembered=sum(key in found for key in keys))
     found |= work.do(memory, [key for key in wanted if key not in found], lambda new, waits: advance(new))
     without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))
     return [

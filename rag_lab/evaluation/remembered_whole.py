@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.observing.tracing import say
 from rag_lab.evaluation.metric import TracedMetric
 from rag_lab.memory.results import Memory
 from rag_lab.records import Score, Trace
@@ -51,7 +52,9 @@ def score_whole(metric: TracedMetric, scored: TracesScored, memory: Memory) -> l
     """
     key = digest({"metric": dict(metric.identity()), "traces": scored.digest})
     if (known := memory.recall([key]).get(key)) and (scores := _decoded(known, metric, scored.traces)):
+        say(rag_lab__remembered=len(scores))
         return scores
+    say(rag_lab__remembered=0)
     scores = metric.score(scored.traces)
     if not any(score.status == "failed" for score in scores):
         text = json.dumps([_row(score) for score in scores], ensure_ascii=False)

@@ -70,7 +70,10 @@ def next_moment(sent: Sequence[Sent], now_s: float, tokens: int, rates: Rates) -
 
 
 class Paces:
-    """The paces of all models, in the file at `path`. Each call opens its own connection, so threads may share it."""
+    """The paces of all models, in the file at `path`. Each call opens its own connection, so threads may share it.
+
+    Moments are kept by the clock of the store, and given by that of whoever asks: clocks of machines differ.
+    """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self.path = path
@@ -81,9 +84,9 @@ class Paces:
 
         Once a server has refused for lack of patience, it is asked at half the rate, and by a tenth more each minute.
         """
-        now_s = self.clock()
         with self._opened() as database, database:
             database.lock()
+            now_s = self.clock() + (ahead_s := _ahead_s(database))
             database.execute("DELETE FROM sent WHERE at <= ?", (now_s - WINDOW_S,))
             sent = [
                 Sent(*row)
@@ -93,20 +96,21 @@ class Paces:
             known = [rate for rate in (rates.requests, learnt) if rate is not None]
             at_s = next_moment(sent, max(now_s, until_s), tokens, Rates(min(known, default=None), rates.tokens))
             database.execute("INSERT INTO sent VALUES (?, ?, ?)", (model, at_s, tokens))
-        return at_s
+        return at_s - ahead_s
 
     def rests_until(self, model: str) -> float:
         """Return until when nobody asks the model, as its server wants rest; a past moment where it wants none."""
         if not is_there(self.path):
             return 0.0
         with self._opened() as database:
-            return _after_refusal(database, model, self.clock())[0]
+            ahead_s = _ahead_s(database)
+            return _after_refusal(database, model, self.clock() + ahead_s)[0] - ahead_s
 
     def refuse(self, model: str, wait_s: float) -> None:
         """Note that the server refused a request for the number of them, and for how long to leave it alone."""
-        now_s = self.clock()
         with self._opened() as database, database:
             database.lock()
+            now_s = self.clock() + _ahead_s(database)
             row = database.execute(
                 "SELECT at, until, requests_per_minute FROM refused WHERE model = ?", [model]
             ).fetchone()
@@ -122,6 +126,11 @@ class Paces:
 
     def _opened(self) -> AbstractContextManager[Database]:
         return opened_store(self.path, _SCHEMA)
+
+
+def _ahead_s(database: Database) -> float:
+    """Return by how much the clock of the store is ahead of this machine's, to a tenth: what asking takes is not it."""
+    return round(database.now() - time.time(), 1)
 
 
 def _after_refusal(database: Database, model: str, now_s: float) -> tuple[float, float | None]:

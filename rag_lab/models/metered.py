@@ -1,4 +1,4 @@
-"""A chat model that enters its calls in a run's ledger, and does not make those that a limit forbids.
+"""A chat model whose calls are spans, and in a sweep are entered in its ledger, if no limit forbids them.
 
 The sweep sets the environment of a variant's kernel; stages and models know nothing of it.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rag_lab._kit.observing.tracing import Span, span
+from rag_lab._kit.observing.tracing import Span, is_traced, span
 from rag_lab.errors import RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.prices import price
@@ -22,9 +22,11 @@ _WAIT_S = 0.2
 
 
 def metered(model: ChatModel, spec: str, purpose: str) -> ChatModel:
-    """Return `model`, its calls booked under `purpose` where the environment names a ledger."""
+    """Return `model`, its calls booked under `purpose` where the environment names a ledger, and spans where asked for."""
     ledger, payer = environment_ledger()
-    return MeteredChat(model, spec, ledger, payer, purpose) if ledger else model
+    if ledger:
+        return MeteredChat(model, spec, ledger, payer, purpose)
+    return SpannedChat(model, spec) if is_traced() else model
 
 
 def booked(model: ChatModel, purpose: str) -> ChatModel:
@@ -34,18 +36,12 @@ def booked(model: ChatModel, purpose: str) -> ChatModel:
     return MeteredChat(model.inner, model.spec, model.ledger, model.payer, purpose)
 
 
-class MeteredChat:
-    """A chat model whose calls `payer` pays from `ledger` for `purpose`, a stage or a metric.
+class SpannedChat:
+    """A chat model of which each batch of calls is a span."""
 
-    A forbidden call is a transient error: none remembers it.
-    """
-
-    def __init__(self, inner: ChatModel, spec: str, ledger: Ledger, payer: str, purpose: str = "") -> None:
+    def __init__(self, inner: ChatModel, spec: str) -> None:
         self.inner = inner
         self.spec = spec
-        self.ledger = ledger
-        self.payer = payer
-        self.purpose = purpose
         self.constrains_json = inner.constrains_json
         self.context_tokens = inner.context_tokens
         if isinstance(inner, Concurrent):
@@ -57,12 +53,32 @@ class MeteredChat:
         return getattr(self.inner, "least_thinking_tokens", 0)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the inner model's identity: metering changes no reply."""
+        """Return the inner model's identity: to be watched changes no reply."""
         return self.inner.identity()
 
     def count_tokens(self, text: str) -> int:
         """Count as the inner model does."""
         return self.inner.count_tokens(text)
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order."""
+        with span(f"chat {self.spec}") as said:
+            replies = self.inner.generate(requests)
+            _say_call(said, self.spec, requests, replies)
+        return replies
+
+
+class MeteredChat(SpannedChat):
+    """A chat model whose calls `payer` pays from `ledger` for `purpose`, a stage or a metric.
+
+    A forbidden call is a transient error: none remembers it.
+    """
+
+    def __init__(self, inner: ChatModel, spec: str, ledger: Ledger, payer: str, purpose: str = "") -> None:
+        super().__init__(inner, spec)
+        self.ledger = ledger
+        self.payer = payer
+        self.purpose = purpose
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order.
@@ -84,9 +100,8 @@ class MeteredChat:
         return replies
 
     def _call(self, requests: Sequence[ChatRequest], numbers: Sequence[int]) -> list[ChatReply]:
-        with self._entered(numbers), span(f"chat {self.spec}") as said:
-            replies = self.inner.generate(requests)
-            _say_call(said, self.spec, requests, replies)
+        with self._entered(numbers):
+            replies = super().generate(requests)
         made = {n: reply for n, reply in zip(numbers, replies, strict=True) if reply.asked}
         self.ledger.strike([number for number in numbers if number not in made])
         self.ledger.correct(list(made), [Made(r.tokens_in, r.tokens_out, r.cost_usd, r.seconds) for r in made.values()])
@@ -107,6 +122,7 @@ class MeteredChat:
 def _say_call(said: Span, spec: str, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> None:
     said.say(
         gen_ai__operation__name="chat",
+        gen_ai__provider__name=spec.partition(":")[0],
         gen_ai__request__model=spec,
         gen_ai__usage__input_tokens=sum(reply.tokens_in for reply in replies),
         gen_ai__usage__output_tokens=sum(reply.tokens_out for reply in replies),

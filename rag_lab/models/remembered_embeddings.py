@@ -21,6 +21,7 @@ from rag_lab.memory.results import Replayed, batches
 from rag_lab.memory.tables import VECTORS, origin
 from rag_lab.models.limits.read_limit import Kind, ReadsTexts, most_tokens
 from rag_lab.models.protocols import Embedder, Vectors
+from rag_lab.models.shared import spec_of
 
 Watch = bool | Callable[[int, int], None]  # told after each portion that is saved: how many are done, and of how many
 
@@ -122,8 +123,13 @@ class RememberedEmbedder:
             while len(made) < len(todo):
                 portion = todo[len(made) : len(made) + n_texts]
                 started = time.perf_counter()
-                with span(f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}):
-                    vectors = _checked(embed([text for _, text in portion]), len(portion))
+                texts = [text for _, text in portion]
+                with span(f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}) as said:
+                    vectors = _checked(embed(texts), len(portion))
+                    if said.is_heard:
+                        tokens = sum(self.text_tokens(texts, kind)) or None
+                        model = spec_of(self.inner) or None
+                        said.say(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
                 seconds = time.perf_counter() - started
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
                 with opened_store(self.path, VECTORS) as connection:  # a server may have gone since, and come back

@@ -14,6 +14,7 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
 from rag_lab.models.protocols import PairScorer
+from rag_lab.models.shared import spec_of
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,13 @@ class RememberedScorer:
 
         def score(some: list[str]) -> dict[str, dict[str, float]]:
             started = time.perf_counter()
-            with span("score pairs", {"rag_lab.pairs": len(some)}):
-                scores = self.inner.score([asked[key] for key in some])
+            pairs = [asked[key] for key in some]
+            with span("score pairs", {"rag_lab.pairs": len(some)}) as said:
+                scores = self.inner.score(pairs)
+                if said.is_heard:
+                    tokens = sum(self.pair_tokens(pairs)) or None
+                    model = spec_of(self.inner) or None
+                    said.say(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
             seconds = (time.perf_counter() - started) / len(some)
             return {key: {"score": score, "seconds": seconds} for key, score in zip(some, scores, strict=True)}
 

@@ -6,6 +6,7 @@ They are written whole, without secrets, and are gone at a proper end: one that 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -84,6 +85,15 @@ def write_live(folder: Path, live: LiveVariant | LiveSweep) -> None:
 def read_live_variant(folder: Path) -> LiveVariant | None:
     """Return what a variant says of itself; None where it says nothing, or nothing that can be read."""
     return _read(folder, _VARIANT)
+
+
+def live_variant(known: Mapping[str, Any]) -> LiveVariant:
+    """Return what a variant says of itself from its values by name.
+
+    Raises:
+        ValidationError: if they are others, or of other types.
+    """
+    return _VARIANT.validate_python(known)
 
 
 def read_live_sweep(folder: Path) -> LiveSweep | None:

@@ -35,6 +35,11 @@ class Span:
     def __init__(self, inner: Any = None) -> None:
         self._inner = inner
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody is told: what it takes time to find out need not be found out else."""
+        return self._inner is not None
+
     def say(self, **attributes: Any) -> None:
         """Set attributes, `__` in their names standing for a dot; None is left out."""
         for name, value in attributes.items():
@@ -97,6 +102,14 @@ def carried() -> dict[str, str]:
     carrier: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(carrier)
     return {PARENT: carrier["traceparent"]} if "traceparent" in carrier else {}
+
+
+def say(**attributes: Any) -> None:
+    """Set attributes of the span that is open around the caller; see `Span.say`."""
+    if is_traced():
+        from opentelemetry import trace
+
+        Span(trace.get_current_span()).say(**attributes)
 
 
 def flush() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from rag_lab._kit.observing.tracing import span
 from rag_lab._kit.whole_folder import is_whole
 from rag_lab.access import Labels, may_see
 from rag_lab.corpus.config import CorpusConfig
@@ -193,7 +194,10 @@ class CorpusIndex:
         comes first in the corpus.
         """
         store = self.vector_store
-        return self._units(level).best(lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step)
+        with span(f"search {step}", {"rag_lab.queries": len(vectors), "rag_lab.k": k}):
+            return self._units(level).best(
+                lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step
+            )
 
     def search_terms(
         self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
@@ -204,9 +208,10 @@ class CorpusIndex:
         See `search`; the step is the name of the index.
         """
         words = self.sparse(name, analyzer)
-        return self._units(level).best(
-            lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
-        )
+        with span(f"search {name}", {"rag_lab.queries": len(texts), "rag_lab.k": k}):
+            return self._units(level).best(
+                lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
+            )
 
     def units(self, chunk_ids: Sequence[str], scores: Sequence[float], k: int, level: Level, step: str) -> list[Hit]:
         """Return the first k units of `level` that hold these children, given best first; see `search`."""

@@ -86,6 +86,15 @@ class Announced:
         """Store the results of a job, which was claimed."""
         self.memory.store(_ROOM, {_key(key): parcel})
 
+    def say(self, key: str, said: str) -> None:
+        """Store what a job says of itself while it runs."""
+        self.memory.store(_ROOM, {_said(key): said})
+
+    def said(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return what those of the jobs that have said anything said last, by their keys."""
+        by_key = {_said(key): key for key in keys}
+        return {by_key[name]: said for name, said in self.memory.recall(by_key).items()}
+
     def collect(self, keys: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the name and the parcel of one of the jobs (keys by name) that is done; None where none is."""
         for name, key in keys.items():
@@ -120,3 +129,7 @@ def _key(key: str) -> str:
 
 def _task(key: str) -> str:
     return f"task {key}"
+
+
+def _said(key: str) -> str:
+    return f"said {key}"

@@ -11,6 +11,7 @@ from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab._kit.process import Process
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.parcels import BadParcelError, Ended, pack
+from rag_lab.experiment.executors.said_elsewhere import EVERY_S, said_in
 from rag_lab.experiment.executors.task import Task
 
 _LOOK_EVERY_S = 2.0
@@ -27,6 +28,7 @@ def run_task(
     *,
     environment: dict[str, str] | None = None,
     is_over: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda said: None,
     starter: local.Starter | None = None,
 ) -> tuple[Ended, str]:
     """Run a task and return how it ended, and its parcel.
@@ -37,6 +39,7 @@ def run_task(
         modules: as in `Task.job`.
         environment: of the task's processes, beside its own and this process's.
         is_over: asked every few seconds; where it says so, the task is ended.
+        tell: is given what the task says of itself, every few seconds, where that is new; see `said_elsewhere`.
         starter: of processes; one of its own where None.
 
     Raises:
@@ -46,7 +49,8 @@ def run_task(
     with scratch_folder("task") as folder:
         job = task.job(Path(folder).resolve(), dataset, modules)
         job = replace(job, environment={**(environment or {}), **job.environment})
-        [done] = local.execute([job], veto=_Veto(is_over), starter=starter)
+        poll = _Teller(job.output.parent, tell)
+        [done] = local.execute([job], poll=poll, veto=_Veto(is_over), starter=starter)
         if done.vetoed:
             raise Withdrawn
         ended = Ended(done.reason, done.seconds, Process.this().host)
@@ -72,3 +76,20 @@ class _Veto:
             return ""
         self._looked_s = time.monotonic()
         return "it is over" if self._is_over() else ""
+
+
+class _Teller:
+    """Tells every few seconds what a job in `folder` says of itself, where that is new."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
+        self._folder, self._tell = folder, tell
+        self._said, self._looked_s = "", time.monotonic()
+
+    def __call__(self, running: object) -> None:
+        if time.monotonic() - self._looked_s < EVERY_S:
+            return
+        self._looked_s = time.monotonic()
+        said = said_in(self._folder)
+        if said and said != self._said:
+            self._said = said
+            self._tell(said)

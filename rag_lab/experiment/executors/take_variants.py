@@ -77,6 +77,7 @@ def _take(
             options.dataset,
             options.modules,
             is_over=lambda: announced.is_over(key),
+            tell=lambda said: announced.say(key, said),
             starter=starter,
         )
     except Withdrawn:

@@ -16,8 +16,10 @@ from rag_lab._kit.home import home
 from rag_lab.experiment.executors.announced import Announced
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
 from rag_lab.experiment.executors.parcels import BadParcelError, unpack
+from rag_lab.experiment.executors.said_elsewhere import say_in
 from rag_lab.experiment.executors.task import Task
 from rag_lab.experiment.kernels.check_parameters import check_parameters
+from rag_lab.runs.live_file import remove_live
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.25
@@ -68,10 +70,13 @@ def announce_and_collect(jobs: Sequence[Job], n_jobs: int, poll: Poll, veto: Vet
                 announced.taken(keys[name])
                 continue
             running = watch.running({name: keys[name] for name in open_jobs})
+            for name, said in watch.said().items():
+                say_in(open_jobs[name].output.parent, said)
             poll(running)
             vetoed = {name: why for name, job in open_jobs.items() if (why := veto(job, name in running))}
             announced.withdraw(keys[name] for name in vetoed)
             for name, why in vetoed.items():
+                remove_live(open_jobs[name].output.parent)
                 yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
             time.sleep(_LOOK_EVERY_S)
 
@@ -92,6 +97,7 @@ class _Watch:
         self._looked_s = float("-inf")
         self._busy_s = time.monotonic()
         self._running: list[str] = []
+        self._said: dict[str, str] = {}
 
     def running(self, keys: Mapping[str, str]) -> list[str]:
         """Return the names of those of the jobs (keys by name) that somebody has claimed."""
@@ -100,6 +106,8 @@ class _Watch:
             self._looked_s = now_s
             is_any = bool(self._announced.holders(keys.values()))
             self._running = [n for n, key in keys.items() if self._announced.holders([key])] if is_any else []
+            said = self._announced.said(keys[name] for name in self._running)
+            self._said = {name: said[keys[name]] for name in self._running if keys[name] in said}
             self._busy_s = now_s if is_any else self._busy_s
             if now_s - self._busy_s > _ALONE_S:
                 self._busy_s = float("inf")
@@ -110,6 +118,11 @@ class _Watch:
                     self._announced.run,
                 )
         return [name for name in self._running if name in keys]
+
+    def said(self) -> dict[str, str]:
+        """Return what jobs say of themselves, by their names, as far as nobody was told of it."""
+        said, self._said = self._said, {}
+        return said
 
 
 @contextmanager

@@ -13,13 +13,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from small_dataset import write_dataset
+from tiny_gguf import write_tiny_gguf
 
 from rag_lab._kit.observing import tracing
 from rag_lab._kit.observing.work_context import working
+from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.memory.results import Memory
+from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Question, Trace
 
 CHILD = """
 from rag_lab import traced
@@ -81,6 +87,14 @@ class Model:
     def identity(self):
         return {"name": "double"}
 
+    most_tokens = 8
+
+    def text_tokens(self, texts, kind):
+        return [3 for _ in texts]
+
+    def pair_tokens(self, pairs):
+        return [5 for _ in pairs]
+
     def embed_documents(self, texts):
         return np.ones((len(texts), 1), np.float32)
 
@@ -88,18 +102,55 @@ class Model:
         return [1.0 for _ in pairs]
 
 
-def test_what_is_embedded_and_scored_is_a_span_with_its_number_and_what_is_remembered_is_none(spans, tmp_path):
+def test_what_is_embedded_and_scored_is_a_span_with_its_tokens_and_what_is_remembered_is_none(
+    spans, tmp_path, monkeypatch
+):
+    model = Model()
+    monkeypatch.setattr(shared, "_NAMED", {("embedder", "mine:double", ""): model})
     for _ in range(2):
-        RememberedEmbedder(Model(), tmp_path / "vectors.sqlite").embed_documents(["a", "b", "a"])
-        RememberedScorer(Model(), Memory(tmp_path / "scores.sqlite")).score([("q", "a"), ("q", "b")])
+        RememberedEmbedder(model, tmp_path / "vectors.sqlite").embed_documents(["a", "b", "a"])
+        RememberedScorer(model, Memory(tmp_path / "scores.sqlite")).score([("q", "a"), ("q", "b")])
     embedded, scored = spans()
-    assert (embedded.name, embedded.attributes["rag_lab.texts"]) == ("embed document", 2)
-    assert (scored.name, scored.attributes["rag_lab.pairs"]) == ("score pairs", 2)
+    assert (embedded.name, dict(embedded.attributes)) == (
+        "embed document",
+        {
+            "gen_ai.operation.name": "embeddings",
+            "gen_ai.request.model": "mine:double",
+            "gen_ai.usage.input_tokens": 6,
+            "rag_lab.texts": 2,
+        },
+    )
+    assert (scored.name, dict(scored.attributes)) == (
+        "score pairs",
+        {"gen_ai.request.model": "mine:double", "gen_ai.usage.input_tokens": 10, "rag_lab.pairs": 2},
+    )
 
 
-def test_each_metric_is_a_span(spans):
-    evaluate([], ["retrieval.ndcg@10", "retrieval.recall@5"])
-    assert [one.name for one in spans()] == ["metric retrieval.ndcg@10", "metric retrieval.recall@5"]
+def test_each_metric_is_a_span_and_says_how_many_scores_were_remembered(spans, tmp_path):
+    traces = [Trace(Question("q1", "why"))]
+    for _ in range(2):
+        evaluate(traces, ["retrieval.ndcg@10", "retrieval.recall@5"], memory=tmp_path / "scores.sqlite")
+    assert [(one.name, one.attributes["rag_lab.remembered"]) for one in spans()] == [
+        ("metric retrieval.ndcg@10", 0),
+        ("metric retrieval.recall@5", 0),
+        ("metric retrieval.ndcg@10", 1),
+        ("metric retrieval.recall@5", 1),
+    ]
+
+
+def test_a_question_that_is_asked_alone_is_a_span_above_its_searches_and_calls(spans, tmp_path, monkeypatch):
+    monkeypatch.delenv("RAG_LAB_LEDGER", raising=False)
+    model = f"llamacpp:{write_tiny_gguf(tmp_path / 'tiny.gguf')}?context=512"
+    off = {"rewrite": "none", "hyde": "none"}
+    config = PipelineConfig(query=off, retrieval={"mode": "bm25"}, models={"generation": model})
+    Pipeline(write_dataset(tmp_path), config, home=tmp_path / "home").ask("What does alarm A7 mean?")
+    found = {one.name: one for one in spans()}
+    assert found["ask"].parent is None
+    assert {f"chat {model}", "search bm25", "stage generate"} <= set(found)
+    assert {one.context.trace_id for one in found.values()} == {found["ask"].context.trace_id}
+    said = found[f"chat {model}"].attributes
+    assert (said["gen_ai.request.model"], said["gen_ai.provider.name"]) == (model, "llamacpp")
+    assert said["gen_ai.usage.input_tokens"] > 0
 
 
 def test_switched_off_nothing_is_imported_or_said(monkeypatch):

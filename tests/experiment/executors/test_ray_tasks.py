@@ -2,6 +2,7 @@
 
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,15 +36,20 @@ def answering(folder):
     return model, base
 
 
+def patiently(start):
+    """A busy machine is no failure, and Ray waits for half a minute alone."""
+    for _ in range(4):
+        with suppress(Exception):
+            return start()
+    return start()
+
+
 @pytest.fixture(scope="module")
 def cluster():
     from ray.cluster_utils import Cluster
 
-    try:
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    except Exception:  # a busy machine is no failure, and Ray waits for half a minute alone
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    nodes.add_node(num_cpus=1)
+    nodes = patiently(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}))
+    patiently(lambda: nodes.add_node(num_cpus=1))
     ray.init(address=nodes.address, log_to_driver=False)
     yield nodes
     ray.shutdown()

@@ -17,6 +17,7 @@ from rag_lab.experiment.executors.announced import Announced
 from rag_lab.experiment.executors.workers import command
 from rag_lab.experiment.run.alone_in_store import alone_in_store
 from rag_lab.experiment.run.sweep import sweep
+from rag_lab.experiment.watch.sweep_status import sweep_status
 from rag_lab.runs.run_name import known_name
 
 pytestmark = pytest.mark.slow
@@ -57,9 +58,10 @@ def address():
         yield server.address()
 
 
-def worker(name, home):
+def worker(name, home, cwd=None):
     environment = {**os.environ, "RAG_LAB_HOME": str(home)}
-    return subprocess.Popen(command(name, "--idle-minutes", "0.05"), stdout=subprocess.PIPE, text=True, env=environment)
+    asked = command(name, "--idle-minutes", "0.05")
+    return subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, env=environment, cwd=cwd)
 
 
 def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_path, monkeypatch, address):
@@ -86,6 +88,46 @@ def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_p
     done = [line for text in told for line in text.splitlines() if ": ok" in line]
     assert len(done) >= len(states) - 1  # the killed one may have ended one before
     assert len(done) == len({line.partition(":")[0] for line in done})  # nothing twice
+
+
+WAITS = """
+import time
+from pathlib import Path
+
+def rerank(question, passages):
+    while Path(__file__).with_name("wait").exists():
+        time.sleep(0.05)
+    return [-len(passage) for passage in passages]
+"""
+
+
+def test_what_a_variant_in_a_worker_says_of_itself_stands_in_the_status_of_the_run(tmp_path, monkeypatch, address):
+    (tmp_path / "waits.py").write_text(WAITS)
+    base = {
+        "query": {"rewrite": "none", "hyde": "none"},
+        "retrieval": {"mode": "bm25"},
+        "rerank": {"name": "waits:rerank"},
+        "answer": {"name": "none"},
+    }
+    path = write_machines_sweep(tmp_path, base=base, factors={"rerank.final_k": [5, 3]})
+    homes = [tmp_path / f"home_{n}" if address else tmp_path / "home" for n in range(2)]
+    monkeypatch.setenv("RAG_LAB_HOME", str(homes[0]))
+    if address:
+        monkeypatch.setenv("RAG_LAB_STORE", address)
+    running = Sweep(path, tmp_path / "run")
+    (tmp_path / "wait").touch()  # the plan has tried the function by now
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    one = worker(running.announced.run, homes[1], cwd=elsewhere)
+
+    def stages():
+        return {(v.state, v.stage, v.done, v.total) for v in sweep_status(tmp_path / "run").variants}
+
+    wait_for(lambda: ("running", "rerank", 0, 3) in stages())  # one question finds nothing
+    assert ("waiting", "", 0, None) in stages()
+    (tmp_path / "wait").unlink()
+    one.communicate(timeout=120)
+    running.join(60)
+    assert {state for state, *_ in stages()} == {"ok"}
 
 
 def test_what_workers_did_while_the_sweep_was_gone_is_collected_and_another_sweep_is_refused(tmp_path, monkeypatch):

@@ -1,11 +1,13 @@
 """Requests of several processes stand in one line before a server, which says when to go on."""
 
+import os
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from postgres import needs_postgres, postgres_server
 
 from rag_lab.memory.paces import Rates
 from rag_lab.models.protocols import ChatRequest, Message
@@ -64,3 +66,50 @@ def test_what_a_server_takes_is_an_option_of_the_name_and_no_part_of_the_identit
 def test_an_impossible_rate_is_a_sentence(given):
     with pytest.raises(Exception, match="requests_per_minute must be a whole number of at least 1"):
         chat_model(f"gemini:gemini-2.5-flash?requests_per_minute={given}")
+
+
+ANOTHER_MACHINE = """
+import sys, time
+ahead_s, url = float(sys.argv[1]), sys.argv[2]
+true_time = time.time
+time.time = lambda: true_time() + ahead_s
+from rag_lab.memory import paces
+paces.WINDOW_S = 3.0
+from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.shared import chat_model
+model = chat_model(f"openai:tiny?base_url={url}&requests_per_minute=4&concurrency=4")
+replies = model.generate([ChatRequest((Message("user", f"{ahead_s} {n}"),)) for n in range(5)])
+print(*[reply.error or reply.text for reply in replies], sep=";")
+"""
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_workers_whose_clocks_differ_keep_a_servers_limit_together(tmp_path):
+    """Each has a home of its own; what is shared is the store. A minute lasts three seconds there."""
+    arrived, refused = [], []
+
+    def script(body):
+        arrived.append(time.monotonic())
+        if len(arrived) == 3:
+            refused.append(arrived[-1])
+            return Scripted(status=429, headers={"Retry-After": "2"})
+        return "ok"
+
+    with postgres_server() as store, openai_server(script) as server:
+        environment = {**os.environ, "RAG_LAB_STORE": store.address()}
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-c", ANOTHER_MACHINE, ahead_s, server.url],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**environment, "RAG_LAB_HOME": str(tmp_path / ahead_s)},
+            )
+            for ahead_s in ("0", "3600")
+        ]
+        told = [one.communicate(timeout=120)[0].strip() for one in workers]
+    assert told == ["ok;ok;ok;ok;ok"] * 2
+    assert len(arrived) == 11
+    # Four were let through before the server refused one; a pause and whole windows lie between those and the last.
+    assert sum(at < refused[0] + 1 for at in arrived) <= 4
+    assert arrived[-1] - arrived[0] > 5
