@@ -22,7 +22,7 @@ _WAIT_S = 0.2
 
 
 def metered(model: ChatModel, spec: str, purpose: str) -> ChatModel:
-    """Return `model`, its calls booked under `purpose` where the environment names a ledger, and spans where asked for."""
+    """Return `model`; its calls are booked under `purpose` where the environment names a ledger, and may be spans."""
     ledger, payer = environment_ledger()
     if ledger:
         return MeteredChat(model, spec, ledger, payer, purpose)

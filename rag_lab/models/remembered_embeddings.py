@@ -124,7 +124,9 @@ class RememberedEmbedder:
                 portion = todo[len(made) : len(made) + n_texts]
                 started = time.perf_counter()
                 texts = [text for _, text in portion]
-                with span(f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}) as said:
+                with span(
+                    f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
+                ) as said:
                     vectors = _checked(embed(texts), len(portion))
                     if said.is_heard:
                         tokens = sum(self.text_tokens(texts, kind)) or None

@@ -1,4 +1,4 @@
-"""What a variant says of itself that runs elsewhere, on its way into its folder of the run, where `rag-lab status` looks.
+"""What a variant that runs elsewhere says of itself, on its way into its folder of the run, where `status` looks.
 
 A moment is sent as the seconds since then: the clocks of two machines differ.
 """
