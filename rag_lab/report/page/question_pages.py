@@ -87,6 +87,7 @@ class _Pages:
         between, rest = rest.split(slots["top"])
         form, foot = rest.split(slots["body"])
         self._around = (head, between, form, foot)
+        self._apart = f" {uuid.uuid4().hex} "  # secrets are looked for in all that a page has of its own at once
 
     def write(self, question: Question, body: Markup) -> None:
         """Write the page of a question."""
@@ -98,7 +99,8 @@ class _Pages:
         top = macro("card.html", "content")(question, self._run, report, before, after)
         title = Markup("{}: {}").format(question.question_id, self._run)
         head, between, form, foot = self._around
-        text = head + shown(title) + between + shown(top) + form + shown(body) + foot
+        named, begun, told = shown(self._apart.join((title, top, body))).split(self._apart)
+        text = head + named + between + begun + form + told + foot
         path = self._folder / f"{anchor}.html"
         try:
             with whole_file(path) as partial:
