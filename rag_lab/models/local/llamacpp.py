@@ -198,9 +198,13 @@ class LlamaCppChat:
 
 
 def _free_threads() -> int:
-    """Return this process's share of the cores: a sweep that runs variants side by side sets OMP_NUM_THREADS."""
+    """Return how many threads compute: what OMP_NUM_THREADS says, else all cores but one.
+
+    The threads wait for each other after every layer. On two cores two of them took twice as long as one: the process
+    has threads of its own, and whoever waits for a core holds up the others.
+    """
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) else len(os.sched_getaffinity(0))
+    return int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) - 1)
 
 
 def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
