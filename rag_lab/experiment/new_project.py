@@ -51,7 +51,8 @@ dataset: .                      # this folder: corpus/ and questions.jsonl
 
 # The first value of each is the baseline; each variant changes one of them.
 {factors}
-design: one_factor
+design: one_factor              # or grid, fractional, random (with n: 8), racing, staged, optuna: docs/sweeps.md
+# only_if: {{rerank.name: {{retrieval.mode: [hybrid]}}}}   # a factor that varies beside some values of another alone
 # margin: {{retrieval.ndcg@10: 0.05}}   # with labels: the largest loss that you would bear to leave something out
 # Without `metrics`, what the labels of questions.jsonl allow is measured; without labels, what the variants change.
 limits:

@@ -30,7 +30,8 @@ _COMMENTS = {
     "dataset": "a name that rag-lab datasets list shows, or a path",
     "base": "a preset, a YAML file, or the keys that differ from the defaults",
     "factors": "the first value of each is the baseline",
-    "design": "one_factor: the baseline left in one factor at a time; grid, fractional, racing: combinations",
+    "design": "one_factor: the baseline left in one factor at a time; grid, fractional, random, racing: combinations",
+    "n": "variants that are drawn or tried, the baseline included",
     "metrics": "the first decides",
     "limits": "questions asked and answered, a stratified sample; cost_usd, calls and minutes are limits, too",
     "judge": "for metrics that need one",
@@ -39,7 +40,10 @@ _COMMENTS = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command line asks for; `base` is a preset or a YAML file, `settings` and `factors` are by dotted key."""
+    """What a command line asks for; `base` is a preset or a YAML file, `settings` and `factors` are by dotted key.
+
+    `n` is how many variants a design that counts them makes.
+    """
 
     dataset: str
     base: str | None = None
@@ -47,6 +51,7 @@ class Asked:
     factors: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     metrics: Sequence[str] = METRICS
     design: str = "one_factor"
+    n: int | None = None
     questions: int | None = None
     answers: int | None = None
     judge: str | None = None
@@ -73,6 +78,7 @@ class Asked:
         made |= {"base": self._base(settings)} if self.base or settings else {}
         if self.factors:
             made |= {"factors": {key: list(values) for key, values in self.factors.items()}, "design": self.design}
+            made |= {} if self.n is None else {"n": self.n}
         made |= {"metrics": list(self.metrics)} if self.metrics else {}
         made |= {"judge": self.judge} if self.judge else {}
         limits = {"questions": self.questions, "answers": self.answers}

@@ -3,6 +3,7 @@ import yaml
 
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.plan import plan
 from rag_lab.experiment.without_file import Asked, file_for, run_name, write_file
 
 VARIED = {"rerank.name": ["none", "query_likelihood"], "query.hyde": ["none", "always"]}
@@ -29,6 +30,12 @@ def test_a_sweep_is_named_and_written_as_a_file_that_is_read_again(tmp_path):
     assert lines[0] == "# Written by `rag-lab vary ...`; change it as you like."
     for key in ("name", "dataset", "factors", "design", "metrics", "limits"):
         assert any(line.startswith(f"{key}:") and "  # " in line for line in lines), key
+
+
+def test_a_design_that_counts_its_variants_is_told_how_many(tmp_path):
+    asked = Asked("plant_docs", factors=VARIED, design="random", n=3)
+    write_file(tmp_path / "e.yaml", whole(asked), "rag-lab vary ...")
+    assert len(plan(tmp_path / "e.yaml").variants) == ExperimentConfig.load(tmp_path / "e.yaml").n == 3
 
 
 @pytest.mark.parametrize(

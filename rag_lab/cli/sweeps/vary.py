@@ -101,11 +101,16 @@ def vary(
         str,
         typer.Option(
             help="one_factor: the baseline left in one setting at a time. grid: all combinations. "
-            "fractional: a balanced part of these. racing: all, of which rounds of questions drop most. "
-            "staged: stage by stage, the best is carried on.",
+            "fractional: a balanced part of these. random: -n of these. racing: all, of which rounds of questions "
+            "drop who is worse. staged: stage by stage, the best is carried on. optuna: -n trials, each chosen by those "
+            "before it.",
             autocompletion=completion.designs,
         ),
     ] = "one_factor",
+    n: Annotated[
+        int | None,
+        typer.Option("-n", min=2, help="So many variants by random or optuna; at most so many by fractional."),
+    ] = None,
     out: Out = None,
     jobs: Jobs = "auto",
     dry_run: DryRun = False,
@@ -122,6 +127,7 @@ def vary(
       rag-lab vary corpus.chunk_size=400,800,1200 --base laptop --questions 60 --jobs 2
       rag-lab vary rerank.name=none,query_likelihood answer.thinking=false,true --design grid --answers 20 \\
           --metrics retrieval.ndcg@10,answer.abstention
+      rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
     """
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
@@ -134,6 +140,7 @@ def vary(
         parse_settings(settings or []),
         parse_factors(factors),
         design=design,
+        n=n,
         **_measured(dataset, metrics, questions, answers, judge),
     )
     experiment = asked.experiment()
