@@ -102,8 +102,8 @@ def vary(
         typer.Option(
             help="one_factor: the baseline left in one setting at a time. grid: all combinations. "
             "fractional: a balanced part of these. random: -n of these. racing: all, of which rounds of questions "
-            "drop who is worse. staged: stage by stage, the best is carried on. optuna: -n trials, each chosen by those "
-            "before it.",
+            "drop who is worse. staged: stage by stage, the best is carried on. optuna: -n trials, each chosen by "
+            "those before it.",
             autocompletion=completion.designs,
         ),
     ] = "one_factor",
