@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -40,7 +41,14 @@ class EffectsFound:
 
     def sentences(self, metric: str) -> list[str]:
         """Return what the effects on `metric` say, in plain words."""
-        return sentences(self.table, metric)
+        if metric not in self._told:
+            self._told[metric] = sentences(self.table, metric)
+        return list(self._told[metric])
+
+    @cached_property
+    def _told(self) -> dict[str, list[str]]:
+        """The sentences of metrics that were asked for: a report asks for each in many places."""
+        return {}
 
     def reliable_sentences(self, metric: str) -> list[str]:
         """Return the sentences of the reliable main effects and interactions; toggles are differences already told."""

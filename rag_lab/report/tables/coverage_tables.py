@@ -42,11 +42,12 @@ def coverage_table(comparison: Comparison) -> Table:
     Where something failed, each variant has a row of its own, with the means that its failures leave open.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
+    gaps = dict(iter(comparison.gaps.groupby(["variant_id", "metric"], sort=False)))
     for metric in (*comparison.quality_metrics, *comparison.cost_metrics):
         for plan in comparison.variants:
             cell = comparison.cell(plan.variant_id, metric)
             if cell is not None:
-                groups.setdefault(_row(comparison, cell), []).append(comparison.codes[plan.variant_id])
+                groups.setdefault(_row(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0])), []).append(comparison.codes[plan.variant_id])
     rows: list[tuple[str, ...]] = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
     header: tuple[str, ...] = _OPEN_HEADER
     if not any(row[header.index("mean")] for row in rows):
@@ -60,12 +61,10 @@ def is_open(cell: dict[str, Any]) -> bool:
     return bool(cell["failed"]) or any(not _is_same(mean, end) for end in ends if end is not None)
 
 
-def _row(comparison: Comparison, cell: dict[str, Any]) -> tuple[str, ...]:
+def _row(cell: dict[str, Any], gaps: pd.DataFrame) -> tuple[str, ...]:
     counts = tuple(str(cell[name]) for name in ("asked", "scored", "failed", "not_applicable"))
-    gaps = comparison.gaps
-    ours = gaps[(gaps["variant_id"] == cell["variant_id"]) & (gaps["metric"] == cell["metric"])]
     means = (plain(cell["mean"]), _ends(cell)) if is_open(cell) else ("", "")
-    return (cell["metric"], *counts, *means, _reasons(ours))
+    return (cell["metric"], *counts, *means, _reasons(gaps))
 
 
 def _is_same(mean: float | None, end: float) -> bool:
