@@ -47,7 +47,9 @@ def coverage_table(comparison: Comparison) -> Table:
         for plan in comparison.variants:
             cell = comparison.cell(plan.variant_id, metric)
             if cell is not None:
-                groups.setdefault(_row(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0])), []).append(comparison.codes[plan.variant_id])
+                groups.setdefault(_row(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0])), []).append(
+                    comparison.codes[plan.variant_id]
+                )
     rows: list[tuple[str, ...]] = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
     header: tuple[str, ...] = _OPEN_HEADER
     if not any(row[header.index("mean")] for row in rows):
