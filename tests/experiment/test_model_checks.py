@@ -2,6 +2,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.models import weights
 
 
 def test_only_models_that_a_pipeline_uses_are_named():
@@ -50,6 +51,7 @@ def test_a_model_that_cannot_be_used_is_a_sentence_with_its_role(role, model, sa
 
 
 def test_weights_that_are_given_need_no_packaged_ones(tmp_path, monkeypatch):
+    weights._place.cache_clear()  # where other tests have found them
     monkeypatch.setattr("rag_lab.models.weights.metadata.files", lambda name: [])
     (tmp_path / "my.gguf").touch()
     assert model_problem("generation", f"llamacpp:{tmp_path / 'my.gguf'}") == ""
