@@ -10,6 +10,7 @@ import sys
 import typer
 
 from rag_lab._kit.machine.disk import room_on_disk
+from rag_lab._kit.machine.uncollected import collect_seldom
 from rag_lab._kit.observing.env_file import read_env_files
 from rag_lab.cli import (
     ask,
@@ -57,6 +58,7 @@ def main() -> None:
 
     Whatever leaves it, of this project or of a library, goes through one door, to the end of the process.
     """
+    collect_seldom()
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
         if bash_words.completing():

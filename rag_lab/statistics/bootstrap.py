@@ -13,13 +13,17 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, pdtr, stdtrit
 
 from rag_lab.statistics.resampled_units import Units, padded
 
 N_RESAMPLES = 9_999
 _BATCH = 303  # fixed, as the draws depend on it; a divisor of N_RESAMPLES
 _KEPT_ROWS = 2_000  # means and differences of one run share their draws: 20 MB at the most are kept
+_CELLS = 2**16  # of the unit interval
+_UP_TO = pdtr(np.arange(256), 1.0)  # Poisson(1): the probability of so many or fewer
+_COUNTS = np.searchsorted(_UP_TO, np.arange(_CELLS) / _CELLS, side="right").astype(np.uint8)  # where a cell begins
+_SPLIT = np.isin(np.arange(_CELLS), np.floor(_UP_TO[_UP_TO < 1] * _CELLS))  # cells in which a count ends
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,8 +110,13 @@ def draw_ahead(rows: int, seed: int = 0) -> None:
 
 
 def _drawn(rows: int, seed: int, stream: int, batch: int, size: int) -> npt.NDArray[np.uint8]:
-    counts = np.random.default_rng([seed, stream, batch]).poisson(1.0, (rows, size))
-    return counts.astype(np.uint8)  # above 255 once in 10^507 draws
+    """Draw by inversion, exactly, from cells of the unit interval; the few that are split are looked into."""
+    cells = np.random.default_rng([seed, stream, batch]).integers(0, _CELLS, (rows, size), dtype=np.uint16)
+    counts: npt.NDArray[np.uint8] = _COUNTS[cells]
+    split = np.flatnonzero(_SPLIT[cells])
+    within = np.random.default_rng([seed, stream, batch, 1]).random(len(split))
+    counts.flat[split] = np.searchsorted(_UP_TO, (cells.flat[split] + within) / _CELLS, side="right")
+    return counts
 
 
 _kept = lru_cache(N_RESAMPLES // _BATCH)(_drawn)

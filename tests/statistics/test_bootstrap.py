@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap, t
+from scipy.stats import bootstrap, poisson, t
 
-from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds
+from rag_lab.statistics.bootstrap import bca_bounds, expanded_percentile_bounds, poisson_draws
 from rag_lab.statistics.resampled_units import Units, units
 
 
@@ -60,3 +60,20 @@ def test_clusters_of_copies_say_no_more_than_one_of_each(repeated: int) -> None:
     alone = expanded_percentile_bounds([units(values)], 0.95, seed=0)
     assert np.ravel(clustered) == pytest.approx(np.ravel(alone))
     assert copies.standard_error == pytest.approx(units(values).standard_error)
+
+
+def test_draws_are_poisson_also_where_two_counts_share_a_cell() -> None:
+    (drawn,) = poisson_draws(4_000, 5, 2, 1, 300)
+    cells = np.random.default_rng([5, 2, 0]).integers(0, 2**16, drawn.shape, dtype=np.uint16).astype(int)
+    below, above = poisson.ppf(cells / 2**16, 1.0).clip(0), poisson.ppf((cells + 1) / 2**16, 1.0)
+    assert ((drawn >= below) & (drawn <= above)).all()
+    for count in range(6):
+        assert (drawn == count).mean() == pytest.approx(poisson.pmf(count, 1.0), abs=4 * np.sqrt(0.25 / drawn.size))
+    split = below < above
+    assert split.sum() > 50
+    assert (drawn[split] == above[split]).any() and (drawn[split] == below[split]).any()
+
+
+def test_the_first_units_are_drawn_as_they_are_without_the_others() -> None:
+    (few,), (many,) = poisson_draws(7, 1, 0, 1, 303), poisson_draws(90, 1, 0, 1, 303)
+    assert (few == many[:7]).all()

@@ -8,6 +8,13 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_SELDOM = (50_000, 20, 20)  # of Python's own 700, 10, 10: imports make very many objects, too
+
+
+def collect_seldom() -> None:
+    """Look for garbage less often in this process from now on, and in those that are forked from it."""
+    gc.set_threshold(*_SELDOM)
+
 
 @contextmanager
 def without_collection() -> Iterator[None]:

@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
+from rag_lab._kit.machine.uncollected import without_collection
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel, end_process, seed_anew
 from rag_lab.experiment.kernels.late_grammar import import_jsonschema
 from rag_lab.experiment.kernels.prepared_process import AHEAD
@@ -32,6 +33,7 @@ from rag_lab.experiment.kernels.prepared_process import AHEAD
 # kernel sets (matplotlib does).
 HEAVY = (
     "chromadb",
+    "gguf",
     "langchain_core",
     "langchain_text_splitters",
     "ragas",
@@ -45,6 +47,8 @@ _OURS = "rag_lab."
 _NEEDED = (  # by every variant
     "ipykernel.kernelapp",
     "ipykernel.ipkernel",
+    "ipykernel.debugger",
+    "tornado.platform.asyncio",
     "rag_lab.experiment.kernels.notebook_process",
     "rag_lab.notebook.variant",
     "rag_lab.notebook.display",
@@ -95,13 +99,14 @@ def main() -> None:
 
 def prepare() -> None:
     """Import what executes a notebook, and what every variant needs."""
-    import_jsonschema()
-    for name in _NEEDED:
-        importlib.import_module(name)
-    from rag_lab.report.page.templates import compile_templates
+    with without_collection():
+        import_jsonschema()
+        for name in _NEEDED:
+            importlib.import_module(name)
+        from rag_lab.report.page.templates import compile_templates
 
-    compile_templates(_TEMPLATES)
-    gc.freeze()
+        compile_templates(_TEMPLATES)
+        gc.freeze()
 
 
 def _do_ahead(wire: socket.socket) -> None:
@@ -115,15 +120,15 @@ def _do_ahead(wire: socket.socket) -> None:
         from rag_lab.statistics.bootstrap import draw_ahead
 
         draw_ahead(told["questions"])
-        gc.freeze()
 
 
 def _import(names: Sequence[str]) -> None:
-    for name in dict.fromkeys(names):
-        if name not in sys.modules:
-            with suppress(Exception):  # what it was imported for may be gone: it is the kernel's then
-                importlib.import_module(name)
-    gc.freeze()
+    with without_collection():
+        for name in dict.fromkeys(names):
+            if name not in sys.modules:
+                with suppress(Exception):  # what it was imported for may be gone: it is the kernel's then
+                    importlib.import_module(name)
+        gc.freeze()
 
 
 def _tell_imported(tell: int, before: frozenset[str]) -> None:

@@ -19,9 +19,16 @@ from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
 
 
-def import_ahead() -> None:
-    """Import what makes a report, while kernels run and this process waits."""
-    threading.Thread(target=import_module, args=("rag_lab.report.page.report_page",), daemon=True).start()
+def prepare_report(questions: int) -> None:
+    """Import what makes a report of so many questions, and draw for it, while kernels run and this process waits."""
+    threading.Thread(target=_prepare, args=(questions,), daemon=True).start()
+
+
+def _prepare(questions: int) -> None:
+    import_module("rag_lab.report.page.report_page")
+    from rag_lab.statistics.bootstrap import draw_ahead
+
+    draw_ahead(questions)
 
 
 def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:

@@ -30,7 +30,7 @@ from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, keep_whole, put_back_all, set_aside, whole
-from rag_lab.experiment.run.finish import finish, import_ahead, keep_manifest
+from rag_lab.experiment.run.finish import finish, keep_manifest, prepare_report
 from rag_lab.experiment.run.finished import is_finished, keep_finished, say_resumed
 from rag_lab.experiment.run.health_check import check_run, check_variants, is_worth_checking
 from rag_lab.experiment.run.limits import Brake
@@ -86,7 +86,7 @@ def run_variants(
             brake = Brake(run, checked.experiment.limits, elsewhere)
             began_s = time.perf_counter()
             if has_report:
-                import_ahead()
+                prepare_report(len(checked.questions))
             states = _run_variants(checked, run, notebook, identities, brake, options, told)
             variants_s = time.perf_counter() - began_s
             told.enter("report")

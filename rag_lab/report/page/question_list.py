@@ -33,8 +33,13 @@ class Line:
     body: Markup
 
 
-def question_list(comparison: Comparison, bodies: Mapping[str, Markup]) -> dict[str, Any]:
-    """Return what the list's template shows; `bodies` is empty where each question has a page of its own."""
+def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the list's template shows.
+
+    Args:
+        comparison: the run.
+        bodies: HTML of what stands behind each question; empty where each has a page of its own.
+    """
     asked, names = comparison.asked, anchors(comparison.asked)
     found = question_values(comparison)
     strips = _strips(comparison, found)
@@ -42,7 +47,7 @@ def question_list(comparison: Comparison, bodies: Mapping[str, Markup]) -> dict[
     classes = list(dict.fromkeys(question.query_class or "" for question in asked.values()))
     return {
         "lines": [
-            Line(question, names[one], strip, bodies.get(one, Markup()))
+            Line(question, names[one], strip, Markup(bodies.get(one, "")))  # noqa: S704 -- escaped where it was made
             for (one, question), strip in zip(asked.items(), strips, strict=True)
         ],
         "pages": not bodies and bool(asked),

@@ -7,12 +7,14 @@ page's own, named by its digest.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from rag_lab._kit.machine.beside import beside
 from rag_lab._kit.machine.uncollected import without_collection
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
@@ -84,12 +86,13 @@ def write_report(
     with without_collection():
         comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
         folder = comparison.run.path
-        for study in comparison.routing:
-            if study.learned is not None:
-                _write(folder / study.file_name, study.yaml)
-        _write(folder / MARKDOWN_FILE, to_markdown(comparison))
-        bodies = bodies_or_pages(comparison, folder / FOLDER, HTML_FILE, None if one_file else MOST_CHARS)
-        _write(folder / HTML_FILE, _page(comparison, bodies))
+        most_chars = None if one_file else MOST_CHARS
+        with beside(partial(bodies_or_pages, comparison, folder / FOLDER, HTML_FILE, most_chars)) as bodies:
+            for study in comparison.routing:
+                if study.learned is not None:
+                    _write(folder / study.file_name, study.yaml)
+            _write(folder / MARKDOWN_FILE, to_markdown(comparison))
+            _write(folder / HTML_FILE, _page(comparison, bodies))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 
@@ -97,10 +100,11 @@ def write_report(
 def to_html(comparison: Comparison) -> str:
     """Return the whole page, with all that the variants did with every question."""
     metrics = comparison.quality_metrics
-    return _page(comparison, {card.question.question_id: card_body(card, metrics) for card in cards(comparison)})
+    return _page(comparison, lambda: {c.question.question_id: card_body(c, metrics) for c in cards(comparison)})
 
 
-def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
+def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
+    """Return the page; `bodies`, which may wait, are asked for when all else is made."""
     script = Markup("").join(map(asset, SCRIPTS))
     shown, idle = stage_names(comparison.stages)
     return render(
@@ -124,10 +128,10 @@ def _page(comparison: Comparison, bodies: Mapping[str, Markup]) -> str:
         idle_stages=idle,
         stage_cells=stage_cells(comparison.stages),
         incidents=stage_incidents(comparison),
-        **question_list(comparison, bodies),
         facts=provenance(comparison.manifest),
         problems=comparison.manifest.get("problems", []),
         own_prompts=comparison.manifest.get("prompts", {}),
+        **question_list(comparison, bodies()),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import mmap
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,10 @@ def gguf_metadata(path: Path, *, with_lists: bool = True) -> dict[str, Any] | No
     Without lists, as that of all tokens, it takes a fraction of the time, and their values are None.
     """
     try:
+        if not with_lists:
+            return dict(_head(path)[0])
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            reader = _Reader(content)
-            if content[:4] != _MAGIC:
-                return None
-            n_pairs = reader.number("IQQ", at=4)[2]
-            return dict(reader.pair(with_lists) for _ in range(n_pairs))
+            return _Reader(content).settings(with_lists=True)
     except (OSError, ValueError, KeyError, struct.error):
         return None
 
@@ -39,19 +39,40 @@ def gguf_problem(path: Path) -> str:
         if file.read(4) != _MAGIC:
             return "is no GGUF file"
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            whole = _Reader(content).size()
-    except KeyError:  # a type of weights that is newer than the installed gguf
+        whole = _head(path)[1]
+    except KeyError:  # a kind of value that nobody here knows
         return ""
     except (ValueError, struct.error):
         return f"is cut short or damaged within its head ({there:,} bytes are there)"
     return f"is cut short ({there:,} of {whole:,} bytes are there)" if there < whole else ""
 
 
+def _head(path: Path) -> tuple[Mapping[str, Any], int]:
+    """Return the settings without their lists, and the size of the whole file, 0 where its weights are of a new type.
+
+    Raises:
+        OSError, ValueError, KeyError, struct.error: if it cannot be read.
+    """
+    stat = path.stat()
+    return _read_head(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)  # the same file is looked at by each model that is made of it
+def _read_head(path: Path, _size: int, _changed_ns: int) -> tuple[Mapping[str, Any], int]:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        reader = _Reader(content)
+        settings = reader.settings(with_lists=False)
+        try:
+            return settings, reader.size(settings)
+        except KeyError:  # a type of weights that is newer than the installed gguf
+            return settings, 0
+
+
 @dataclass
 class _Reader:
     content: mmap.mmap
     place: int = 0
+    n_tensors: int = 0
 
     def number(self, form: str, at: int | None = None) -> tuple[Any, ...]:
         form = f"<{form}"
@@ -59,11 +80,16 @@ class _Reader:
         self.place = start + struct.calcsize(form)
         return struct.unpack_from(form, self.content, start)
 
-    def size(self) -> int:
-        """Return the size in bytes of the whole file, by the weights that its head announces."""
-        _, n_tensors, n_pairs = self.number("IQQ", at=4)
-        settings = dict(self.pair(with_lists=False) for _ in range(n_pairs))
-        ends = [self.end_of_tensor() for _ in range(n_tensors)]
+    def settings(self, with_lists: bool) -> dict[str, Any]:
+        """Return what stands at the head, and stay behind it."""
+        if self.content[:4] != _MAGIC:
+            raise ValueError("no GGUF file")
+        _, self.n_tensors, n_pairs = self.number("IQQ", at=4)
+        return dict(self.pair(with_lists) for _ in range(n_pairs))
+
+    def size(self, settings: Mapping[str, Any]) -> int:
+        """Return the size in bytes of the whole file, by the weights that are announced behind its settings."""
+        ends = [self.end_of_tensor() for _ in range(self.n_tensors)]
         alignment = int(settings.get("general.alignment", _ALIGNMENT))
         return -(-self.place // alignment) * alignment + max(ends, default=0)
 
