@@ -43,11 +43,11 @@ def foretold_mb(kind: Kind, model: str) -> float:
 
 
 def _of_gguf(model: str) -> float:
-    """Return the MiB of a GGUF file's weights and cache: its card reads the whole file, this the head alone."""
+    """Return the MiB of a GGUF file's weights and caches: its card reads the whole file, this the head alone."""
     made = model_of(CHAT_MODELS, model)
     path: Path = made.stored_path()
     cache = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16")
-    return bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) if cache else 0.0)
+    return bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) * made.caches if cache else 0.0)
 
 
 def _of(kind: Kind, model: str) -> float:

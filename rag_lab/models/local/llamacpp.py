@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from rag_lab._kit.machine.cores import usable_cores
+from rag_lab._kit.machine.disk import bytes_on_disk
 from rag_lab.errors import ModelError
 from rag_lab.models.local.gguf.gguf_card import GgufCard, gguf_card
 from rag_lab.models.local.gguf.gguf_conversion import stored_as
@@ -27,13 +31,16 @@ _TEXTS_COUNTED = 65_536  # remembered: many questions find the same passages
 _LEAST_THOUGHT = 1  # what llama.cpp can end: a budget of 0 leaves thinking open that a template has begun
 _TOKENS_TO_CLOSE = 8  # `</think>` and line breaks, which are written at the budget
 _TOKENS_AROUND = 16  # what a chat template puts around a message
+_SMALL_MB = 1_000  # of weights: such a model is given a server for each core that is left
+_MOST_SERVERS = 4
+_PREFIXES = 2  # as many stages with examples of their own take turns, where memory is no matter
 
 
 class LlamaCppChat:
     """A GGUF model: the packaged `smollm2`, or the path of a .gguf file. Calls from several threads take turns.
 
-    A reply depends on its request alone, not on the requests before it: see `LlamaCppServer`. With `max_tokens` no
-    reply is longer, whatever is asked for: a small model that judges runs on until it is stopped.
+    A reply depends on its request alone, not on the requests before or beside it: see `LlamaCppServer`. With
+    `max_tokens` no reply is longer, whatever is asked for: a small model that judges runs on until it is stopped.
 
     Thinking is ended at its budget by llama.cpp's sampler (`common/reasoning-budget.h`), which writes the closing mark;
     the reply goes on from there, held to the schema. A template that opens thinking unasked is closed at once. Where
@@ -85,7 +92,7 @@ class LlamaCppChat:
 
     def load(self) -> None:
         """Load the weights now; see `HoldsWeights`."""
-        self._server  # noqa: B018 - it is made when it is first read
+        self._servers  # noqa: B018 - they are made when they are first read
 
     def stored_path(self) -> Path:
         """Return the file that is loaded; it is made where the weights are to be stored in another type."""
@@ -115,19 +122,34 @@ class LlamaCppChat:
             **({"thinking": 1} if self._card.thinks else {}),
         }
 
+    @property
+    def caches(self) -> int:
+        """How many whole contexts are held at a time."""
+        return self._shape.servers * self._shape.prefixes
+
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order; requests that share earlier messages are answered together."""
-        replies: dict[int, ChatReply] = {}
-        for index in sorted(range(len(requests)), key=lambda index: repr(requests[index].messages[:-1])):
-            replies[index] = self._reply(requests[index])
+        if not requests:
+            return []
+        order = sorted(range(len(requests)), key=lambda index: repr(requests[index].messages[:-1]))
+        free = deque(self._servers)  # loaded before any clock runs
+
+        def reply(index: int) -> ChatReply:
+            server = free.popleft()
+            try:
+                return self._reply(requests[index], server)
+            finally:
+                free.append(server)
+
+        with ThreadPoolExecutor(len(free)) as side_by_side:
+            replies = dict(zip(order, side_by_side.map(reply, order), strict=True))
         return [replies[index] for index in range(len(requests))]
 
     def count_tokens(self, text: str) -> int:
         """Return the exact number of tokens that the model reads for `text`; its tokenizer alone counts where known."""
         return self._count(text)
 
-    def _reply(self, request: ChatRequest) -> ChatReply:
-        server = self._server  # loaded before the clock runs
+    def _reply(self, request: ChatRequest, server: LlamaCppServer) -> ChatReply:
         start = time.perf_counter()
         try:
             content, machine = self._meter.measured(
@@ -187,24 +209,42 @@ class LlamaCppChat:
     def _count(self) -> Callable[[str], int]:
         tokenizer = gguf_tokenizer(Path(self._source.location))
         if tokenizer is None:
-            return self._server.count_tokens
+            return self._servers[0].count_tokens
         return lru_cache(_TEXTS_COUNTED)(lambda text: len(tokenizer.encode(text, add_special_tokens=False)))
 
     @cached_property
-    def _server(self) -> LlamaCppServer:
-        settings = ServerSettings(self.context_tokens, self.threads or _free_threads(), self.kv, self.batch)
+    def _servers(self) -> list[LlamaCppServer]:
+        shape = self._shape
+        settings = ServerSettings(self.context_tokens, shape.threads, self.kv, self.batch, shape.prefixes)
         with self._meter.loading():
-            return LlamaCppServer(self.stored_path(), settings)
+            return [LlamaCppServer(self.stored_path(), settings) for _ in range(shape.servers)]
+
+    @cached_property
+    def _shape(self) -> _Shape:
+        return _shape(self.stored_path(), self.threads)
 
 
-def _free_threads() -> int:
-    """Return how many threads compute: what OMP_NUM_THREADS says, else all cores but one.
+class _Shape(NamedTuple):
+    """How a model is laid out on the cores."""
 
-    The threads wait for each other after every layer. On two cores two of them took twice as long as one: the process
-    has threads of its own, and whoever waits for a core holds up the others.
+    servers: int
+    threads: int  # of each
+    prefixes: int  # that each keeps
+
+
+def _shape(weights: Path, threads: int | None) -> _Shape:
+    """Let a small model answer on each core that its threads leave over: they share the file's weights in memory.
+
+    Threads are those that were given, else what OMP_NUM_THREADS says, else all cores but one: they wait for each other
+    after every layer, and whoever waits for a core holds up the others. On two cores two threads took twice as long as
+    one, and two servers of one thread a little more than half as long as one server.
     """
+    cores = usable_cores()
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) - 1)
+    n_threads = threads or (int(given) if given.isdigit() and int(given) else max(1, cores - 1))
+    if bytes_on_disk(weights) > _SMALL_MB * 2**20:
+        return _Shape(1, n_threads, 1)
+    return _Shape(min(_MOST_SERVERS, max(1, cores // n_threads)), n_threads, _PREFIXES)
 
 
 def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:

@@ -3,7 +3,8 @@
 llama.cpp keeps what it has read of the last prompt and reads only what differs in the next one. Where that boundary
 falls depends on the prompt before, the arithmetic depends on where it falls, and greedy text changes now and then (two
 of thirty replies measured). Here the boundary is always the same for a request: everything before its last message is
-read from scratch once, and each request starts from exactly that, so few-shot prompts are still read once.
+read from scratch once, and each request starts from exactly that, so few-shot prompts are still read once. Several such
+beginnings are kept, each in a slot of its own, so that stages which take turns do not read theirs again each time.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class ServerSettings:
     threads: int
     kv: str | None = None  # type of the cache of keys and values
     batch: int | None = None  # tokens of a prompt that are read at a time
+    prefixes: int = 1  # that are kept at a time, each in a cache of its own
 
 
 class LlamaCppServer:
@@ -46,7 +48,8 @@ class LlamaCppServer:
         self._key = secrets.token_urlsafe()  # other users of the machine must not use the loopback port
         self._server = _start(path, settings, self._key)
         self._lock = threading.Lock()
-        self._prefix: tuple[Messages, dict[str, Any]] | None = None  # what the slot was last primed with
+        slots: dict[int, tuple[Messages, dict[str, Any]] | None] = dict.fromkeys(range(settings.prefixes))
+        self._slots = slots  # what each was last primed with, the longest unused first
         self.count_tokens = lru_cache(maxsize=65_536)(self._count_tokens)
 
     def chat(self, messages: Messages, settings: dict[str, Any]) -> dict[str, Any]:
@@ -56,27 +59,30 @@ class LlamaCppServer:
             ServerError: if this request cannot be answered (too long, a schema that is not understood).
         """
         with self._lock:
-            reusing = self._prime(messages[:-1], settings)
-            return self._call({"messages": messages, "cache_prompt": reusing, **settings})
+            slot, reusing = self._prime(messages[:-1], settings)
+            return self._call({"messages": messages, "id_slot": slot, "cache_prompt": reusing, **settings})
 
-    def _prime(self, prefix: Messages, settings: dict[str, Any]) -> bool:
-        """Bring the slot to the state "has read exactly `prefix`"; return whether there is a prefix to reuse."""
+    def _prime(self, prefix: Messages, settings: dict[str, Any]) -> tuple[int, bool]:
+        """Bring a slot to the state "has read exactly `prefix`"; return it, and whether there is a prefix to reuse."""
+        wanted = (prefix, settings["chat_template_kwargs"])  # a template may write its switch before the messages
+        slot = next((slot for slot, known in self._slots.items() if known == wanted), next(iter(self._slots)))
+        known = self._slots.pop(slot)
+        self._slots[slot] = None
+        if not prefix:
+            return slot, False
         reading = {
             "messages": prefix,
+            "id_slot": slot,
             "max_tokens": 0,
             "temperature": 0,
             "add_generation_prompt": False,
             "chat_template_kwargs": settings["chat_template_kwargs"],
         }
-        wanted = (prefix, settings["chat_template_kwargs"])  # a template may write its switch before the messages
-        known, self._prefix = self._prefix, None
-        if not prefix:
-            return False
         if wanted != known:
             self._call({**reading, "cache_prompt": False})
         self._call({**reading, "cache_prompt": True})  # drops the last request, reads the prefix's last token again
-        self._prefix = wanted
-        return True
+        self._slots[slot] = wanted
+        return slot, True
 
     def _call(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -103,8 +109,9 @@ def _start(path: Path, settings: ServerSettings, key: str) -> Any:
     xllamacpp = require_package("xllamacpp", "xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.n_ctx = settings.context_tokens
-    params.n_parallel = 1  # more slots gave no gain on a CPU
+    params.n_ctx = settings.context_tokens * settings.prefixes
+    params.n_parallel = settings.prefixes  # computing in several at once gave no gain on a CPU
+    params.kv_unified = False  # each has the whole context
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     if settings.kv is not None:
         params.cache_type_k = params.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{settings.kv.upper()}")

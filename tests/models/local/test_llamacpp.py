@@ -5,6 +5,7 @@ import pytest
 from tiny_gguf import write_tiny_gguf
 
 from rag_lab.errors import ModelError
+from rag_lab.models.local import llamacpp
 from rag_lab.models.local.gguf.gguf_header import gguf_problem
 from rag_lab.models.local.gguf.gguf_types import KV_TYPES
 from rag_lab.models.local.llamacpp import LlamaCppChat
@@ -88,7 +89,7 @@ def test_every_type_of_cache_answers(tmp_path, kv):
 
 @pytest.fixture(scope="module")
 def model():
-    return LlamaCppChat("smollm2")
+    return LlamaCppChat("smollm2", threads=1)
 
 
 @pytest.mark.slow
@@ -101,7 +102,27 @@ def test_earlier_requests_do_not_change_a_reply(model, real_home):
     random.Random(3).shuffle(order)
     alone = {index: model.generate([requests[index]])[0].text for index in order}
     assert [alone[index] for index in range(len(requests))] == together
-    assert LlamaCppChat("smollm2").generate([requests[1]])[0].text == together[1]
+    assert LlamaCppChat("smollm2", threads=1).generate([requests[1]])[0].text == together[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cores", "shape"), [(1, (1, 1, 2)), (2, (2, 1, 2)), (3, (1, 2, 2))])
+def test_replies_do_not_depend_on_what_is_answered_beside_them(model, real_home, monkeypatch, cores, shape):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(llamacpp, "usable_cores", lambda: cores)
+    fresh = LlamaCppChat("smollm2", threads=1 if cores < 3 else None)
+    requests = [ask(*EXAMPLES, Message("user", f"What is the torque of bolt {n}?")) for n in range(3)]
+    requests += [ask(EXAMPLES[0], Message("user", f"Where is valve {n}?")) for n in range(3)]
+    assert fresh._shape == shape
+    if shape[1] == 1:
+        assert [one.text for one in fresh.generate(requests)] == [model.generate([one])[0].text for one in requests]
+
+
+@pytest.mark.slow
+def test_a_large_model_is_held_once(real_home, monkeypatch):
+    monkeypatch.setattr(llamacpp, "_SMALL_MB", 1)
+    monkeypatch.setattr(llamacpp, "usable_cores", lambda: 16)
+    assert LlamaCppChat("smollm2", threads=4).caches == 1
 
 
 @pytest.mark.slow
