@@ -1,7 +1,7 @@
 """The executor of a Ray cluster: a variant is a task, whose results come back as a parcel.
 
 Ray runs a task again whose node has left. What it had stored until then is remembered where all nodes share the store.
-The variants of a node share its local models (see `ray_models`), those of a core what prepares its kernels.
+The variants of a node share its local models (see `ray_places`), those of a core what prepares its kernels.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
-from functools import cache
+from contextlib import closing, contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
 from rag_lab.experiment.executors.local import Starter
 from rag_lab.experiment.executors.parcels import BadParcelError, Ended, unpack
-from rag_lab.experiment.executors.ray_models import ModelPlaces, shared_models
+from rag_lab.experiment.executors.ray_places import Places, place_here
 from rag_lab.experiment.executors.run_task import run_task
+from rag_lab.experiment.executors.said_elsewhere import say_in
 from rag_lab.experiment.executors.task import Task
 from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.models.host.place import model_host
+from rag_lab.runs.live_file import remove_live
 
 ADDRESS = "RAY_ADDRESS"
 _STORE = "RAG_LAB_STORE"
@@ -54,14 +56,16 @@ def execute(
         check_parameters(job.notebook, job.parameters)
     tasks = {job.name: Task.of(job) for job in jobs}
     open_jobs = {job.name: job for job in jobs}
-    with _cluster(n_jobs) as ray, closing(ModelPlaces(ray)) as places:
+    with _cluster(n_jobs) as ray, closing(Places(ray)) as places:
         places.look()
         run = ray.remote(num_cpus=1, max_retries=_RETRIES)(_run_on_node)
         given = _here() | {"sweep": places.sweep}
         names = {run.remote(tasks[name].to_json(), given): name for name in open_jobs}
         try:
             while names:
-                places.look()
+                for name, said in places.look().items():
+                    if name in open_jobs:
+                        say_in(open_jobs[name].output.parent, said)
                 done, _ = ray.wait(list(names), num_returns=1, timeout=_LOOK_EVERY_S)
                 for one in done:
                     yield _done(ray, open_jobs.pop(names[one]), one)
@@ -71,6 +75,7 @@ def execute(
                     if why := veto(open_jobs[name], True):
                         ray.cancel(one, force=True)
                         del names[one]
+                        remove_live(open_jobs[name].output.parent)
                         yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
         finally:
             for one in names:
@@ -85,9 +90,12 @@ def _run_on_node(task: str, given: Mapping[str, str]) -> str:
     if given["store"]:
         os.environ[_STORE] = given["store"]
     os.environ.pop("RAY_ADDRESS", None)
-    found = shared_models(given["sweep"])
-    with model_host() if found is None else nullcontext(found) as environment:
-        return run_task(Task.from_json(task), environment=environment, starter=_starter())[1]
+    known, here = Task.from_json(task), place_here(given["sweep"])
+    if here is None:
+        with model_host() as alone:
+            return run_task(known, environment=alone, starter=_starter())[1]
+    tell = partial(here.tell, known.name)
+    return run_task(known, environment=here.environment, tell=tell, starter=_starter())[1]
 
 
 @cache

@@ -11,17 +11,25 @@ from tiny_gguf import write_tiny_gguf
 
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.models.host.place import holders
+from rag_lab.runs.live_file import read_live_variant
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 CUTS = """
+import time
 from pathlib import Path
 
 def by_line(text):
     with open(Path(__file__).with_name("cut.txt"), "a") as file:
         file.write(f"{text[:20]!r}\\n")
     return [line for line in text.splitlines() if line]
+
+def rerank(question, passages):
+    until_s = time.monotonic() + 90
+    while Path(__file__).with_name("wait").exists() and time.monotonic() < until_s:
+        time.sleep(0.05)
+    return [-len(passage) for passage in passages]
 """
 
 
@@ -44,6 +52,9 @@ def patiently(start):
     return start()
 
 
+OWN = {"corpus": {"splitter": "cuts:by_line"}, "rerank": {"name": "cuts:rerank"}}
+
+
 @pytest.fixture(scope="module")
 def cluster():
     from ray.cluster_utils import Cluster
@@ -59,18 +70,27 @@ def cluster():
 def test_the_variants_of_a_node_share_a_local_model_and_an_index(tmp_path, monkeypatch, cluster):
     (tmp_path / "cuts.py").write_text(CUTS)
     model, base = answering(tmp_path)
-    path = write_machines_sweep(tmp_path, base=base | {"corpus": {"splitter": "cuts:by_line"}})
-    seen = set()
+    path = write_machines_sweep(tmp_path, base=base | OWN)
+    seen, said = set(), []
 
-    def look(*_):
+    def look(run, *_):
+        if not said:
+            said.append("begins")
+            (tmp_path / "wait").touch()  # the plan has tried the functions by now
+        if any(
+            (live := read_live_variant(run.variant_dir(v.variant_id))) and live.stage == "rerank" for v in run.variants
+        ):
+            said.append("rerank")
+            (tmp_path / "wait").unlink(missing_ok=True)
         for folder in Path(tempfile.gettempdir()).glob("rag_lab_models_*"):
             seen.update((folder, one.process) for one in holders(folder) if one.model == model)
 
-    monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", look)
+    monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", lambda _, *told: look(*told))
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
     run = sweep(path, tmp_path / "run", executor="ray", progress=False)
     states = run.manifest()["variants"].values()
     assert [(state["status"], state["reason"]) for state in states] == [("ok", "")] * 4
+    assert "rerank" in said
     assert 1 <= len(seen) == len({folder for folder, _ in seen}) <= 2
     assert not any(process.runs() for _, process in seen)
     cut = Counter((tmp_path / "cut.txt").read_text().splitlines())
