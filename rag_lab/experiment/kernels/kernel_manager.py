@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from pathlib import Path
@@ -19,6 +20,7 @@ from rag_lab.experiment.kernels.ready_client import ReadyClient
 
 SILENCE_S = 120.0  # without a heartbeat, which a kernel gives in any work: one that is stopped or swapped out does not
 _LOOK_S = 0.01  # whether a kernel has ended
+_SOCKET_FOLDER_CHARS = 80  # the path of a socket may have about 100
 _LAUNCHER = ["-m", "ipykernel_launcher"]
 
 
@@ -28,11 +30,12 @@ class SamePythonKernelManager(AsyncKernelManager):
     Each notebook has a class of its own, since papermill makes the instance: see `of`.
 
     Colours of tracebacks are escape sequences, which a notebook that is kept must not hold. What passes between the two
-    is encrypted where the kernel can: other users of the machine can read its loopback.
+    goes through sockets in `folder`, which only this user may enter. Where there is none it goes over the loopback,
+    which other users can read, and is encrypted; there two kernels that start at the same time may choose one port.
     """
 
     silence_s = SILENCE_S
-    folder = ""  # for what the kernel is told of its connection, which holds a key
+    folder = ""  # for what the kernel is told of its connection, and its sockets
     was_silent = False  # whether it was ended for silence
     _client: Any = None
     _silent_looks = 0
@@ -79,9 +82,13 @@ class SamePythonKernelManager(AsyncKernelManager):
     def _beside_nothing_else(self) -> str:
         return str(Path(self.folder) / "connection.json") if self.folder else ""
 
+    @default("transport")
+    def _through_files(self) -> str:
+        return "ipc" if self.folder and os.name == "posix" and len(self.folder) < _SOCKET_FOLDER_CHARS else "tcp"
+
     @default("transport_encryption")
     def _encrypted(self) -> str:
-        return "auto" if zmq.has("curve") else "disabled"
+        return "auto" if self.transport == "tcp" and zmq.has("curve") else "disabled"
 
     @classmethod
     def of(cls, **attributes: Any) -> type[Self]:

@@ -6,7 +6,7 @@ They are two of those that are asked, by the very notebook: what is computed is 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -16,11 +16,12 @@ from rag_lab.experiment.executors.job import Done, Job
 from rag_lab.experiment.watch.calls_left import calls_left
 from rag_lab.records import Trace
 from rag_lab.runs.curable import Curable
-from rag_lab.runs.run_folder import RECORD_FILE, SCORES_FILE, RunFolder, read_json
+from rag_lab.runs.run_folder import RECORD_FILE, SCORES_FILE, RunFolder, read_json, write_json
 from rag_lab.runs.score_file import read_scores
 
 N_QUESTIONS = 2
 CHECK_FOLDER = "check"  # in the run folder; kept where the check failed
+CHECKED_FILE = "checked.json"  # in the run folder: what has passed
 _WORTH_S = 120.0
 _MOST_TOLD = 3
 
@@ -46,6 +47,20 @@ def is_worth_checking(run: RunFolder) -> bool:
     """
     n, seconds = calls_left(run)
     return len(run.questions) > 5 * N_QUESTIONS and n > 0 and (seconds is None or seconds > _WORTH_S)
+
+
+def has_passed(run: RunFolder, identities: Mapping[str, str]) -> bool:
+    """Tell whether an earlier start of the sweep has checked these variants as they are."""
+    try:
+        passed = read_json(run.path / CHECKED_FILE)
+    except (DamagedFile, FileNotFoundError):
+        return False
+    return identities.items() <= passed.items()
+
+
+def keep_passed(run: RunFolder, identities: Mapping[str, str]) -> None:
+    """Record that these variants have passed, so that a sweep that goes on does not check them again."""
+    write_json(run.path / CHECKED_FILE, dict(identities))
 
 
 def check_run(run: RunFolder) -> RunFolder:

@@ -32,7 +32,13 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, keep_whole, put_back_all, set_aside, whole
 from rag_lab.experiment.run.finish import finish, keep_manifest, prepare_report
 from rag_lab.experiment.run.finished import is_finished, keep_finished, say_resumed
-from rag_lab.experiment.run.health_check import check_run, check_variants, is_worth_checking
+from rag_lab.experiment.run.health_check import (
+    check_run,
+    check_variants,
+    has_passed,
+    is_worth_checking,
+    keep_passed,
+)
 from rag_lab.experiment.run.limits import Brake
 from rag_lab.experiment.run.model_order import in_model_order
 from rag_lab.experiment.run.notebook_parameters import to_parameters
@@ -179,13 +185,16 @@ def _run_variants(
 
             return execute_by(todo, n, poll=poll, veto=brake.veto)
 
-        by_itself = options.executor == LOCAL and is_worth_checking(run)
+        unchecked = {v.variant_id: identities[v.variant_id] for v in missing}
+        by_itself = options.executor == LOCAL and not has_passed(run, unchecked) and is_worth_checking(run)
         if missing and (by_itself if options.check is None else options.check):
             told.enter("check", jobs)
             small = check_run(run)
             here = partial(execute, small, execute_by=executor_of(LOCAL), n=max(1, jobs))
-            for sentence in check_variants(small, jobs_of(small), here, keep_going=options.keep_going):
-                shown.tell(sentence)
+            faults = check_variants(small, jobs_of(small), here, keep_going=options.keep_going)
+            shown.tell("\n".join(faults))
+            if not faults:
+                keep_passed(run, unchecked)
         told.enter("variants", jobs)
         for variant_id in before:
             set_aside(run, variant_id)

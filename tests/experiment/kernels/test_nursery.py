@@ -103,6 +103,18 @@ def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path)
     assert [(tmp_path / f"{name}.json").read_text() for name in ("one", "two")] == ["one", "two"]
 
 
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_kernel_is_asked_through_files_of_this_user_and_no_port_that_another_may_take(tmp_path, cold):
+    body = (
+        "import json; from ipykernel.kernelapp import IPKernelApp\nkernel = IPKernelApp.instance()\n"
+        "open(OUT, 'w').write(json.dumps([kernel.transport, kernel.ip]))"
+    )
+    assert [done.reason for done in execute([job(tmp_path, "one", body, cold=cold)], cwd=tmp_path)] == [""]
+    transport, place = json.loads((tmp_path / "one.json").read_text())
+    assert transport == "ipc"
+    assert not Path(place).parent.exists()  # it was the notebook's own, and has gone with it
+
+
 def test_a_cold_job_runs_in_a_process_of_its_own(tmp_path):
     body = "import sys\nopen(OUT, 'w').write(str('rag_lab' in sys.modules))"
     jobs = [job(tmp_path, "warm", body), job(tmp_path, "cold", body, cold=True)]

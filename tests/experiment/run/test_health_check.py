@@ -10,7 +10,14 @@ from typer.testing import CliRunner
 from rag_lab.cli import app
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors.job import Done, Job
-from rag_lab.experiment.run.health_check import check_run, check_variants, is_worth_checking
+from rag_lab.experiment.run.health_check import (
+    CHECKED_FILE,
+    check_run,
+    check_variants,
+    has_passed,
+    is_worth_checking,
+    keep_passed,
+)
 from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
 from rag_lab.runs.score_file import write_scores
@@ -60,6 +67,17 @@ def test_two_questions_are_asked_that_are_answered_each_once(run):
 def test_a_check_that_finds_nothing_leaves_nothing(run):
     assert checked(run, [(FINE,), (DOWN,)]) == []  # one of two may fail
     assert not (run.path / "check").exists()
+
+
+def test_what_has_passed_is_not_checked_again_until_it_is_another(run):
+    (run.path).mkdir()
+    assert not has_passed(run, {"a": "1"})
+    keep_passed(run, {"a": "1", "b": "2"})
+    assert has_passed(run, {"b": "2"})
+    assert not has_passed(run, {"a": "3"})
+    assert not has_passed(run, {"a": "1", "c": "1"})
+    (run.path / CHECKED_FILE).write_text("{", encoding="utf-8")
+    assert not has_passed(run, {"a": "1"})
 
 
 @pytest.mark.parametrize(
