@@ -1,18 +1,24 @@
 """The order in which the variants of a sweep run: those that need the same local models one after another.
 
-So a machine that cannot hold all models at a time loads each few times.
+So a machine that cannot hold all models at a time loads each few times. Where all of them are small enough for any
+machine, those that need the most models run first: they take longest, and beside them the others use what they leave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from pathlib import Path
 
+from rag_lab._kit.machine.disk import bytes_on_disk
 from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.model_checks import kind_of_role, models_used
 from rag_lab.models.failover.names import alternatives
 from rag_lab.models.providers import providers_of
 from rag_lab.models.spec import split_name
+from rag_lab.models.weights import find
+
+_SMALL_MB = 2_000  # of weights, all models together
 
 
 def in_model_order(
@@ -20,7 +26,8 @@ def in_model_order(
 ) -> list[Variant]:
     """Return the variants, the first (the baseline) first, then always one that needs the fewest models anew.
 
-    Of several it is the one that lets go of the fewest, and then the one that stands first.
+    Of several it is the one that lets go of the fewest, and then the one that stands first. Where all models are small
+    together, the baseline is followed by the variants that need the most.
 
     Args:
         variants: in the order of the plan.
@@ -28,6 +35,8 @@ def in_model_order(
         models: which local models a variant needs; by its configuration where None.
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
+    if are_small(set().union(*needs)):
+        return [*variants[:1], *(variants[n] for n in sorted(range(1, len(variants)), key=lambda n: -len(needs[n])))]
     order, left = [0][: len(variants)], list(range(1, len(variants)))
     while left:
         held = needs[order[-1]]
@@ -50,3 +59,21 @@ def _is_local(role: str, name: str) -> bool:
     except ModelError:  # it is told where the plan is checked
         return False
     return provider is not None and not provider.is_server
+
+
+def are_small(models: Set[str]) -> bool:
+    """Tell whether these local models have so few weights together that any machine holds all of them at a time.
+
+    Of one whose weights are not on this machine nobody knows.
+    """
+    sizes_mb = [_weights_mb(name) for name in models]
+    return all(sizes_mb) and sum(sizes_mb) <= _SMALL_MB
+
+
+def _weights_mb(model: str) -> float:
+    """Return the MiB of a model's weights; 0 where they are not here."""
+    name = model.partition(":")[2].partition("?")[0]
+    try:
+        return bytes_on_disk(Path(find(name).location)) / 2**20 if name else 0.0
+    except ModelError:
+        return 0.0

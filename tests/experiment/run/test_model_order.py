@@ -2,7 +2,8 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.run.model_order import in_model_order, local_models
+from rag_lab.experiment.run import model_order
+from rag_lab.experiment.run.model_order import are_small, in_model_order, local_models
 
 
 def variants(needs):
@@ -23,6 +24,28 @@ def variants(needs):
 def test_variants_that_need_the_same_models_follow_each_other(needs, order):
     found = in_model_order(variants(needs), [], lambda one: frozenset(needs[one.variant_id]))
     assert "".join(one.variant_id for one in found) == order
+
+
+def test_where_all_models_are_small_those_that_need_the_most_follow_the_baseline():
+    small = {"a": ["minilm"], "b": [], "c": ["minilm"], "d": ["minilm", "smollm2"], "e": ["smollm2"]}
+    needs = {name: frozenset(f"any:{one}" for one in some) for name, some in small.items()}
+    found = in_model_order(variants(needs), [], lambda one: needs[one.variant_id])
+    assert "".join(one.variant_id for one in found) == "adceb"
+
+
+@pytest.mark.parametrize(
+    ("models", "small"),
+    [
+        (set(), True),
+        ({"sentence_transformers:minilm", "llamacpp:smollm2?context=512"}, True),
+        ({"sentence_transformers:minilm", "transformers:Qwen/Qwen3-8B"}, False),  # not here: nobody knows
+        ({"llamacpp:nonsense"}, False),
+    ],
+)
+def test_models_are_small_where_their_weights_are_here_and_are_few(models, small, monkeypatch):
+    assert are_small(models) is small
+    monkeypatch.setattr(model_order, "_SMALL_MB", 10)
+    assert are_small(models) is (not models)
 
 
 def test_local_models_are_those_whose_weights_are_loaded_here():
