@@ -2,6 +2,7 @@
 
 Ray runs a task again whose node has left. What it had stored until then is remembered where all nodes share the store.
 The variants of a node share its local models (see `ray_places`), those of a core what prepares its kernels.
+Where cores are idle, variants are run on those, too, to share their work (see `ray_help`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
 from rag_lab.experiment.executors.local import Starter
 from rag_lab.experiment.executors.parcels import BadParcelError, Ended, unpack
+from rag_lab.experiment.executors.ray_help import Helpers
 from rag_lab.experiment.executors.ray_places import Places, place_here
 from rag_lab.experiment.executors.run_task import run_task
 from rag_lab.experiment.executors.said_elsewhere import say_in
@@ -61,6 +63,8 @@ def execute(
         run = ray.remote(num_cpus=1, max_retries=_RETRIES)(_run_on_node)
         given = _here() | {"sweep": places.sweep}
         names = {run.remote(tasks[name].to_json(), given): name for name in open_jobs}
+        help_out = ray.remote(num_cpus=1, max_retries=0)(_help_on_node)
+        helpers = Helpers(ray, lambda name: help_out.remote(tasks[name].to_json(), given))
         try:
             while names:
                 for name, said in places.look().items():
@@ -70,7 +74,9 @@ def execute(
                 for one in done:
                     yield _done(ray, open_jobs.pop(names[one]), one)
                     del names[one]
-                poll(list(names.values())[: max(1, int(ray.cluster_resources().get("CPU", 1)))])
+                n_cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+                helpers.look(names.values(), n_cores)
+                poll(list(names.values())[:n_cores])
                 for one, name in list(names.items()):
                     if why := veto(open_jobs[name], True):
                         ray.cancel(one, force=True)
@@ -78,6 +84,7 @@ def execute(
                         remove_live(open_jobs[name].output.parent)
                         yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
         finally:
+            helpers.close()
             for one in names:
                 with suppress(Exception):  # the cluster may be gone
                     ray.cancel(one, force=True)
@@ -85,17 +92,32 @@ def execute(
 
 def _run_on_node(task: str, given: Mapping[str, str]) -> str:
     """Run a task on the node of a cluster; the parcel says what was wrong where the node cannot run it."""
-    if (given["host"], given["system"]) == Process.this()[:2]:
-        os.environ[HOME_VARIABLE] = given["home"]  # else the node has its own, which is of its own disk
-    if given["store"]:
-        os.environ[_STORE] = given["store"]
-    os.environ.pop("RAY_ADDRESS", None)
+    _enter(given)
     known, here = Task.from_json(task), place_here(given["sweep"])
     if here is None:
         with model_host() as alone:
             return run_task(known, environment=alone, starter=_starter())[1]
-    tell = partial(here.tell, known.name)
+    tell = (lambda said: None) if "silent" in given else partial(here.tell, known.name)
     return run_task(known, environment=here.environment, tell=tell, starter=_starter())[1]
+
+
+def _help_on_node(task: str, given: Mapping[str, str]) -> None:
+    """Run a task that runs elsewhere, too, where both see one store; else everything would be computed twice."""
+    if given["store"] or _is_home(given):
+        _run_on_node(task, {**given, "silent": "yes"})
+
+
+def _enter(given: Mapping[str, str]) -> None:
+    if _is_home(given):
+        os.environ[HOME_VARIABLE] = given["home"]  # else the node has its own, which is of its own disk
+    if given["store"]:
+        os.environ[_STORE] = given["store"]
+    os.environ.pop("RAY_ADDRESS", None)
+
+
+def _is_home(given: Mapping[str, str]) -> bool:
+    """Tell whether this is the machine of the sweep."""
+    return (given["host"], given["system"]) == Process.this()[:2]
 
 
 @cache

@@ -1,12 +1,13 @@
 """A cluster of two nodes on this machine: the same scores, also where one leaves; a model and an index once a node."""
 
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from machines_sweep import values, write_machines_sweep
+from small_dataset import write_dataset
 from tiny_gguf import write_tiny_gguf
 
 from rag_lab.experiment.run.sweep import sweep
@@ -17,6 +18,7 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 CUTS = """
+import os
 import time
 from pathlib import Path
 
@@ -29,6 +31,16 @@ def rerank(question, passages):
     until_s = time.monotonic() + 90
     while Path(__file__).with_name("wait").exists() and time.monotonic() < until_s:
         time.sleep(0.05)
+    return [-len(passage) for passage in passages]
+
+def noted(question, passages):
+    here, until_s = Path(__file__).parent, time.monotonic() + 60
+    with open(here / "noted.txt", "a") as file:
+        file.write(f"{os.getpid()} {question}\\n")
+    (here / f"by_{os.getpid()}").mkdir(exist_ok=True)
+    while (here / "both").exists() and len(list(here.glob("by_*"))) < 3 and time.monotonic() < until_s:
+        time.sleep(0.05)
+    time.sleep(0.1)
     return [-len(passage) for passage in passages]
 """
 
@@ -95,6 +107,28 @@ def test_the_variants_of_a_node_share_a_local_model_and_an_index(tmp_path, monke
     assert not any(process.runs() for _, process in seen)
     cut = Counter((tmp_path / "cut.txt").read_text().splitlines())
     assert sorted(cut.values()) == [1, 1, 1, 2]  # the plan tries the splitter on a text
+
+
+def test_an_idle_node_takes_batches_of_a_variant_that_runs_on_another(tmp_path, monkeypatch, cluster):
+    (tmp_path / "cuts.py").write_text(CUTS)
+    base = answering(tmp_path)[1] | {"answer": {"name": "none"}, "rerank": {"name": "cuts:noted"}}
+    path = write_machines_sweep(tmp_path, base=base, factors={})
+    fish = {"answers": ["fish"], "evidence": [{"source": "canteen.txt", "quote": "On Fridays there is fish"}]}
+    asked = [{"id": f"more{n}", "question": f"Is there fish on day {n}?"} | fish for n in range(28)]
+    write_dataset(tmp_path, extra_questions=asked)
+    local = sweep(path, tmp_path / "local", progress=False)
+    (tmp_path / "noted.txt").unlink()
+    (tmp_path / "both").touch()
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    run = sweep(path, tmp_path / "run", executor="ray", progress=False)
+    assert values(run) == values(local) != []
+    asked_by = defaultdict(list)
+    for process, _, question in (line.partition(" ") for line in (tmp_path / "noted.txt").read_text().splitlines()):
+        asked_by[process].append(question)
+    by_both = [set(questions[1:]) for questions in asked_by.values()]  # each tries the function first
+    assert len(by_both) == 2
+    assert all(by_both)
+    assert not by_both[0] & by_both[1]
 
 
 def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves(tmp_path, monkeypatch, cluster):
