@@ -1,133 +1,148 @@
-"""How the seconds of a sweep grow with questions, variants and corpus, beside the model of docs/scaling.md, as JSON.
+"""How the seconds of a sweep grow with questions, variants, corpus and jobs: a model fitted to small sweeps, as JSON.
 
-    python benchmarks/scaling.py [--record FILE] [--table]
+    python benchmarks/scaling.py [--searches words vectors] [--record FILE] [--page docs/scaling.md]
 
-Sweeps by the command, one job, in a home folder that is new: BM25 over made-up documents, chunk size and k differ, and
-no model is asked. A point is questions x variants x documents; each is measured once, in processor seconds of all its
-processes, which a busy machine disturbs little, and in wall seconds. The model is
+Each point is a sweep by the command, in a home folder that is new: made-up documents in chunks of 400 characters,
+searched by BM25 or by the packaged MiniLM on this machine; variants differ in how many results they take, so they share
+the index and no search. No model is asked. With q questions, v variants, c chunks and w jobs at a time the model is
 
-    seconds = start + index x documents x indexes + (overhead + asked x questions) x variants
+    seconds = start + index * c + (overhead + work * q) * v / w
 
-and its four numbers are fitted to the processor seconds by least squares of the relative errors, with none below zero.
-The last point is not fitted to, but foretold. With `--record`, what FILE holds is not measured again, and is added to
-as soon as it is known.
+Its four numbers, none below zero, are fitted by least squares of the relative errors to some of the points, and
+foretell the others. They are fitted to the seconds of the processor, which other work on the machine disturbs little;
+those are of all processes, so w counts as 1 there. The same is fitted to the seconds of the clock, with w as it was.
+With `--record`, what FILE holds is not measured again, and is added to as soon as it is known.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
+from beside.page import argument, tell
+from beside.sweeps import OFF, states, swept, written
 from machines import write_dataset
 from scipy.optimize import nnls
 
-QUESTIONS, VARIANTS, DOCUMENTS = (100, 300, 1_000), (1, 4, 16), (150, 600)
-MIDDLE = (300, 4, 150)
-POINTS = (
-    *((n, MIDDLE[1], MIDDLE[2]) for n in QUESTIONS),
-    *((MIDDLE[0], n, MIDDLE[2]) for n in VARIANTS if n != MIDDLE[1]),
-    *((MIDDLE[0], MIDDLE[1], n) for n in DOCUMENTS if n != MIDDLE[2]),
-    (1_000, 16, 600),  # the corner, which says whether the parts add up
-)
-TERMS = ("start", "index", "overhead", "asked")
-FITTED_TO = len(POINTS) - 1  # the corner is foretold
-RUN = "import sys; from rag_lab.cli import main; main()"
-INDEXES = 2  # chunk sizes, of which each has an index of its own
+TERMS = ("start", "index", "overhead", "work")
+MODES = {"words": "bm25", "vectors": "dense"}
+CHUNK_CHARS = 400
+FEWEST_RESULTS = 20
 
 
-def sizes_of(variants: int) -> dict[str, list[int]]:
-    """Return the factors of so many variants."""
-    if variants == 1:
-        return {"rerank.final_k": [1]}
-    return {"corpus.chunk_size": [400, 900], "rerank.final_k": [*range(1, variants // INDEXES + 1)]}
+@dataclass(frozen=True)
+class Point:
+    """The size of a sweep; one that is foretold is not fitted to."""
+
+    questions: int
+    variants: int
+    documents: int
+    jobs: int = 1
+    foretold: bool = False
 
 
-def indexes(variants: int) -> int:
-    return 1 if variants == 1 else INDEXES
+POINTS = {
+    "words": (
+        Point(100, 1, 125),
+        Point(1_000, 1, 125),
+        Point(100, 6, 125),
+        Point(100, 1, 2_500),
+        Point(600, 4, 600, jobs=2),
+        Point(300, 3, 600, foretold=True),
+        Point(1_000, 8, 1_200, jobs=2, foretold=True),
+    ),
+    "vectors": (
+        Point(100, 1, 15),
+        Point(500, 1, 15),
+        Point(100, 6, 15),
+        Point(100, 1, 60),
+        Point(300, 4, 30, jobs=2),
+        Point(200, 3, 30, foretold=True),
+        Point(500, 6, 45, jobs=2, foretold=True),
+    ),
+}
 
 
-def measured(questions: int, variants: int, documents: int) -> dict[str, Any]:
-    """Return what one sweep took; it runs in a process whose children the system adds up."""
+def measured(search: str, point: Point) -> dict[str, Any]:
+    """Return what one sweep took, and how many chunks it searched."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         experiment = {
             "name": "scaling",
             "question": "How do seconds grow?",
-            "dataset": str(write_dataset(folder, "made_up", documents, questions)),
-            "base": {
-                "corpus": {"chunk_size": 400},
-                "query": {"rewrite": "none", "hyde": "none"},
-                "retrieval": {"mode": "bm25"},
-                "answer": {"name": "none"},
-            },
-            "design": "grid",
-            "factors": sizes_of(variants),
+            "dataset": str(write_dataset(folder, "made_up", point.documents, point.questions)),
+            "base": {**OFF, "corpus": {"chunk_size": CHUNK_CHARS}, "retrieval": {"mode": MODES[search]}},
+            "factors": {"retrieval.base_k": [FEWEST_RESULTS + number for number in range(point.variants)]},
             "metrics": ["retrieval.ndcg@10"],
         }
-        (folder / "scaling.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
-        command = ["sweep", str(folder / "scaling.yaml"), "--out", str(folder / "run"), "--jobs", "1", "--no-check"]
-        environment = {**os.environ, "RAG_LAB_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
-        began_s, before = time.monotonic(), os.times()
-        ended = subprocess.run([sys.executable, "-c", RUN, *command], env=environment, capture_output=True, text=True)
-        wall_s, after = time.monotonic() - began_s, os.times()
-        if ended.returncode:
-            raise SystemExit(ended.stderr)
-        planned = json.loads((folder / "run" / "plan.json").read_text())
-    processor_s = after.children_user + after.children_system - before.children_user - before.children_system
-    return {
-        "questions": len(planned["questions"]),
-        "variants": len(planned["variants"]),
-        "documents": documents,
-        "processor_s": round(processor_s, 2),
-        "wall_s": round(wall_s, 2),
-    }
+        path, out = written(folder, experiment), folder / "run"
+        took = swept(path, out, folder / "home", "--jobs", str(point.jobs), "--no-check")
+        if failed := [state for state in states(out).values() if state["status"] != "ok"]:
+            raise SystemExit(f"A variant failed: {failed[0]['reason']}")
+        chunks = max(known_chunks(one) for one in (folder / "home" / "indexes").glob("*/index.json"))
+    return {**asdict(point), "chunks": chunks, **took.told(2)}
 
 
-def terms(row: dict[str, Any]) -> list[float]:
-    """Return how often each term of the model counts."""
-    variants = row["variants"]
-    return [1, row["documents"] * indexes(variants), variants, variants * row["questions"]]
+def known_chunks(manifest: Path) -> int:
+    return int(json.loads(manifest.read_text(encoding="utf-8")).get("n_children", 0))
 
 
-def fitted(rows: list[dict[str, Any]]) -> dict[str, float]:
+def terms(row: dict[str, Any], seconds: str) -> list[float]:
+    """Return how often each term of the model counts in these seconds."""
+    each = row["variants"] / (row["jobs"] if seconds == "wall_s" else 1)
+    return [1, row["chunks"], each, each * row["questions"]]
+
+
+def fitted(rows: list[dict[str, Any]], seconds: str) -> dict[str, float]:
     """Return the seconds of each term."""
-    weights = 1 / np.array([row["processor_s"] for row in rows])
-    found, _ = nnls(np.array([terms(row) for row in rows]) * weights[:, None], np.ones(len(rows)))
-    return {name: float(value) for name, value in zip(TERMS, found, strict=True)}
+    known = [row for row in rows if not row["foretold"]]
+    weights = 1 / np.array([row[seconds] for row in known])
+    found, _ = nnls(np.array([terms(row, seconds) for row in known]) * weights[:, None], np.ones(len(known)))
+    return {name: float(f"{value:.3g}") for name, value in zip(TERMS, found, strict=True)}
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    columns = ("questions", "variants", "documents", "processor_s", "foretold_s", "wall_s")
-    lines = [[f"{row[column]:,}" for column in columns] for row in rows]
-    names = ("questions", "variants", "documents", "processor s", "by the model", "wall s")
-    return "\n".join(f"| {' | '.join(line)} |" for line in [[*names], ["--:"] * len(names), *lines])
+def foretold(row: dict[str, Any], found: dict[str, float], seconds: str) -> float:
+    return round(float(np.dot([found[name] for name in TERMS], terms(row, seconds))), 1)
 
 
 def main() -> None:
-    """Measure what is not recorded, fit, and print."""
+    """Measure what is not recorded, fit, tell."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--searches", nargs="+", default=list(MODES), choices=list(MODES))
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    rows: list[dict[str, Any]] = json.loads(asked.record.read_text()) if asked.record and asked.record.exists() else []
-    for point in POINTS[len(rows) :]:
-        rows.append(measured(*point))
-        if asked.record:
-            asked.record.write_text(json.dumps(rows, indent=1))
-    seconds = fitted(rows[:FITTED_TO])
-    for row in rows:
-        row["foretold_s"] = round(float(np.dot(list(seconds.values()), terms(row))), 1)
-    found = {"benchmark": "scaling", "seconds": seconds, "rows": rows}
-    print(table(rows) if asked.table else json.dumps(found, indent=1))
+    argument(parser)
+    given = parser.parse_args()
+    known: dict[str, list[dict[str, Any]]] = {}
+    if given.record and given.record.exists():
+        known = json.loads(given.record.read_text())
+    coefficients: dict[str, Any] = {}
+    for search in given.searches:
+        rows = known.setdefault(search, [])
+        for point in POINTS[search][len(rows) :]:
+            rows.append(measured(search, point))
+            if given.record:
+                given.record.write_text(json.dumps(known, indent=1))
+        coefficients[search] = {seconds: fitted(rows, seconds) for seconds in ("cpu_s", "wall_s")}
+        for row in rows:
+            row["told_s"] = {by: foretold(row, found, by) for by, found in coefficients[search].items()}
+            row["error"] = {by: round(told / row[by] - 1, 3) for by, told in row["told_s"].items()}
+    header = ["search", "q", "v", "c", "w", "processor, s", "model", "clock, s", "model", ""]
+    lines = [
+        [
+            search,
+            *(row[name] for name in ("questions", "variants", "chunks", "jobs")),
+            *(one for seconds in ("cpu_s", "wall_s") for one in (row[seconds], row["told_s"][seconds])),
+            "foretold" if row["foretold"] else "",
+        ]
+        for search in given.searches
+        for row in known[search]
+    ]
+    tell("scaling", {"coefficients": coefficients, "rows": known}, header, lines, given.page)
 
 
 if __name__ == "__main__":
