@@ -1,7 +1,8 @@
 """The order in which the variants of a sweep run: those that need the same local models one after another.
 
 So a machine that cannot hold all models at a time loads each few times. Where all of them are small enough for any
-machine, those that need the most models run first: they take longest, and beside them the others use what they leave.
+machine, the variants in which most stages ask a chat model run first: they take longest, and those beside them use what
+they leave.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 from rag_lab._kit.machine.disk import bytes_on_disk
+from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.model_checks import kind_of_role, models_used
+from rag_lab.experiment.model_checks import asks_understanding, kind_of_role, models_used
 from rag_lab.models.failover.names import alternatives
 from rag_lab.models.providers import providers_of
 from rag_lab.models.spec import split_name
@@ -27,7 +29,7 @@ def in_model_order(
     """Return the variants, the first (the baseline) first, then always one that needs the fewest models anew.
 
     Of several it is the one that lets go of the fewest, and then the one that stands first. Where all models are small
-    together, the baseline is followed by the variants that need the most.
+    together, the baseline is followed by the variants in which most stages ask a chat model.
 
     Args:
         variants: in the order of the plan.
@@ -36,7 +38,7 @@ def in_model_order(
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
     if are_small(set().union(*needs)):
-        return [*variants[:1], *(variants[n] for n in sorted(range(1, len(variants)), key=lambda n: -len(needs[n])))]
+        return [*variants[:1], *sorted(variants[1:], key=lambda variant: -_stages_that_ask(variant.config))]
     order, left = [0][: len(variants)], list(range(1, len(variants)))
     while left:
         held = needs[order[-1]]
@@ -59,6 +61,12 @@ def _is_local(role: str, name: str) -> bool:
     except ModelError:  # it is told where the plan is checked
         return False
     return provider is not None and not provider.is_server
+
+
+def _stages_that_ask(config: PipelineConfig) -> int:
+    """Return how many stages ask a chat model for each question."""
+    writes_hyde = config.query.hyde != "none" and config.query.hyde_writer == "llm"
+    return sum([asks_understanding(config), writes_hyde, config.answer.asks_model])
 
 
 def are_small(models: Set[str]) -> bool:

@@ -26,11 +26,20 @@ def test_variants_that_need_the_same_models_follow_each_other(needs, order):
     assert "".join(one.variant_id for one in found) == order
 
 
-def test_where_all_models_are_small_those_that_need_the_most_follow_the_baseline():
-    small = {"a": ["minilm"], "b": [], "c": ["minilm"], "d": ["minilm", "smollm2"], "e": ["smollm2"]}
-    needs = {name: frozenset(f"any:{one}" for one in some) for name, some in small.items()}
-    found = in_model_order(variants(needs), [], lambda one: needs[one.variant_id])
-    assert "".join(one.variant_id for one in found) == "adceb"
+def test_where_all_models_are_small_those_that_ask_most_follow_the_baseline():
+    plain = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "extract"}
+    changes = {
+        "a": {},
+        "b": {"retrieval.mode": "bm25"},
+        "c": {"query.hyde": "always"},
+        "d": {"query.rewrite": "llm", "query.hyde": "always"},
+        "e": {"rerank.final_k": 2},
+    }
+    made = [Variant(v, v, {}, PipelineConfig().override({**plain, **more})) for v, more in changes.items()]
+    found = in_model_order(made, [], lambda one: {"llamacpp:smollm2"})
+    assert "".join(one.variant_id for one in found) == "adcbe"
+    found = in_model_order(made, [], lambda one: {"transformers:Qwen/Qwen3-8B"})
+    assert "".join(one.variant_id for one in found) == "abcde"
 
 
 @pytest.mark.parametrize(
