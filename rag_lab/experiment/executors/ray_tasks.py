@@ -64,7 +64,7 @@ def execute(
         given = _here() | {"sweep": places.sweep}
         names = {run.remote(tasks[name].to_json(), given): name for name in open_jobs}
         help_out = ray.remote(num_cpus=1, max_retries=0)(_help_on_node)
-        helpers = Helpers(ray, lambda name: help_out.remote(tasks[name].to_json(), given))
+        helpers = Helpers(ray, lambda name: help_out.remote(tasks[name].for_help().to_json(), given))
         try:
             while names:
                 for name, said in places.look().items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors.job import Job, Origin
 from rag_lab.experiment.identity import code_digest
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
+from rag_lab.memory.sharing import RETRY_VARIABLE
 
-_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE)  # of a job's environment; the rest is of the machine
+_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, RETRY_VARIABLE)  # of a job's environment; the rest is of the machine
 _DATASET, _OUT = "dataset", "out"
 
 
@@ -76,6 +77,10 @@ class Task:
             cold=job.cold,
             cell_minutes=job.cell_minutes,
         )
+
+    def for_help(self) -> Task:
+        """Return it as one that helps another run: what failed for good is tried again by that alone."""
+        return replace(self, environment={k: v for k, v in self.environment.items() if k != RETRY_VARIABLE})
 
     def to_json(self) -> str:
         """Return it as JSON."""

@@ -30,7 +30,9 @@ def task(tmp_path):
         "QUESTIONS": str(home / "run" / "plan.json"), "REPEATS": 2,
     }  # fmt: skip
     origin = Origin("run-1", "identity", dataset.name, str(dataset.path), dataset.digest)
-    job = Job("one", checkout_file(NOTEBOOK), out / "notebook.ipynb", parameters, out / "log.txt", origin=origin)
+    environment = {"RAG_LAB_RETRY_FAILED": "1", "RAG_LAB_MODEL_HOST": "/tmp/of_this_machine"}
+    files = (out / "notebook.ipynb", parameters, out / "log.txt")
+    job = Job("one", checkout_file(NOTEBOOK), *files, environment=environment, origin=origin)
     with modules_beside(home / "beside"):
         made = Task.from_json(Task.of(job).to_json())
     home.rename(tmp_path / "elsewhere")  # as on another machine
@@ -46,6 +48,11 @@ def test_a_task_becomes_a_job_with_the_paths_of_the_machine_it_runs_on(tmp_path,
     assert Path(job.parameters["CONFIG"]).read_text() == "seed: 3\n"
     assert Path(job.parameters["QUESTIONS"]) == tmp_path / "work/plan.json"
     assert str(tmp_path / "home") not in str(job)
+
+
+def test_it_is_told_to_try_failures_again_and_one_that_only_helps_is_not(task):
+    assert dict(task.environment) == {"RAG_LAB_RETRY_FAILED": "1"}
+    assert dict(task.for_help().environment) == {}
 
 
 def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task):
