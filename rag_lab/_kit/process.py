@@ -77,8 +77,12 @@ def _began(pid: int) -> str:
 
 def _a_thread_lives(pid: int) -> bool:
     """Tell whether a thread is left: the first may end before the others, which hold files and sockets open."""
-    threads = (_told(path) for path in Path(f"/proc/{pid}/task").glob("*/stat"))
-    return any(fields and not _is_dead(fields) for fields in threads)
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it has gone since it was looked at
+        return False
+    looks = (_told(Path(f"/proc/{pid}/task/{thread}/stat")) for thread in threads)
+    return any(fields and not _is_dead(fields) for fields in looks)
 
 
 def _told(path: Path) -> list[str]:

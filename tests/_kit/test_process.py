@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import threading
@@ -46,3 +47,18 @@ def test_a_process_runs_until_its_last_thread_has_ended():
     while one.runs():  # until it ends, which nobody has to notice
         threading.Event().wait(0.01)
     begun.communicate()
+
+
+def test_a_process_that_vanishes_between_two_looks_has_ended(monkeypatch):
+    begun = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    one = Process.of(begun.pid)
+    begun.stdin.close()
+    while process._told(Path(f"/proc/{begun.pid}/stat"))[0] != "Z":
+        threading.Event().wait(0.01)
+
+    def after_it_has_gone(look):
+        return lambda path: (begun.wait(), look(path))[1]
+
+    monkeypatch.setattr(os, "scandir", after_it_has_gone(os.scandir))
+    monkeypatch.setattr(os, "listdir", after_it_has_gone(os.listdir))
+    assert one.runs() is False
