@@ -78,10 +78,10 @@ def _began(pid: int) -> str:
 def _a_thread_lives(pid: int) -> bool:
     """Tell whether a thread is left: the first may end before the others, which hold files and sockets open."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:  # it has gone since it was looked at
         return False
-    looks = (_told(Path(f"/proc/{pid}/task/{thread}/stat")) for thread in threads)
+    looks = (_told(thread / "stat") for thread in threads)
     return any(fields and not _is_dead(fields) for fields in looks)
 
 
