@@ -37,6 +37,7 @@ CHANGES = {
     "corpus.chunk_words": 50,
     "corpus.overlap_words": 5,
     "corpus.min_pieces": 3,
+    "corpus.whole_below": 0,
     "corpus.breakpoint_percentile": 90,
     "corpus.parents": "section",
     "corpus.neighbours": 2,

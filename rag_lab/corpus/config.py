@@ -39,7 +39,8 @@ class CorpusConfig(Section):
     chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
     chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")
     overlap_words: int = Field(20, ge=0, lt=5000, description="words that its neighbouring children share")
-    min_pieces: int = Field(1, ge=1, le=100, description="children it makes of a parent at least, else it cuts words")
+    min_pieces: int = Field(1, ge=1, le=100, description="children of a parent below which it cuts between words")
+    whole_below: int = Field(50, ge=0, le=5000, description="words of a parent below which it makes one child of it")
     breakpoint_percentile: float = Field(
         95, ge=0, le=100, description="`semantic` cuts where the distance of neighbouring sentences is above this"
     )

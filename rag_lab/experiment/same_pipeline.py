@@ -170,7 +170,7 @@ _IDLE: tuple[_Idle, ...] = (
         lambda c, _: c.corpus.splitter == "sentences",
     ),
     _Idle(
-        ("corpus.chunk_words", "corpus.overlap_words", "corpus.min_pieces"),
+        ("corpus.chunk_words", "corpus.overlap_words", "corpus.min_pieces", "corpus.whole_below"),
         "corpus.splitter is not sentences",
         lambda c, _: c.corpus.splitter in ("recursive", "markdown", "semantic"),
     ),

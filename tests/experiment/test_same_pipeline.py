@@ -34,6 +34,7 @@ VALUES = {
     "corpus.chunk_words": [100, 60],
     "corpus.overlap_words": [20, 10],
     "corpus.min_pieces": [1, 2],
+    "corpus.whole_below": [50, 0],
     "corpus.breakpoint_percentile": [95, 80],
     "corpus.parents": ["page", "none", "neighbours", "fixed"],
     "corpus.parent_size": [2400, 500],

@@ -9,34 +9,37 @@ from typing import Any, Self
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.sentence_units import sentence_units, words
-from rag_lab.corpus.spans import Span, row_spans
+from rag_lab.corpus.spans import Span, row_spans, trimmed
 
 
 @dataclass(frozen=True)
 class Sentences:
     """Pieces of whole sentences.
 
-    A sentence of more than `max_words` is cut between words. A text whose sentences make fewer than `min_pieces` is
-    cut between words throughout, into pieces short enough to make as many, where it has the words.
+    A text of fewer than `whole_below` words is one piece. A sentence of more than `max_words` is cut between words. A
+    text whose sentences make fewer than `min_pieces` is cut between words throughout, into pieces of `max_words` with
+    `overlap_words`: n words without table rows make max(1, ceil((n - overlap_words) / (max_words - overlap_words))).
     """
 
     max_words: int
     overlap_words: int
     min_pieces: int
+    whole_below: int = 0
 
     @classmethod
     def of(cls, config: CorpusConfig, embedder: object) -> Self:
         """Return what `config` asks for."""
-        return cls(config.chunk_words, config.overlap_words, config.min_pieces)
+        return cls(config.chunk_words, config.overlap_words, config.min_pieces, config.whole_below)
 
     def identity(self) -> Mapping[str, Any]:
-        """The three numbers."""
+        """The four numbers."""
         return {
             "name": "sentences",
-            "version": 1,
+            "version": 2,
             "max_words": self.max_words,
             "overlap_words": self.overlap_words,
             "min_pieces": self.min_pieces,
+            "whole_below": self.whole_below,
         }
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
@@ -45,26 +48,25 @@ class Sentences:
 
     def _split(self, text: str) -> list[Span]:
         counted = _Words(text)
-        pieces = self._packed(_short_units(text, counted, self.max_words), counted, self.max_words, self.overlap_words)
-        if not pieces or len(pieces) >= self.min_pieces:
-            return pieces
-        most = max(1, min(self.max_words, counted.total // self.min_pieces))
-        return self._packed(_word_units(text, counted), counted, most, min(self.overlap_words, most - 1))
+        if len(counted.spans) < self.whole_below:
+            return trimmed(text, [(0, len(text))])
+        pieces = self._packed(_short_units(text, counted, self.max_words), counted)
+        return pieces if len(pieces) >= self.min_pieces else self._packed(_word_units(text, counted), counted)
 
-    def _packed(self, units: Sequence[Span], counted: _Words, most: int, overlap: int) -> list[Span]:
+    def _packed(self, units: Sequence[Span], counted: _Words) -> list[Span]:
         """Put units together, as many as fit; a unit that does not fit stands alone."""
         lengths = [counted.between(*unit) for unit in units]
         pieces: list[Span] = []
         first = 0
         while first < len(units):
             last, total = first + 1, lengths[first]
-            while last < len(units) and total + lengths[last] <= most:
+            while last < len(units) and total + lengths[last] <= self.max_words:
                 total += lengths[last]
                 last += 1
             pieces.append((units[first][0], units[last - 1][1]))
             if last == len(units):
                 break
-            first = _next_first(lengths, first, last, most, overlap)
+            first = _next_first(lengths, first, last, self.max_words, self.overlap_words)
         return pieces
 
 
@@ -84,10 +86,6 @@ class _Words:
     def __init__(self, text: str) -> None:
         self.spans = words(text)
         self._starts = [start for start, _ in self.spans]
-
-    @property
-    def total(self) -> int:
-        return len(self.spans)
 
     def between(self, start: int, end: int) -> int:
         """Return how many words begin in text[start:end]."""

@@ -63,7 +63,8 @@ class ByHash:
 
 def config_of(splitter: str, parents: str, **changes: Any) -> CorpusConfig:
     sizes = {"chunk_size": 60, "chunk_overlap": 15, "chunk_words": 8, "overlap_words": 3, "parent_size": 200}
-    return CorpusConfig(splitter=splitter, parents=parents, breakpoint_percentile=60, **{**sizes, **changes})
+    quick = {"breakpoint_percentile": 60, "whole_below": 0}
+    return CorpusConfig(splitter=splitter, parents=parents, **{**sizes, **quick, **changes})
 
 
 def cut(text: str, config: CorpusConfig, page: int | None = None) -> Chunks:

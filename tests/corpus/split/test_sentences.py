@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from math import ceil
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from rag_lab.corpus.split.sentences import Sentences
 
 TEXT = "One two three. Four five! Six seven eight nine? Ten."
@@ -23,9 +28,35 @@ def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
     assert pieces("a b c d e f g", 3, 1, 1) == ["a b c", "c d e", "e f g"]
 
 
-def test_too_few_pieces_are_made_more_by_words() -> None:
-    assert pieces("One two three four five six. Seven.", 100, 0, 3) == ["One two", "three four", "five six.", "Seven."]
-    assert pieces("One.", 100, 0, 3) == ["One."]
+def test_sentences_that_make_too_few_pieces_are_cut_between_words() -> None:
+    assert pieces("One two three four. Five six seven.", 5, 1, 3) == ["One two three four. Five", "Five six seven."]
+    assert pieces("One two three four five six. Seven.", 100, 0, 3) == ["One two three four five six. Seven."]
+
+
+sizes = st.integers(5, 30).flatmap(lambda most: st.tuples(st.just(most), st.integers(0, most - 1)))
+
+
+@given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12), size=sizes, min_pieces=st.integers(1, 12))
+@example(lengths=[41], size=(100, 20), min_pieces=3)  # 29 pieces of 13 words, once
+def test_cut_between_words_a_text_makes_no_more_pieces_than_it_has_room_for(
+    lengths: list[int], size: tuple[int, int], min_pieces: int
+) -> None:
+    most, overlap = size
+    text = " ".join(" ".join(["word"] * length) + "." for length in lengths)
+    whole = pieces(text, most, overlap, 1)
+    found = pieces(text, most, overlap, min_pieces)
+    if len(whole) >= min_pieces:
+        assert found == whole
+    else:
+        assert len(found) == max(1, ceil((sum(lengths) - overlap) / (most - overlap)))
+        assert all(len(piece.split()) == most for piece in found[:-1])
+
+
+@given(n=st.integers(1, 80), below=st.integers(0, 60), min_pieces=st.integers(1, 5))
+def test_a_text_of_few_words_stays_whole(n: int, below: int, min_pieces: int) -> None:
+    text = "One. " * n
+    found = pieces(text, 6, 2, min_pieces, below)
+    assert (found == [text.strip()]) is (n < below or n <= 6)
 
 
 def test_characters_count_as_words_where_a_script_has_no_spaces() -> None:
