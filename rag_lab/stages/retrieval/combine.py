@@ -41,7 +41,7 @@ class Combine:
     def identity(self) -> Mapping[str, Any]:
         """Which searches count how much, how their scores are made comparable, and the threshold."""
         found = {
-            "version": 1,
+            "version": 2,
             "weights": dict(self.weights),
             "normalization": self.normalization,
             "constant": self.constant,

@@ -35,7 +35,7 @@ class Merge:
 
     def identity(self) -> Mapping[str, Any]:
         """The limit, and how the two lists are put together."""
-        return {"version": 2, "limit": self.limit, **({} if self.how == "rrf" else {"how": self.how})}
+        return {"version": 3, "limit": self.limit, **({} if self.how == "rrf" else {"how": self.how})}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Fuse each trace's lists."""

@@ -33,7 +33,7 @@ class FusionPlace:
 
     def identity(self) -> Mapping[str, Any]:
         """Which searches, how many hits, and the threshold."""
-        found = {"version": 1, "searches": list(self.searches), "k": self.k}
+        found = {"version": 2, "searches": list(self.searches), "k": self.k}
         return found if self.min_score is None else {**found, "min_score": self.min_score}
 
     def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:

@@ -53,7 +53,7 @@ class Search:
 
     def identity(self) -> Mapping[str, Any]:
         """The search, k, the threshold, and what is chosen among what was found."""
-        return {"version": 3, "searcher": self.searcher.identity(), "k": self.k, **kept_identity(self)}
+        return {"version": 4, "searcher": self.searcher.identity(), "k": self.k, **kept_identity(self)}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search all texts of the batch in one call."""

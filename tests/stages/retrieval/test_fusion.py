@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -85,10 +86,39 @@ def test_fusing_a_list_with_nothing_or_itself_keeps_its_order(names):
     assert order(reciprocal_rank_fusion([ranked(names), ranked(names)], 99)) == names
 
 
+def test_a_tie_goes_to_the_list_with_the_larger_weight_and_there_to_the_better_rank():
+    """Not to the file that sorts first: 1 / 61 = 2 / 122, 1 / 62 = 2 / 124, 1 / 63 = 2 / 126."""
+    light = Ranking(ranked("abc"))
+    heavy = Ranking(ranked([*(f"x{n:02}" for n in range(61)), "z", "v", "y", "v2", "w"]), 2.0)
+    fused = order(fuse([light, heavy], 99, "reciprocal_rank", "rrf"))
+    assert [name for name in fused if not name.startswith(("x", "v"))] == ["z", "a", "y", "b", "w", "c"]
+
+
+def test_of_lists_with_the_same_weight_the_first_decides_a_tie():
+    dense, words = ranked(["z", "b", "c"]), ranked(["a", "c", "b"], "bm25")
+    assert order(reciprocal_rank_fusion([dense, words], 9)) == ["b", "c", "z", "a"]
+    assert order(reciprocal_rank_fusion([words, dense], 9)) == ["c", "b", "a", "z"]
+    both = fuse([Ranking(dense), Ranking(words)], 9, "min_max", "weighted")
+    assert order(both)[:2] == ["z", "a"]
+
+
 @given(runs, st.sampled_from(METHODS), st.randoms())
 @settings(max_examples=150)
-def test_the_order_of_the_lists_does_not_matter(given_runs, method, shuffler):
-    lists = rankings(given_runs)
+def test_renaming_units_changes_no_place(given_runs, method, shuffler):
+    lists = [Ranking(one.hits, one.weight) for one in rankings(given_runs)]
+    other = dict(zip("abcdefgh", shuffler.sample("abcdefgh", 8), strict=True))
+    renamed = [
+        Ranking([replace(h, parent_id=other[h.parent_id], chunk_id=other[h.parent_id]) for h in one.hits], one.weight)
+        for one in lists
+    ]
+    assert order(fuse(renamed, 99, method, "f")) == [other[name] for name in order(fuse(lists, 99, method, "f"))]
+
+
+@given(runs, st.sampled_from(METHODS), st.randoms())
+@settings(max_examples=150)
+def test_the_order_of_lists_with_different_weights_does_not_matter(given_runs, method, shuffler):
+    lists = [Ranking(one.hits, one.weight + n) for n, one in enumerate(rankings(given_runs))]
+    lists = list({one.weight: one for one in lists}.values())
     shuffled = list(lists)
     shuffler.shuffle(shuffled)
     assert fuse(lists, 99, method, "f") == fuse(shuffled, 99, method, "f")

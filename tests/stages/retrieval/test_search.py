@@ -52,7 +52,7 @@ def test_a_threshold_is_of_each_phrasings_scores_and_not_of_their_fused_ranks():
 def test_without_a_threshold_a_search_is_remembered_as_it_was():
     assert "min_score" not in dense(Corpus()).identity()
     assert "min_score" not in Combine({"dense": 1.0, "bm25": 1.0}, "min_max", 60, 3).identity()
-    assert Merge(2).identity() == {"version": 2, "limit": 2}
+    assert Merge(2).identity() == {"version": 3, "limit": 2}
 
 
 def test_phrasings_are_merged_by_rank():
