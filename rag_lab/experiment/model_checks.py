@@ -55,6 +55,12 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
 
 
+def models_asked(config: PipelineConfig, metrics: Iterable[str]) -> dict[str, str]:
+    """Return the same without a generation model that is never called, as its tokenizer alone is used."""
+    used = models_used(config, metrics)
+    return {role: name for role, name in used.items() if role != "generation" or config.answer.asks_model}
+
+
 def kind_of_role(role: str) -> Kind:
     """Return the kind of model that plays a role, a key of `models` or `judge`."""
     return _KINDS.get(role, CHAT_MODELS)

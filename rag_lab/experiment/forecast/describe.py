@@ -22,7 +22,7 @@ from rag_lab.experiment.forecast.machine_minutes import MachineMinutes
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.forecast.search_forecast import is_search
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
-from rag_lab.experiment.model_checks import embedding_price, models_used, price_of
+from rag_lab.experiment.model_checks import embedding_price, models_asked, price_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.report.text.plan_tree_text import tree_lines
 from rag_lab.runs.asked import asked_told
@@ -125,10 +125,10 @@ def _changes(variant: Variant) -> str:
 
 
 def models_of(plan: Plan) -> list[tuple[str, str]]:
-    """Return a row of `MODEL_HEADER` for each role and model that any variant or metric uses."""
+    """Return a row of `MODEL_HEADER` for each role and model that any variant or metric asks."""
     metrics = plan.experiment.metrics
     with modules_beside(plan.folder):
-        used = {(role, spec) for v in plan.variants for role, spec in models_used(v.config, metrics).items()}
+        used = {(role, spec) for v in plan.variants for role, spec in models_asked(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
     return sorted(used)

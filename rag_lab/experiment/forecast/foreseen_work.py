@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 class Work:
     """What one stage or metric has to do with one model: a row of a bill.
 
-    `n` counts units: a `call` of a chat model, a `question` for a module of one's own, a `pair` that a reranker scores,
+    `n` counts units: a `call` of a chat model, a `question` for a module of one's own or for a reader that quotes, a
+    `pair` that a reranker scores,
     a `chunk` to embed, a `file` that a model reads or splits, a `score` for which somebody's metric asks a judge nobody
     knows how often. `at_most`: a part of it depends on results that are not there yet. `remembered` counts results that
     the memory holds. `thinking_tokens` are at most so many of `tokens_out`. `tokens_measured`: tokens are a mean of an
     earlier sweep; otherwise they are at most, by prompts and settings. `embedded_tokens` are at most what an embedding
-    model reads that costs money, `embedded_chars` what any reads; they are in no total. `cost_usd` is None where calls
-    cost money and no table has a price, `minutes` where no sweep has measured such a call; both are 0 where nothing is
-    called.
+    model reads that costs money, `embedded_chars` what any reads, at most `corpus_chars` where that is not 0; they are
+    in no total. `cost_usd` is None where calls cost money and no table has a price, `minutes` where no sweep has
+    measured such a call; both are 0 where nothing is called.
     """
 
     purpose: str
@@ -34,11 +35,17 @@ class Work:
     minutes: float | None = 0.0
     embedded_tokens: int = 0
     embedded_chars: int = 0
+    corpus_chars: int = 0
 
     @property
     def calls(self) -> int:
         """Calls of a chat model; 0 for what another kind of model does."""
         return self.n if self.unit == "call" else 0
+
+    @property
+    def chars_to_embed(self) -> int:
+        """Characters that an embedding model reads; texts of a corpus that many questions quote are embedded once."""
+        return min(self.embedded_chars, self.corpus_chars or self.embedded_chars)
 
     @property
     def tokens(self) -> int:
@@ -76,6 +83,7 @@ class Tally:
                 thinking_tokens=old.thinking_tokens + work.thinking_tokens,
                 embedded_tokens=old.embedded_tokens + work.embedded_tokens,
                 embedded_chars=old.embedded_chars + work.embedded_chars,
+                corpus_chars=max(old.corpus_chars, work.corpus_chars),
                 cost_usd=None if None in (old.cost_usd, work.cost_usd) else old.cost_usd,
                 minutes=None if None in (old.minutes, work.minutes) else old.minutes,
             )

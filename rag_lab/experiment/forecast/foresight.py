@@ -12,19 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.config import PipelineConfig
+from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest
+from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.models.remembered_scores import RememberedScorer
 from rag_lab.models.shared import spec_of
 from rag_lab.models.thinking import with_least_thinking
 from rag_lab.models.token_estimate import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
+from rag_lab.stages.answer.extract import Extract
 from rag_lab.stages.chat_stage import ChatStage
 from rag_lab.stages.checked_stage import CheckedStage
 from rag_lab.stages.own_stage import OwnStage
@@ -39,6 +43,7 @@ _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
 
 _FILLER = re.compile("\ue000([0-9]{1,9})\ue001")  # characters of no script: no text of a dataset looks so
 
+_CHARS_A_TOKEN = 3  # of a context that is not there yet
 _OWN = (OwnStage, OwnSearch, CheckedStage)  # what they cost nobody knows before, and they are not run to find out
 
 
@@ -65,7 +70,7 @@ def foresee_traces(
     Where they are not `scored` by a judge, nobody reads them: the walk ends at the last stage that has work to count.
     """
     traces = [Foreseen(Trace(question, repeat)) for question in questions]
-    walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index.is_built)
+    walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index)
     steps = list(pipeline.steps(questions, answered, read))
     while steps and not scored and not counts(steps[-1][0]):
         steps.pop()
@@ -81,7 +86,7 @@ class _Walk:
     config: PipelineConfig
     memory: Memory | None
     tally: Tally
-    has_index: bool
+    index: CorpusIndex
 
     def pass_through(self, stage: Stage, traces: Sequence[Foreseen]) -> list[Foreseen]:
         """Return the traces after `stage`; those that have failed pass it by."""
@@ -125,6 +130,8 @@ class _Walk:
             return replace(nothing, n=1, at_most=waits, cost_usd=None, minutes=None)
         if isinstance(stage, PairRerank):
             return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
+        if isinstance(stage, Extract):
+            return replace(self._quoting(stage, nothing, each), n=1, at_most=waits)
         if not isinstance(stage, ChatStage):
             return replace(nothing, at_most=waits)
         requests = stage.requests([each.trace])
@@ -138,10 +145,31 @@ class _Walk:
             thinking_tokens=sum(request.thinking_tokens for request in thinking),
         )
 
+    def _quoting(self, stage: Extract, nothing: Work, each: Foreseen) -> Work:
+        """Return what is embedded to quote: what is new of a known context, else of one as long as may be.
+
+        All contexts together hold no more than the corpus, and each of its texts is embedded once.
+        """
+        passages = each.trace.passages
+        if "passages" not in each.open and isinstance(stage.embedder, RememberedEmbedder):
+            known = stage.embedder.known_documents(stage.quoted(passages))
+            new = [text for key, text in known.items() if self.tally.is_new(key) and text is not None]
+            return replace(nothing, embedded_chars=sum(map(len, new)))
+        n_chars = _CHARS_A_TOKEN * sum(counted_tokens(passage.text) for passage in passages)
+        return replace(
+            nothing,
+            embedded_chars=stage.most_quoted(n_chars),
+            corpus_chars=stage.most_quoted(self._corpus_chars) if self.index.is_built else 0,
+        )
+
+    @cached_property
+    def _corpus_chars(self) -> int:
+        return sum(end - start for _, _, start, end in self.index.spans())
+
     def _n_pairs(self, stage: PairRerank, each: Foreseen) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
         trace, waits = each.trace, _waits_for(stage, each)
-        if not waits and self.has_index and isinstance(stage.scorer, RememberedScorer):
+        if not waits and self.index.is_built and isinstance(stage.scorer, RememberedScorer):
             return sum(self.tally.is_new(key) for key in stage.scorer.unknown(stage.pairs([trace])))
         chunks = [hit.chunk_id for hit in trace.candidates]
         same = digest([dict(stage.scorer.identity()), stage.passage, trace.search_query, chunks, waits])
@@ -154,11 +182,13 @@ def counts(stage: Stage) -> bool:
 
 
 def _nothing(stage: Stage) -> Work | None:
-    """Return no work, to be added to; None for a stage of ours that asks no chat model and scores no pairs."""
+    """Return no work, to be added to; None for a stage of ours that asks no model, or embeds a question alone."""
     if isinstance(stage, _OWN):
         return Work(stage.name, stage.code.what, "question")
     if isinstance(stage, ChatStage):
         return Work(stage.name, spec_of(stage.model), "call")
+    if isinstance(stage, Extract):
+        return Work(stage.name, spec_of(stage.embedder), "question")
     return Work(stage.name, spec_of(stage.scorer), "pair") if isinstance(stage, PairRerank) else None
 
 

@@ -48,7 +48,7 @@ def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate])
         return None
     chars: dict[str, int] = {}
     for row in work:
-        chars[row.model] = chars.get(row.model, 0) + row.embedded_chars
+        chars[row.model] = chars.get(row.model, 0) + row.chars_to_embed
     to_embed = {model: n for model, n in chars.items() if n}
     assumed = [] if all((EMBEDDING, model) in rates for model in to_embed) else [EMBEDDING]
     assumed += [part for part in (NOTEBOOKS, REPORT) if (part, "") not in rates]

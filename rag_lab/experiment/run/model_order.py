@@ -14,7 +14,7 @@ from rag_lab._kit.machine.disk import bytes_on_disk
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.model_checks import asks_understanding, kind_of_role, models_used
+from rag_lab.experiment.model_checks import asks_understanding, kind_of_role, models_asked
 from rag_lab.models.failover.names import alternatives
 from rag_lab.models.providers import providers_of
 from rag_lab.models.spec import split_name
@@ -50,7 +50,7 @@ def in_model_order(
 
 def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
     """Return the names of the models whose weights a variant needs on this machine."""
-    used = models_used(variant.config, metrics).items()
+    used = models_asked(variant.config, metrics).items()
     return frozenset(name for role, names in used for name in alternatives(names) if _is_local(role, name))
 
 

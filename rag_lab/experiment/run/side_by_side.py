@@ -11,7 +11,7 @@ from rag_lab._kit.machine.memory import free_mb
 from rag_lab._kit.wording import counted
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.model_checks import models_used
+from rag_lab.experiment.model_checks import models_asked
 from rag_lab.experiment.run.model_order import local_models
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder, read_json
 
@@ -53,7 +53,7 @@ def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFo
         metrics: that score them, by name.
         run: whose earlier starts tell how much memory a variant takes.
     """
-    used = {name for variant in variants for name in models_used(variant.config, metrics).values()}
+    used = {name for variant in variants for name in models_asked(variant.config, metrics).values()}
     waits = bool(used) and not any(local_models(variant, metrics) for variant in variants)
     return decide(len(variants), usable_cores(), free_mb(), _peak_mb(run), waits=waits)
 

@@ -75,7 +75,7 @@ class Extract:
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Quote for each trace; all quotes of the batch are embedded in one call."""
         quotes = [self._quotes(trace.passages) for trace in traces]
-        texts = list(dict.fromkeys(quote.text for some in quotes for quote in some))
+        texts = self.quoted([passage for trace in traces for passage in trace.passages])
         if not texts:
             return [_abstain(_NOTHING) for _ in traces]
         unread = dict(zip(texts, unread_of_texts(self.embedder, texts, "document"), strict=True))
@@ -88,6 +88,14 @@ class Extract:
             self._answer(_asked(trace), _read_whole(some, unread), vectors, *query, unread)
             for trace, some, query in zip(traces, quotes, asked, strict=True)
         ]
+
+    def quoted(self, passages: Sequence[Passage]) -> list[str]:
+        """Return the different texts of `passages` that are embedded to choose a quote among them."""
+        return list(dict.fromkeys(quote.text for passage in passages for quote in self._quotes([passage])))
+
+    def most_quoted(self, n_chars: int) -> int:
+        """Return how many characters at most these texts have where the passages have `n_chars`."""
+        return n_chars * self.longest * (self.longest + 1) // 2
 
     def _quotes(self, passages: Sequence[Passage]) -> list[_Quote]:
         found = []

@@ -5,7 +5,7 @@ from whole_plan import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_
 
 from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.forecast.describe import bill_notes
+from rag_lab.experiment.forecast.describe import bill_notes, models_of
 from rag_lab.experiment.forecast.estimate import estimate
 from rag_lab.experiment.forecast.rates import Rate, keep_rates
 from rag_lab.memory.ledger import Ledger
@@ -99,6 +99,22 @@ def test_what_depends_on_missing_results_is_at_most(tmp_path, monkeypatch, ledge
     assert (row_of(bill, "hyde").n, row_of(bill, "hyde").at_most) == (4, True)
     run(checked, ledger, monkeypatch)
     assert "hyde" not in calls_made(ledger)
+
+
+def test_what_the_extractive_reader_embeds_is_foreseen_and_no_chat_model_listed(tmp_path, monkeypatch, doubles, ledger):
+    base = {**WITH_ALL, "query": {"hyde": "none", "rewrite": "none"}, "answer": {"name": "extract"}}
+    checked = write_plan(tmp_path, base=base)
+    bill = estimate(checked)
+    quoting = row_of(bill, "generate")
+    assert (quoting.model, quoting.unit, quoting.n, quoting.at_most) == (EMBEDDER, "question", 8, True)
+    assert models_of(checked) == [("embedding", EMBEDDER)]
+    run(checked, ledger, monkeypatch)
+    quoted = sum(map(len, doubles.embedder.documents)) - row_of(bill, "index").chars_to_embed
+    assert 0 < quoted <= quoting.chars_to_embed < quoting.embedded_chars  # of four short documents
+    assert calls_made(ledger) == {}
+    single = {"base": {**base, "answer": {"name": "extract", "quote_sentences": 1}}}  # of contexts that are known now
+    found = row_of(estimate(write_plan(tmp_path / "single", **single)), "generate")
+    assert (found.n, found.at_most, found.chars_to_embed) == (8, False, 0)
 
 
 def test_one_more_question_costs_that_question(tmp_path, monkeypatch, doubles, ledger):
