@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-import coverage
+import interval_coverage
 import judge_intervals
 import leaving_out
 import racing
@@ -192,7 +192,7 @@ def _planned(*cell: object) -> list[Row]:
 
 
 def intervals(runs: Runs) -> tuple[list[Row], str]:
-    asked = [study.__name__ for study in coverage.STUDIES]
+    asked = [study.__name__ for study in interval_coverage.STUDIES]
     every = runs.rows(_covered, [(study, runs.sweeps, runs.seed) for study in asked])
     rows = {study: [row for row in every if row["study"] == study] for study in asked}
     kept = [row["coverage"] for row in every if row["study"] != "dense" and row.get("clusters", 8) >= 8]
@@ -217,7 +217,7 @@ Clusters of equal size, of 1 to 20 and of 1 to 60 questions, or one as large as 
 
 
 def _covered(study: str, repetitions: int, seed: int) -> list[Row]:
-    return [{"study": study} | row for row in getattr(coverage, study)(repetitions, seed)]
+    return [{"study": study} | row for row in getattr(interval_coverage, study)(repetitions, seed)]
 
 
 def judges(runs: Runs) -> tuple[list[Row], str]:

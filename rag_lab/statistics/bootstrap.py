@@ -60,7 +60,7 @@ def expanded_percentile_bounds(columns: Sequence[Units], confidence: float, seed
     Hesterberg (2015), "What Teachers Should Know About the Bootstrap", section 5.3: percentiles at the levels that make
     the interval as wide as Student's t with the degrees of freedom of the units (n - 1; for clusters see `Units`).
     Differences of paired scores are mostly ties; BCa reads a skewness off the few others that is chance, and covered
-    92% to 93% of 95% where this covers 94% to 96% (`benchmarks/coverage.py`). Of Hesterberg's two factors,
+    92% to 93% of 95% where this covers 94% to 96% (`benchmarks/interval_coverage.py`). Of Hesterberg's two factors,
     n / (n - 1) is there already: it is the variance of the number of units drawn.
     """
     freedom = np.array([column.degrees_of_freedom for column in columns])

@@ -1,6 +1,6 @@
 """How often the 95% intervals hold the truth where few questions differ, and with few clusters of unequal size.
 
-Usage: python benchmarks/coverage.py [--repetitions 1000] [--seed 0]. Prints one JSON object: the
+Usage: python benchmarks/interval_coverage.py [--repetitions 1000] [--seed 0]. Prints one JSON object: the
 cells, each with its coverage and the median width of its intervals, and those of them that cover less than 0.93. Of
 the demo the differences from the baseline, question by question, are resampled whole: what was seen is then the
 population, and its mean the truth.
