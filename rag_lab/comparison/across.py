@@ -60,7 +60,8 @@ class AcrossRuns:
         metrics = dict.fromkeys(metric for run in runs for metric in run.quality_metrics)
         named = zip(self.names, runs, strict=True)
         configs = {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
-        return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
+        told = unequal_text(metrics, configs, questions=self.first.asked.values())
+        return [*shallow_told(shallow(metrics, configs).values()), *told]
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""

@@ -146,7 +146,7 @@ class Comparison(RunTables):
     def unequal_text(self) -> list[str]:
         """What is to be said where variants read different amounts of text at the same rank, a sentence each."""
         traces = {self.name(variant): traces for variant, traces in self.traces.items()}
-        return unequal_text(self.quality_metrics, self.configs, traces)
+        return unequal_text(self.quality_metrics, self.configs, traces, self.asked.values())
 
     @cached_property
     def configs(self) -> dict[str, PipelineConfig]:

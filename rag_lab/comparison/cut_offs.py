@@ -1,12 +1,18 @@
-"""What a metric with a cut-off cannot compare: rankings of which it sees different depths."""
+"""What a rank measure cannot compare: rankings of which it sees different depths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rag_lab._kit.wording import counted
+from rag_lab.comparison.run_tables import RunTables
 from rag_lab.config import PipelineConfig
+from rag_lab.evaluation.measures.coverage import Counted
+from rag_lab.evaluation.registry import cutoff, text_budget
 from rag_lab.evaluation.shallow import ranks_seen
+from rag_lab.evaluation.unequal_text import unit_of
 
 
 def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:
@@ -16,3 +22,39 @@ def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: I
     if len(depths) < 2:
         return ""
     return f"not compared: {metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
+
+
+def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
+    """Return why variants of a run are not compared in a metric, by their settings and by what they ranked; or "".
+
+    Of labels that name files, or pages, a ranking of smaller texts holds fewer than one of larger texts that is as
+    long. Evidence that stands where only the latter has ranks is no merit of its order.
+    """
+    variants = list(variants)
+    if reason := not_compared(metric, tables.pipelines, variants):
+        return reason
+    units = {unit_of(tables.pipelines[variant]) for variant in variants if variant in tables.pipelines}
+    if len(units) < 2 or not metric.startswith("retrieval.") or text_budget(metric) is not None:
+        return ""
+    rankings = [tables.counted[variant] for variant in variants if variant in tables.counted]
+    deepest = cutoff(metric) or math.inf
+    beyond = [
+        rank
+        for key in (rankings[0] if rankings else ())
+        if all(key in one for one in rankings) and (rank := _beyond([one[key] for one in rankings])) <= deepest
+    ]
+    if not beyond:
+        return ""
+    k = min(beyond) - 1
+    up_to = f"a cut-off of {k:g} or " if k else ""
+    return (
+        f"not compared: labels name files or pages, of which one ranking holds more than the other, and {metric} finds "
+        f"evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger rerank.final_k "
+        "compares them"
+    )
+
+
+def _beyond(rankings: Sequence[Counted]) -> float:
+    """Return the first rank of evidence that stands behind the end of the shortest of these rankings."""
+    end = min(one.n for one in rankings)
+    return min((rank for one in rankings for rank in one.ranks if rank is not None and rank > end), default=math.inf)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from rag_lab._kit.numbers import with_interval
 from rag_lab._kit.wording import counted, listing
-from rag_lab.comparison.cut_offs import not_compared
+from rag_lab.comparison.cut_offs import withheld
 from rag_lab.comparison.designs.fraction_sentences import fraction_told
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
@@ -108,7 +108,7 @@ def effects_found(tables: RunTables) -> EffectsFound:
 
 def _is_uneven(tables: RunTables, effect: Effect) -> bool:
     weighed = [variant for variant, weight in effect.contrast.weights.items() if weight]
-    return bool(not_compared(effect.metric, tables.pipelines, weighed))
+    return bool(withheld(tables, effect.metric, weighed))
 
 
 def _confounded(factors: Factors) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from rag_lab.comparison.bounds.known_questions import Read
 from rag_lab.comparison.bounds.known_questions import without_known as leave_out_known
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.cut_offs import not_compared
+from rag_lab.comparison.cut_offs import withheld
 from rag_lab.comparison.effects import planned_effects
 from rag_lab.comparison.hyde_studies import planned_studies
 from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
@@ -117,7 +117,7 @@ def _pairs(tables: Comparison, is_grid: bool) -> list[Pair]:
         replace(
             one,
             is_primary=one.is_primary and (one.variant_id, one.against) in declared,
-            withheld=not_compared(one.metric, tables.pipelines, (one.variant_id, one.against)),
+            withheld=withheld(tables, one.metric, (one.variant_id, one.against)),
         )
         for one in score_pairs(scores, usable, tables.main_metric)
     ]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rag_lab._kit.wording import letters
+from rag_lab.data.same_evidence import distinct
+from rag_lab.evaluation.measures.coverage import Counted, counted_ranks, is_quote
 from rag_lab.records import Question, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.statistics.families import Options
@@ -92,6 +94,18 @@ class RunTables:
         """The pipeline of each variant whose configuration was written."""
         found = {plan.variant_id: self.run.config(plan.variant_id) for plan in self.variants}
         return {variant: config for variant, config in found.items() if config is not None}
+
+    @cached_property
+    def counted(self) -> dict[str, dict[tuple[str, int], Counted]]:
+        """The rankings of each variant in files and pages, by question and repeat, where labels name no words."""
+        return {
+            variant: {
+                (trace.question.question_id, trace.repeat): counted_ranks(trace.ranked, evidence)
+                for trace in traces
+                if (evidence := distinct(trace.question.evidence)) and not any(map(is_quote, evidence))
+            }
+            for variant, traces in self.traces.items()
+        }
 
     @cached_property
     def failed(self) -> dict[str, str]:

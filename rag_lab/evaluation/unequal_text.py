@@ -11,7 +11,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.evaluation.measures.equal_text import CHARACTERS_A_TOKEN
 from rag_lab.evaluation.registry import cutoff, text_budget
 from rag_lab.evaluation.shallow import ranking_depth
-from rag_lab.records import Trace
+from rag_lab.records import Question, Trace
 
 EQUAL_TEXT = "retrieval.evidence_recall@800tokens"
 _COUNTED_IN_WORDS = "sentences"  # the splitter whose children have no size in characters
@@ -31,6 +31,7 @@ def unequal_text(
     metrics: Iterable[str],
     configs: Mapping[str, PipelineConfig],
     traces: Mapping[str, Sequence[Trace]] | None = None,
+    questions: Iterable[Question] = (),
 ) -> list[str]:
     """Return what is to be said of comparing rankings whose hits are texts of different size, a sentence each.
 
@@ -39,8 +40,11 @@ def unequal_text(
         configs: the pipelines, by what a reader calls them.
         traces: what they did, by the same names, where that is known: then it is counted which rankings hold too
             little text for a metric, and else estimated.
+        questions: what is asked: where their labels name no words, a rank is a file or a page, whatever its text.
     """
     names = list(metrics)
+    labels = [item for question in questions for item in question.evidence]
+    are_words = not labels or any(item.quote is not None for item in labels)
     ranked = [name for name in names if cutoff(name) is not None]
     by_text = [name for name in names if text_budget(name) is not None]
     told = ((_too_little(name, configs) if traces is None else _ended_early(name, traces)) for name in by_text)
@@ -48,7 +52,8 @@ def unequal_text(
     variants_of: dict[Unit, list[str]] = {}
     for variant, config in configs.items():
         variants_of.setdefault(unit_of(config), []).append(variant)
-    return [_unequal(ranked, by_text, variants_of), *found] if ranked and len(variants_of) > 1 else found
+    is_unequal = ranked and are_words and len(variants_of) > 1
+    return [_unequal(ranked, by_text, variants_of), *found] if is_unequal else found
 
 
 def unit_of(config: PipelineConfig) -> Unit:

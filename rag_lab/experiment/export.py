@@ -9,7 +9,7 @@ from rag_lab._kit.wording import counted, some_of
 from rag_lab.data.formats.trec import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
 from rag_lab.data.same_evidence import distinct
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.measures.coverage import first_ranks
+from rag_lab.evaluation.measures.coverage import counted_ranks
 from rag_lab.evaluation.metric import find_gap
 from rag_lab.records import Problem, Trace
 from rag_lab.runs.run_folder import RunFolder
@@ -76,6 +76,6 @@ def _is_scored_alike(trace: Trace, relevant: Mapping[str, float], found: Sequenc
     gap = find_gap(trace, frozenset({"ranking", "evidence"}))
     if gap:
         return gap.status == "not_applicable"
-    ours = first_ranks(trace.ranked, distinct(trace.question.evidence))
+    ours = counted_ranks(trace.ranked, distinct(trace.question.evidence)).ranks
     theirs = [found.index(name) + 1 if name in found else None for name in relevant]
     return (ours.count(None), set(ours)) == (theirs.count(None), set(theirs))

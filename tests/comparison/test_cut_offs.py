@@ -5,9 +5,12 @@ from types import ModuleType
 
 import numpy as np
 
+from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.config import PipelineConfig
+from rag_lab.records import Evidence, Hit, Question, Trace
+from rag_lab.runs.trace_file import write_traces
 
 DEEP, FLAT = ({"rerank.final_k": 10}, {"rerank.final_k": 3})
 
@@ -36,3 +39,21 @@ def test_the_table_says_so_and_the_pair_counts_in_no_family(synthetic: ModuleTyp
     told = found.difference("c", "retrieval.recall@10")
     assert told is not None and (told["verdict"], told["family"]) == ("worse", "primary")
     assert {answer.family.n_tests for answer in found.answers.values()} == {1}
+
+
+def test_files_that_only_the_longer_ranking_can_hold_are_no_gain(synthetic: ModuleType, tmp_path: Path) -> None:
+    metrics = {f"retrieval.recall@{k}": {"a": np.zeros(30), "b": np.ones(30)} for k in (10, 2)}
+    run = synthetic.write_run(tmp_path / "run", {"a": {}, "b": {"retrieval.level": "document"}, "c": {}}, metrics)
+    orders = {"a": ["x", "x", "y"], "b": ["x", "y", "z"]}  # the same order, and "b" has room for a third file
+    for name, order in orders.items():
+        hits = tuple(Hit(f"{place}", f"{place}", source, place, 0, 9, 1.0) for place, source in enumerate(order, 1))
+        questions = [Question(f"q{number}", "Which file?", evidence=(Evidence("z"),)) for number in range(30)]
+        traces = [Trace(question, ranked=hits) for question in questions]
+        write_traces(run.variant_dir(name) / "traces.jsonl", traces)
+    found = read_comparison(run.path)
+    row = found.difference("b", "retrieval.recall@10")
+    assert row is not None and "finds evidence of 30 questions behind the end of the shorter" in row["verdict"]
+    assert row["verdict"].endswith("a cut-off of 2 or a larger rerank.final_k compares them")
+    told = found.difference("b", "retrieval.recall@2")
+    assert told is not None and told["n"] == 30
+    assert recommendation(found).headline.startswith("Undecided: no difference in retrieval.recall@10 can be told: not")

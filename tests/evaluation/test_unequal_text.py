@@ -1,8 +1,9 @@
 import pytest
-from factories import make_hit, make_trace
+from factories import make_hit, make_question, make_trace
 
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.unequal_text import unequal_text, unit_of
+from rag_lab.records import Evidence
 
 PAGES = PipelineConfig()
 CHILDREN = PAGES.override({"corpus.parents": "none"})
@@ -67,3 +68,11 @@ def test_after_a_run_the_rankings_that_ended_early_are_counted():
         "larger rerank.final_k, compare them by equal text."
     )
     assert unequal_text(["retrieval.success@100tokens", "retrieval.ndcg@5"], {}, traces) == []
+
+
+def test_where_labels_name_files_a_rank_is_a_file_whatever_its_text():
+    files = make_question(evidence=(Evidence("a.pdf"), Evidence("b.pdf", 2)))
+    quotes = make_question(evidence=(Evidence("a.pdf", quote="180 degrees"),))
+    variants = {"a": PAGES, "b": CHILDREN}
+    assert unequal_text(["retrieval.ndcg@5"], variants, questions=[files]) == []
+    assert len(unequal_text(["retrieval.ndcg@5"], variants, questions=[files, quotes])) == 1

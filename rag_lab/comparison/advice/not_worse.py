@@ -17,7 +17,7 @@ import pandas as pd
 from rag_lab.comparison.advice.blind import is_blind
 from rag_lab.comparison.advice.price import Price, average
 from rag_lab.comparison.bounds.bound_arms import bound_arms
-from rag_lab.comparison.cut_offs import not_compared
+from rag_lab.comparison.cut_offs import withheld
 from rag_lab.comparison.effects import PlannedEffects, planned_effects
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.non_inferiority.margin_tests import (
@@ -126,9 +126,7 @@ def _contrasts(tables: RunTables, planned: PlannedEffects, metric: str) -> dict[
 
 
 def _is_withheld(tables: RunTables, variant: str, against: str, metric: str) -> bool:
-    return bool(not_compared(metric, tables.pipelines, (variant, against))) or is_blind(
-        tables, variant, against, metric
-    )
+    return bool(withheld(tables, metric, (variant, against))) or is_blind(tables, variant, against, metric)
 
 
 def _kept(weights: Mapping[str, float], prices: Mapping[str, Price]) -> tuple[dict[str, float], bool, Price]:

@@ -2,7 +2,8 @@
 
 ranx, ir_measures and PyTerrier read them. The unit is the page of a paged file, the file otherwise: its number is
 `manual.pdf#p3` or `notes.txt`, with spaces as `%20`. Where a question's evidence names a paged file without a page, the
-file is the unit of that question. Formats: https://trec.nist.gov, as `trec_eval` reads them.
+file is the unit of it, and of all files where the evidence names files alone. Formats: https://trec.nist.gov, as
+`trec_eval` reads them.
 """
 
 from __future__ import annotations
@@ -79,12 +80,14 @@ def write_run(path: Path, run: Mapping[str, Mapping[str, float]], tag: str) -> N
 def _docno_for(question: Question, place: Evidence | Hit) -> str:
     """Return a document's number; the file's where the question's evidence is the file, whichever page is found.
 
-    A copy of a file that evidence names has that file's number: readers know nothing of bytes.
+    Where its labels name files alone, that holds of every file: a rank is a file then. A copy of a file that evidence
+    names has that file's number: readers know nothing of bytes.
     """
     judged = (*question.evidence, *question.not_relevant)
     source = next((item.source for item in judged if place.source in (item.source, *item.copies)), place.source)
     is_whole = any(item.source == source and item.page is None for item in judged)
-    return docno(source, None if is_whole else place.page)
+    names_files = bool(judged) and all(item.page is None and item.quote is None for item in judged)
+    return docno(source, None if is_whole or names_files else place.page)
 
 
 def word(text: str) -> str:

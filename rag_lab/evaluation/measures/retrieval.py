@@ -2,8 +2,10 @@
 
 The unit of relevance is the evidence item. Going down the ranking, a hit is relevant where it covers an item that no
 hit above it covers; the relevant units of a question are these hits and the items that no hit covers, so the ideal
-ranking of nDCG counts what was not found. A unit has the grade of its item, the highest where it covers several; only
-measures that know grades, as nDCG, tell them apart. Files that read the same are one, and so are labels of one passage.
+ranking of nDCG counts what was not found. A file or page that a label names without words takes one rank, however many
+hits of it there are: see `coverage.Counted`. A unit has the grade of its item, the highest where it covers several;
+only measures that know grades, as nDCG, tell them apart. Files that read the same are one, and so are labels of one
+passage.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, ClassVar
 
 from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures import equal_text
-from rag_lab.evaluation.measures.coverage import first_ranks
+from rag_lab.evaluation.measures.coverage import counted_ranks
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
 from rag_lab.records import Score, Trace
 
@@ -59,7 +61,7 @@ class RetrievalMetric:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name, and the versions of the relevance rule and of what computes the measure."""
-        return {"metric": self.name, "version": 4, "ir_measures": version("ir-measures")}
+        return {"metric": self.name, "version": 5, "ir_measures": version("ir-measures")}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
@@ -79,8 +81,8 @@ class RetrievalMetric:
             return [gap] * len(traces)
 
     def _values(self, traces: Sequence[Trace]) -> list[float]:
-        items = [_items(trace) for trace in traces]
-        n_hits = [len(trace.ranked) for trace in traces]
+        found = [_found(trace) for trace in traces]
+        items, n_hits = [one for one, _ in found], [n for _, n in found]
         return self._mean_by_item(items, n_hits) if self.by_item else _calculate(self.measure, items, n_hits)
 
     def _mean_by_item(self, items: Sequence[_Items], n_hits: Sequence[int]) -> list[float]:
@@ -91,9 +93,11 @@ class RetrievalMetric:
         return [sum(next(found) for _ in of_question) / len(of_question) for of_question in items]
 
 
-def _items(trace: Trace) -> _Items:
+def _found(trace: Trace) -> tuple[_Items, int]:
+    """Return the evidence items of a trace, and how many ranks its ranking has."""
     evidence = distinct(trace.question.evidence)
-    return [(rank, item.grade) for rank, item in zip(first_ranks(trace.ranked, evidence), evidence, strict=True)]
+    counted = counted_ranks(trace.ranked, evidence)
+    return [(rank, item.grade) for rank, item in zip(counted.ranks, evidence, strict=True)], counted.n
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:

@@ -154,7 +154,12 @@ def too_deep(plan: Plan) -> list[str]:
     """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     metrics = plan.experiment.metrics
-    return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs)]
+    asked = set(plan.questions)
+    questions = [question for question in plan.dataset.questions if question.question_id in asked]
+    return [
+        *shallow_told(shallow(metrics, configs).values()),
+        *unequal_text(metrics, configs, questions=questions),
+    ]
 
 
 def unread(plan: Plan) -> list[str]:

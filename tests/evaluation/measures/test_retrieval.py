@@ -1,5 +1,6 @@
 import math
 
+import ir_measures
 import pytest
 from factories import make_evidence, make_hit, make_question, make_trace
 from hypothesis import given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.measures.coverage import covers
+from rag_lab.records import Evidence
 
 MEASURES = ("ndcg", "mrr", "map", "recall", "precision", "success", "evidence_recall")
 
@@ -195,3 +197,60 @@ def test_the_exponential_gain_has_the_name_of_ir_measures():
     trace = make_trace(make_question(evidence=items), ranked=(make_hit(2), make_hit(1)))
     ideal = (2**3 - 1) + (2**1 - 1) / math.log2(3)
     assert value("nDCG(dcg='exp-log2')@2", trace) == pytest.approx((1 + 7 / math.log2(3)) / ideal, abs=1e-5)
+
+
+files = st.integers(1, 6).map("{}.pdf".format)
+page_hits = st.lists(st.tuples(files, st.integers(1, 3), st.integers(0, 2)), max_size=12, unique=True)
+OF_ALL = ("nDCG@3", "nDCG@10", "RR@5", "AP@10", "R@2", "P@4", "Success@1", "Rprec", "Bpref")
+
+
+def ranked_by(places, evidence):
+    """Return a trace whose hits stand at (file, page, a third of the page)."""
+    hits = tuple(make_hit(page, 100 * part, 100 * part + 100, source=source) for source, page, part in places)
+    return make_trace(make_question(evidence=tuple(evidence)), ranked=hits)
+
+
+def by_ir_measures(measure, places, relevant):
+    """Return what ir_measures makes of a list of places, each of which stands in it once."""
+    parsed = ir_measures.parse_measure(measure)
+    if not places:
+        return 0
+    qrels = {"q": dict.fromkeys(map(str, places), 0) | dict.fromkeys(map(str, relevant), 1)}
+    run = {"q": {str(place): float(-rank) for rank, place in enumerate(places)}}
+    return ir_measures.calc_aggregate([parsed], qrels, run)[parsed]
+
+
+@settings(max_examples=60, deadline=None)
+@given(page_hits, st.lists(files, min_size=1, max_size=3, unique=True))
+def test_where_labels_name_files_a_rank_is_a_file_be_hits_children_pages_or_files(children, labelled):
+    labels = [Evidence(source) for source in labelled]
+    pages = list(dict.fromkeys((source, page, 0) for source, page, _ in children))
+    documents = [place for rank, place in enumerate(pages) if place[0] not in {source for source, *_ in pages[:rank]}]
+    for measure in OF_ALL:
+        expected = by_ir_measures(measure, [source for source, *_ in documents], labelled)
+        found = [value(measure, ranked_by(places, labels)) for places in (children, pages, documents)]
+        assert found == pytest.approx([expected] * 3), measure
+
+
+@settings(max_examples=60, deadline=None)
+@given(page_hits, st.lists(st.tuples(files, st.integers(1, 3)), min_size=1, max_size=3, unique=True))
+def test_where_labels_name_pages_a_rank_is_a_page_be_hits_children_or_pages(children, labelled):
+    labels = [Evidence(source, page) for source, page in labelled]
+    pages = list(dict.fromkeys((source, page, 0) for source, page, _ in children))
+    for measure in OF_ALL:
+        expected = by_ir_measures(measure, [(source, page) for source, page, _ in pages], labelled)
+        assert [value(measure, ranked_by(places, labels)) for places in (children, pages)] == pytest.approx(
+            [expected] * 2
+        ), measure
+
+
+def test_where_a_quote_is_known_every_hit_takes_a_rank():
+    quote = make_evidence(1, 200, 250, quote="180 degrees", source="a.pdf")
+    children = ranked_by([("b.pdf", 1, 0), ("b.pdf", 1, 1), ("a.pdf", 1, 0), ("a.pdf", 1, 2)], [quote])
+    assert value("mrr@10", children) == 1 / 4
+
+
+def test_beside_a_quote_a_whole_file_counts_once():
+    quote = make_evidence(1, 200, 250, quote="180 degrees", source="a.pdf")
+    trace = ranked_by([("b.pdf", 1, 0), ("b.pdf", 2, 0), ("a.pdf", 1, 2)], [quote, Evidence("b.pdf")])
+    assert value("ndcg@2", trace) == 1
