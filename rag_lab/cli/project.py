@@ -34,8 +34,8 @@ def new_project(
     """Begin with your own documents (`project` may be left out).
 
     Makes a folder with questions and an experiment that fits the documents. They are read, and their profile says what
-    to set. Twelve questions are drafted from their headings: put your own in their place. Nothing that is there is
-    written over.
+    to set. Up to eight questions are drafted from their headings: put your own in their place. Nothing that is there
+    is written over.
 
     \b
     Examples:
@@ -47,6 +47,7 @@ def new_project(
       rag-lab sweep mine/experiment.yaml
       rag-lab open results/mine
     """
+    from rag_lab.data.questions_file import QUESTIONS_FILE
     from rag_lab.experiment.new_project import EXPERIMENT_FILE
     from rag_lab.experiment.new_project import new_project as make
     from rag_lab.notebook.views.profile_view import to_page
@@ -65,7 +66,10 @@ def new_project(
     for problem in made.profile.problems:
         typer.echo(f"  {problem}", err=True)
     if made.n_questions:
-        typer.echo(f"{made.n_questions} questions were drafted from the texts: put your own in their place.", err=True)
+        were = "question was" if made.n_questions == 1 else "questions were"
+        typer.echo(f"{made.n_questions} {were} drafted from the texts: put your own in their place.", err=True)
+    elif not (folder / QUESTIONS_FILE).stat().st_size:
+        typer.echo(f"No question could be drafted from the texts: put your own in {QUESTIONS_FILE}.", err=True)
     where = shlex.quote(str(folder))
     next_steps(
         f"rag-lab sweep {where}/{EXPERIMENT_FILE}   compare the variants, write a report",

@@ -1,4 +1,4 @@
-"""Questions to begin with, drafted from the texts themselves without a model: from headings, rows and first words.
+"""Questions to begin with, drafted from the texts themselves without a model: from headings that prose follows.
 
 They are made of words of the passage that answers them, which a search by words finds too easily. So they carry no
 evidence, only the tag `drafted`: they show what settings change, and are to be replaced by questions of real people.
@@ -8,57 +8,111 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 
-from rag_lab.corpus.headings import headings
 from rag_lab.records import Question
 
 DRAFTED = "drafted"
 _SENTENCES = {
-    "about": {
-        "german": "Was steht in den Dokumenten über „{}“?",
-        "french": "Que disent les documents sur « {} » ?",
-        "english": "What do the documents say about “{}”?",
-    },
-    "value": {
-        "german": "Welchen Wert hat „{}“?",
-        "french": "Quelle est la valeur de « {} » ?",
-        "english": "What is given for “{}”?",
-    },
+    "german": "Was steht in den Dokumenten über „{}“?",
+    "french": "Que disent les documents sur « {} » ?",
+    "english": "What do the documents say about “{}”?",
 }
-_NUMBERED = re.compile(r"(?m)^\d+(?:\.\d+)*\.?[ \t]+([^\W\d_][^\n.:;?!|]{3,58}[^\W_])$")
-_ROW = re.compile(r"(?m)^([^\W\d_][^\n|:;.?!]{5,48}?[^\W_])  +\S*\d")
-_SUBJECT = re.compile(r"(?:^|[.!?] )(?:The|A|An|Der|Die|Das|Le|La|Les) ([^\W\d_][\w -]{8,46}?) (?:is|are|must|has|ist|"
-                      r"sind|wird|hat|est|sont|doit|a|opens|takes|runs)\b")  # fmt: skip
-_CLAUSE = re.compile(r"(?i) (that|which|who|you|die|der|das|qui|que)\b|.{61}")  # or too long for a thing
-_FEWEST_LETTERS = 6
+_HEADING = re.compile(r"(?:#{1,6} )?(?:\d+(?:\.\d+)*\.? +)?([^\W\d_](?:[^\W\d_]|[ '’(),/-])+[^\W\d_]\)?)(?: #+)?")
+_MARKED = re.compile(r"#{1,6} |\d")  # a line that is a heading wherever it stands
+_SUBJECT = re.compile(
+    r"(?:^|[.!?] )(?:The|A|An|Der|Die|Das|Le|La|Les) ((?:[^\W\d_]|[ -]){8,46}?) "
+    r"(?:is|are|must|has|ist|sind|wird|hat|est|sont|doit|a|opens|takes|runs)\b"
+)
+_CLAUSE = re.compile(r"(?i) (that|which|who|you|die|der|das|qui|que|\w+ly)\b|.{61}")  # or too long for a thing
+_TABLE_ROW = re.compile(r"\||\S {2,}\S")  # cells stand two spaces apart, or between bars
+_LIST_MARK = re.compile(r"\s*(?:[-*+•–]|\(?\w{1,3}[.)])\s+")
+_PASSED_OVER = re.compile(
+    r"(?im)_{4,}|^\W*(?:signature|unterschrift)|^\W*(?:(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire)\W*$"
+)
+_FEWEST_LETTERS, _FEWEST_WORDS, _LONG_WORD = 6, 2, 12  # a word that stands alone must be as long as a compound
+_SECTION_LINES, _SECTION_WORDS, _LINE_WORDS = 6, 24, 5  # lines that are read behind a heading; what prose has at least
+_SUBJECT_WORDS = 4  # at most: longer ones are clauses
+_SAME_WORD, _STEM = 4, 6  # letters from which on a word may not stand in two questions, and that are compared
 
 
-def drafted_questions(texts: Mapping[str, str], language: str, n: int) -> list[Question]:
-    """Return up to `n` questions on a corpus, evenly from its files; `texts` are by source, in any order.
+def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int) -> list[Question]:
+    """Return up to `n` questions on a corpus, evenly from its files, at most one a page, no two on the same words.
 
-    The sentences are German, French or English; what they ask about stands as the file has it.
+    The sentences are German, French or English; what they ask about stands as the file has it: a heading, or where no
+    file has any, what a sentence is about, best one that its page names twice. Tables, and pages of signatures or
+    contents, are not asked about.
+
+    Args:
+        pages: the texts of each source, in the order of the file.
+        language: of the texts.
+        n: how many at most.
     """
-    topics = {source: list(_topics(text)) for source, text in sorted(texts.items())}
-    where = Counter(topic.casefold() for found in topics.values() for topic, _ in dict.fromkeys(found))
-    distinct = [[item for item in found if where[item[0].casefold()] == 1] for found in topics.values()]
-    in_turn = (item for row in zip_longest(*distinct) for item in row if item)
-    asked = list(dict.fromkeys(_sentence(topic, kind, language) for topic, kind in in_turn))[:n]
-    return [Question(f"q{number}", text, tags=(DRAFTED,)) for number, text in enumerate(asked, start=1)]
+    asked: list[str] = []
+    words: set[str] = set()
+    used: set[tuple[str, int]] = set()
+    for find in (_headings, partial(_subjects, times=2), partial(_subjects, times=1)):
+        if asked:
+            break
+        topics = {
+            source: [
+                (topic, (source, number)) for number, text in enumerate(texts) for topic in find(_plain_lines(text))
+            ]
+            for source, texts in sorted(pages.items())
+        }
+        where = Counter(topic.casefold() for found in topics.values() for topic, _ in found)
+        for topic, page in (item for row in zip_longest(*topics.values()) for item in row if item):
+            own = _beginnings(topic)
+            if len(asked) < n and where[topic.casefold()] == 1 and page not in used and not own & words:
+                asked.append(topic)
+                words |= own
+                used.add(page)
+    sentence = _SENTENCES.get(language, _SENTENCES["english"])
+    return [Question(f"q{n}", sentence.format(topic), tags=(DRAFTED,)) for n, topic in enumerate(asked, start=1)]
 
 
-def _sentence(topic: str, kind: str, language: str) -> str:
-    sentences = _SENTENCES[kind]
-    return sentences.get(language, sentences["english"]).format(topic)
+def _plain_lines(text: str) -> list[str]:
+    """Return the lines of a page, `|` for a row of a table; none of a page of signatures or contents."""
+    lines = [] if _PASSED_OVER.search(text) else text.splitlines()
+    return ["|" if _TABLE_ROW.search(_LIST_MARK.sub("", line, count=1)) else line for line in lines]
 
 
-def _topics(text: str) -> Iterator[tuple[str, str]]:
-    """Yield what can be asked about, in the order of the sort: headings, rows with a number, subjects of sentences."""
-    titles = (heading.title for heading in headings(text)[1:])
-    for found, kind in ((titles, "about"), (_NUMBERED.findall(text), "about"), (_ROW.findall(text), "value"),
-                        (_SUBJECT.findall(text), "about")):  # fmt: skip
-        for topic in found:
-            plain = " ".join(topic.split())
-            if sum(char.isalpha() for char in plain) >= _FEWEST_LETTERS and not _CLAUSE.search(plain):
-                yield plain, kind
+def _headings(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the headings that prose follows: marked or numbered lines, and lines behind an empty one."""
+    for number, line in enumerate(lines):
+        found = _HEADING.fullmatch(line.strip())
+        stands_apart = number > 0 and not lines[number - 1].strip()
+        if found and (_MARKED.match(line) or stands_apart):
+            topic = " ".join(found[1].split())
+            if _is_topic(topic) and _is_about(topic, lines[number + 1 :]):
+                yield topic.capitalize() if topic.isupper() else topic
+
+
+def _is_about(topic: str, lines: Sequence[str]) -> bool:
+    """Tell whether prose follows, in which a word of the topic stands again: else the heading says too little."""
+    section = [line.split() for line in lines if line.strip()][:_SECTION_LINES]
+    words = [word for line in section for word in line]
+    if len(words) < _SECTION_WORDS or len(section[0]) < _LINE_WORDS:
+        return False
+    return bool(_beginnings(topic) & _beginnings(" ".join(words)))
+
+
+def _beginnings(text: str) -> set[str]:
+    """Return how the words begin that may tell topics apart: `tolerance` and `tolerances` alike."""
+    return {word[:_STEM].casefold() for word in re.findall(r"[^\W\d_]+", text) if len(word) >= _SAME_WORD}
+
+
+def _subjects(lines: Sequence[str], times: int) -> Iterator[str]:
+    """Yield what sentences are about, where the page names it so often."""
+    text = " ".join(lines)
+    for topic in dict.fromkeys(_SUBJECT.findall(text)):
+        if _is_topic(topic) and len(topic.split()) <= _SUBJECT_WORDS and text.count(topic) >= times:
+            yield topic
+
+
+def _is_topic(topic: str) -> bool:
+    words = topic.split()
+    is_long = len(words) >= _FEWEST_WORDS or len(topic) >= _LONG_WORD
+    return is_long and sum(map(str.isalpha, topic)) >= _FEWEST_LETTERS and not _CLAUSE.search(topic)

@@ -26,11 +26,12 @@ from rag_lab.data.drafted_questions import drafted_questions
 from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import ConfigError
+from rag_lab.experiment.without_file import what_changes
 from rag_lab.models.toy_note import better_model, is_toy
 from rag_lab.pipeline import Pipeline
 
 EXPERIMENT_FILE, README_FILE = "experiment.yaml", "README.md"
-N_QUESTIONS = 12
+N_QUESTIONS = 8
 # With the packaged models on a few cores: short texts, few candidates, and no stage that rests on what a toy writes.
 _SMALL: dict[str, Any] = {
     "query.rewrite": "none", "query.hyde": "none", "rerank.input_limit": 5, "rerank.final_k": 3,
@@ -43,7 +44,7 @@ _EXPERIMENT = """\
 # {title}: what is asked of its documents, and what is varied. `rag-lab sweep
 # {path}/experiment.yaml --dry-run` says what it takes.
 name: {name}
-question: What do the search and the size of chunks change on these documents?
+question: {question}
 dataset: .                      # this folder: corpus/ and questions.jsonl
 
 {base}
@@ -193,10 +194,10 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
 
 
 def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
-    texts: dict[str, str] = {}
+    pages: dict[str, list[str]] = {}
     for page in pipeline.index.documents():
-        texts[page.source] = f"{texts.get(page.source, '')}\n{page.text}"
-    return drafted_questions(texts, found.language, N_QUESTIONS)
+        pages.setdefault(page.source, []).append(page.text)
+    return drafted_questions(pages, found.language, N_QUESTIONS)
 
 
 def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfile) -> str:
@@ -207,6 +208,7 @@ def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfi
     model = f"The packaged model answers. {better_model()}" if toy else f"{config.models.generation} answers."
     return _EXPERIMENT.format(
         **told,
+        question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
         base=yaml.safe_dump({"base": nested(settings)}, sort_keys=False),
         model=fill(
             model, 110, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False

@@ -98,7 +98,7 @@ class Asked:
     def _question(self) -> str:
         if not self.factors:
             return f"How good is this pipeline on {Path(self.dataset).name}?"
-        return f"What {'does' if len(self.factors) == 1 else 'do'} {listing(list(self.factors))} change?"
+        return what_changes(list(self.factors))
 
     def _base(self, settings: Mapping[str, Any]) -> Any:
         """Return the name of the base, or where something is set all that differs from the defaults."""
@@ -106,6 +106,11 @@ class Asked:
             return self.base
         draft = _read({"base": self.base} if self.base else {})
         return nested(draft.config.base.override(settings).differing())
+
+
+def what_changes(factors: Sequence[str]) -> str:
+    """Return the question that an experiment on these factors asks."""
+    return f"What {'does' if len(factors) == 1 else 'do'} {listing(factors)} change?"
 
 
 def usual_metrics(dataset: str) -> tuple[str, ...]:

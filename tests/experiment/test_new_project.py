@@ -67,6 +67,7 @@ def test_the_experiment_is_planned_as_it_stands_from_any_folder(make, docs, tmp_
         assert not is_toy(variant.config.models.generation) or variant.config.query.hyde == "none"
     for key, values in checked.experiment.factors.items():
         assert values[0] == checked.experiment.base.flat()[key]
+        assert f"{key} ({', '.join(map(str, values))})" in checked.experiment.question
 
 
 def test_questions_are_drafted_and_say_so(make, docs, tmp_path):
