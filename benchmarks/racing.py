@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from simulated_scores import FAMILIES, Family, Floats, true_mean
+from simulation.false_winners import is_apart
 
 from rag_lab.experiment.race.config import RaceConfig
 from rag_lab.experiment.race.questions import SHARES
@@ -78,6 +79,7 @@ def cell(tables: list[Floats], means: Floats, sizes: tuple[int, ...], seed: int)
     k = tables[0].shape[1]
     races = [race(table, sizes) for table in tables]
     p_values = _p_values(np.column_stack([one.proof for one in races]), seed)
+    p_values[[not is_apart(one.proof) for one in races]] = 1.0
     signs = np.array([np.sign(one.proof.sum()) for one in races])
     lost = means.max(axis=1) - np.array([row[one.winner] for row, one in zip(means, races, strict=True)])
     by_all = means.max(axis=1) - np.array([row[one.best_of_all] for row, one in zip(means, races, strict=True)])

@@ -13,7 +13,9 @@ import pandas as pd
 
 from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.hypotheses import Hypothesis
+from rag_lab.statistics.interval_ends import ENOUGH_APART, guarded_bounds, student_bounds
 from rag_lab.statistics.randomization import smallest_n, step_down
+from rag_lab.statistics.resampled_units import units
 from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.verdict import ALPHA
 from simulation.sweeps import KINDS, LIMITS, Floats, Numbers, Sweep
@@ -35,6 +37,7 @@ def findings(sweep: Sweep, seed: int, n_flips: int = _FLIPS) -> tuple[Floats, Fl
     if not able.any():
         return signs * is_found, signs * is_found
     is_found[able] = step_down(sums[:, able], seed, n_flips).adjusted < ALPHA
+    is_found[is_found] = [is_apart(values, sweep.groups) for values in sweep.differences[:, is_found].T]
     failed = np.isnan(sweep.differences).any(axis=0)
     if not failed[able].any():
         return signs * is_found, signs * is_found
@@ -42,6 +45,17 @@ def findings(sweep: Sweep, seed: int, n_flips: int = _FLIPS) -> tuple[Floats, Fl
     again = step_down(filled[:, able], seed, n_flips).adjusted < ALPHA
     stands[able] |= again & (np.sign(filled.sum(axis=0)) == signs)[able]
     return signs * (is_found & stands), signs * is_found
+
+
+def is_apart(values: Floats, groups: Numbers | None = None) -> bool:
+    """Tell whether the interval of a mean leaves out zero; Student's where the package resamples 30 units or more."""
+    there = np.isfinite(values)
+    column = units(values[there], None if groups is None else groups[there].tolist())
+    low, high = student_bounds(column, 1 - ALPHA)
+    if np.count_nonzero(column.sums) < ENOUGH_APART:
+        guarded = guarded_bounds(column, 1 - ALPHA, -1.0, 1.0)
+        low, high = min(low, guarded[0]), max(high, guarded[1])
+    return low > 0 or high < 0
 
 
 def sums_of(values: Floats, groups: Numbers | None) -> Floats:

@@ -1,11 +1,11 @@
 """What the primary family finds, against Holm's correction: over all metrics and variants of a run, and in the family.
 
-The aim is 1.4 times what Holm finds over all, 1.9 times on 30 questions, and no less than Holm in the family by 0.01.
+The aim is 1.4 times what Holm finds over all, on more than 30 questions, and no less than Holm in the family by 0.01.
 Questions of the demo are drawn whole, with all eight metrics of all variants; beyond seven variants its vectors are
 used again. Each question has a random sign for all variants and metrics. The four of seven variants that differ from
 the baseline on at least a quarter of the questions truly differ: of these differences in the primary metric a share
 points upwards, and the other metrics follow. The share is set for each number of questions so that the primary family
-of seven variants finds about 80%, which is what is usually planned for.
+of seven variants finds about 80% by its test, which is what is usually planned for. The interval must agree.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rag_lab.statistics.corrections import holm
 from rag_lab.statistics.randomization import smallest_n, statistics_of, step_down
 from rag_lab.statistics.verdict import ALPHA
 from simulation.demo_scores import Floats, differences
+from simulation.false_winners import is_apart
 
 SIZES = (30, 117, 500)
 FAMILIES = (7, 15, 31)
@@ -54,7 +55,9 @@ def found_by(every: Floats, seed: int) -> dict[str, Flags]:
         found["max_t_in_primary"][able] = test.adjusted < ALPHA
         found["holm_in_primary"][able] = _holm(test.alone)
     found["holm_over_all"] = over_all(every, seed)
-    return {rule: flags & (primary.sum(axis=0) > 0) for rule, flags in found.items()}
+    upwards = primary.sum(axis=0) > 0
+    stands = [bool(up) and is_apart(values) for up, values in zip(upwards, primary.T, strict=True)]
+    return {rule: flags & stands for rule, flags in found.items()}
 
 
 def over_all(every: Floats, seed: int) -> Flags:

@@ -101,8 +101,7 @@ def power(runs: Runs) -> tuple[list[Row], str]:
     behind = [row["holm_in_primary"] - row["max_t_in_primary"] for row in rows]
     times = [row["times"] for row in rows if row["questions"] > 30]
     claims = [
-        at_least("power, times that of Holm over all", 1.4, times),
-        at_least("the same with 30 questions", 1.9, [row["times"] for row in rows if row["questions"] == 30]),
+        at_least("power with more than 30 questions, times that of Holm over all", 1.4, times),
         at_most("power lost against Holm in the primary family", 0.01, behind),
     ]
     return (
@@ -111,8 +110,10 @@ def power(runs: Runs) -> tuple[list[Row], str]:
 
 The share of the true differences in the primary metric that {runs.sweeps:,} sweeps find: by Holm's correction over
 eight metrics and all variants, by Holm's in the primary family, and by the step-down maximum in the primary family.
-Questions of the demo, drawn whole; of seven variants four truly differ, by as much as the primary family of seven
-finds in about 80% of cases (`benchmarks/simulation/family_power.py`). Larger differences are found by any of the three.
+Questions of the demo, drawn whole; of seven variants four truly differ, by as much as the test of the primary family
+of seven finds in about 80% of cases (`benchmarks/simulation/family_power.py`). Larger differences are found by any of
+the three. A finding needs the interval as well: with 30 questions, most of which do not differ, the interval asks for
+more than any of the three tests, and they find alike.
 
 {markdown(rows)}
 """,

@@ -219,7 +219,4 @@ def _is_same(row: dict[Any, Any]) -> bool:
 
 
 def _seen(row: dict[Any, Any]) -> str:
-    seen = with_interval(row["effect"], row["low"], row["high"])
-    if row["verdict"] in ("better", "worse") and row["low"] <= 0 <= row["high"]:
-        return f"{seen}, which allows for what {counted(row['n'], 'question')} may have missed,"
-    return seen
+    return with_interval(row["effect"], row["low"], row["high"])

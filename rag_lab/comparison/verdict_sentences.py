@@ -9,7 +9,7 @@ from typing import Any
 from rag_lab._kit.numbers import number, p_text, plain, seconds, signed, signed_interval, with_interval
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.advice.blind import is_blind
-from rag_lab.comparison.advice.statements import holds_zero, margin_sentence, removed, removed_level, statement
+from rag_lab.comparison.advice.statements import margin_sentence, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_caveats import caveats
 
@@ -124,12 +124,10 @@ def _finding(comparison: Comparison, pair: Pair, metric: str) -> str:
     judged = "" if more == is_better else f", which is {row['verdict']},"
     between, n, p = signed_interval(row["low"], row["high"]), int(row["n"]), p_text(row["p_corrected"])
     wins, ties, losses = int(row["wins"]), int(row["ties"]), int(row["losses"])
-    why = holds_zero(row)
     return (
         f"{comparison.called(pair[0])} {verb} {metric} by {size}{judged}{_but(comparison, pair, metric)} against "
         f"{against_named(comparison, pair[1])} (95% interval of the difference {between}; {n} questions; corrected p "
-        f"{p}): {wins} questions better, {ties} equal, {losses} worse.{f' {why[:1].upper()}{why[1:]}.' if why else ''}"
-        f"{_price(comparison, pair)}"
+        f"{p}): {wins} questions better, {ties} equal, {losses} worse.{_price(comparison, pair)}"
     )
 
 

@@ -14,21 +14,24 @@ POWER = 0.8
 FOR_POWER = float(ndtri(POWER))  # what it takes beyond the critical value, in standard errors
 
 
-def smallest_difference(standard_error: float | None, n_units: int, critical: float | None) -> float | None:
+def smallest_difference(
+    standard_error: float | None, n_units: int, critical: float | None, reach: float = 0.0
+) -> float | None:
     """Return the smallest true mean difference that is found with power 0.8; None where none is, or without spread.
 
-    The statistic T of n units (see `randomization.statistics_of`) exceeds c where Student's t exceeds
-    c * sqrt((n - 1) / (n - c**2)): T is at most the root of n.
+    Test and interval must both leave out zero. The statistic T of n units (see `randomization.statistics_of`) exceeds
+    c where Student's t exceeds c * sqrt((n - 1) / (n - c**2)): T is at most the root of n.
 
     Args:
         standard_error: of the mean of so many units.
         n_units: questions, or clusters.
         critical: what T must exceed.
+        reach: from the mean to the end of its interval.
     """
     if not standard_error or critical is None or n_units <= critical**2:
         return None
     student = critical * math.sqrt((n_units - 1) / (n_units - critical**2))
-    return (student + FOR_POWER) * standard_error
+    return max(student * standard_error, reach) + FOR_POWER * standard_error
 
 
 def sidak(n_comparisons: int, alpha: float) -> float:

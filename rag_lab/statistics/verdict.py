@@ -62,16 +62,16 @@ class Answer:
 
     @property
     def is_found(self) -> bool:
-        """Whether it is a finding: also with failures at the worst value, and above the noise."""
-        mean = self.difference.mean
-        is_significant = mean is not None and self.p_corrected is not None and self.p_corrected < self.family.alpha
-        return is_significant and not self._is_in_noise and not self._depends_on_failures
+        """Whether it is a finding: by test and interval, also with failures at the worst value, and above the noise."""
+        is_significant = self.p_corrected is not None and self.p_corrected < self.family.alpha
+        return is_significant and self._is_apart and not self._is_in_noise and not self._depends_on_failures
 
     @property
     def smallest_difference(self) -> float | None:
         """The smallest true difference that a run like this one shows with power 0.8; None where that is unknown."""
         d = self.difference
-        return smallest_difference(d.standard_error, d.n_units, self.family.critical)
+        reach = 0.0 if d.mean is None or d.low is None or d.high is None else max(d.mean - d.low, d.high - d.mean)
+        return smallest_difference(d.standard_error, d.n_units, self.family.critical, reach)
 
     @property
     def verdict(self) -> str:
@@ -104,6 +104,9 @@ class Answer:
         if self.p_corrected is None or self.p_corrected >= alpha:
             among = f"among {self.family.n_tests} comparisons some look like one by chance"
             return f"{among}, corrected p {p_text(self.p_corrected)}"
+        if not self._is_apart:
+            apart = f"{d.n_apart} of {self._units(d.n_units)} differ"
+            return f"p {p_text(self.p_value)}, but the interval holds zero: {apart}"
         return self._of_failures
 
     @property
@@ -137,17 +140,18 @@ class Answer:
         d, needed = self.difference, smallest_n(self.family.alpha)
         if d.n_apart >= needed:
             return ""
-        units = "question" if d.n_units == d.n else "cluster"
-        differ = f"only {counted(d.n_apart, units)} differ{'s' if d.n_apart == 1 else ''}"
+        differ = f"only {self._units(d.n_apart)} differ{'s' if d.n_apart == 1 else ''}"
         return f"{differ}, and with fewer than {needed} no test can reach p < {self.family.alpha:g}"
 
     @property
     def _reach(self) -> str:
-        smallest, d = self.smallest_difference, self.difference
-        units = f"{d.n_units} clusters" if d.n_units < d.n else f"{d.n} questions"
+        smallest, units = self.smallest_difference, self._units(self.difference.n_units)
         if smallest is None:
             return f"{units} are too few for any difference to be shown"
         return f"{units} could have shown a difference of {plain(smallest)}"
+
+    def _units(self, n: int) -> str:
+        return counted(n, "question" if self.difference.n_units == self.difference.n else "cluster")
 
 
 def _lone(difference: PairedDifference) -> str:

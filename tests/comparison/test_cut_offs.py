@@ -27,7 +27,7 @@ def test_rankings_of_unequal_depth_are_not_compared_below_the_shorter() -> None:
 
 def test_the_table_says_so_and_the_pair_counts_in_no_family(synthetic: ModuleType, tmp_path: Path) -> None:
     base = np.linspace(0.3, 0.6, 30)
-    values = {"a": base, "b": base - 0.1, "c": base - np.where(np.arange(30) < 20, 0.1, 0.0)}
+    values = {"a": base, "b": base - 0.1, "c": base - np.where(np.arange(30) < 20, 0.3, 0.0)}
     plans = {"a": DEEP, "b": FLAT, "c": {"retrieval.base_k": 30}}
     run = synthetic.write_run(
         tmp_path / "run", plans, {"retrieval.recall@10": values}, base=PipelineConfig().override(DEEP)

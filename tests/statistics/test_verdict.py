@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from one_sample import paired_difference
 
+from rag_lab.statistics.intervals import paired_differences
 from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.verdict import Answer, Family, WithFailures
 
@@ -72,6 +73,15 @@ def test_comparisons_that_cannot_be_significant_say_so() -> None:
 )
 def test_plain_sentences(values: list[float], sentence: str) -> None:
     assert answer(*values, p=1.0).verdict == sentence
+
+
+def test_where_test_and_interval_disagree_the_weaker_one_speaks() -> None:
+    seen = paired_differences([([0.03] * 9 + [0.0] * 291, [0.0] * 300)], reach=[1.0])[0]
+    rare = replace(answer(*CLEAR), difference=seen)
+    assert rare.difference.low is not None and rare.difference.low < 0
+    assert rare.verdict == "the data cannot tell: p = 0.001, but the interval holds zero: 9 of 300 questions differ"
+    smallest = rare.smallest_difference
+    assert smallest is not None and smallest > (rare.difference.high or 0.0) - (rare.difference.mean or 0.0)
 
 
 def test_no_finding_tells_what_could_have_been_shown() -> None:

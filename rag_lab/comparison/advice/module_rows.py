@@ -11,7 +11,7 @@ from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.advice.price import Price, average, surplus
-from rag_lab.comparison.advice.statements import holds_zero, is_lesser, removed, removed_level, statement
+from rag_lab.comparison.advice.statements import is_lesser, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.unread.unread_sentences import unlike_told
 from rag_lab.statistics.effects.factors import factor_values
@@ -137,7 +137,7 @@ def _word(row: Mapping[Any, Any], effect: Any, sign: int, found: NotWorse | None
         return "not measured", verdict
     word, why = statement(verdict, found, gone)
     if word != "cannot tell":
-        return word, "; ".join(filter(None, (why, holds_zero(row))))
+        return word, why
     if verdict.startswith(NO_DIFFERENCE):
         return "no difference", verdict.removeprefix(NO_DIFFERENCE).strip()
     doubt = str(row["doubt"] or "")

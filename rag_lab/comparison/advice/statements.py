@@ -7,8 +7,7 @@ one is turned round: it is *not better* by more than the margin, and may be left
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from rag_lab._kit.numbers import p_text
 from rag_lab._kit.wording import counted, listing
@@ -72,15 +71,6 @@ def removed(tables: RunTables, variant: str, against: str) -> str:
 def removed_level(factor: str, level: str, first: str) -> str:
     """Name what a level of a factor does without, as `removed` does of a variant; "" where it changes anything else."""
     return f"{factor}={first}" if level in _OFF_LEVELS else ""
-
-
-def holds_zero(row: Mapping[Any, Any]) -> str:
-    """Say why the interval of a finding holds zero; "" of any other row of a table of differences or effects."""
-    if row["verdict"] not in ("better", "worse") or not row["low"] <= 0 <= row["high"]:
-        return ""
-    differ = int(row["wins"]) + int(row["losses"]) if "wins" in row else 0
-    few = f"only {counted(differ, 'question')} differ, so " if differ else ""
-    return f"{few}the interval allows for what {counted(int(row['n']), 'question')} may have missed"
 
 
 def margin_sentence(name: str, against: str, metric: str, found: NotWorse, removed: str) -> str:

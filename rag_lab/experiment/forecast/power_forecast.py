@@ -144,7 +144,8 @@ class _Forecast:
             ):
                 rows.append(PlannedComparison(*what, margin=margin, reason=reason))
                 continue
-            smallest = smallest_difference(_error(pilot.column(place), units), units, critical)
+            error, reach = _error(pilot.column(place), units), pilot.interval_reach(place, units)
+            smallest = smallest_difference(error, units, critical, reach)
             planned = tested.get(key)
             power = planned.power if planned else None
             asked = [_questions(number, size) for number in planned.needed] if planned else [None] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import stdtrit
 
 from rag_lab._kit.wording import counted
+from rag_lab.statistics.interval_ends import ENOUGH_APART
 from rag_lab.statistics.per_question import Clusters, unit_places, with_failures_at
 from rag_lab.statistics.randomization import smallest_n
 from rag_lab.statistics.resampled_units import Units
@@ -41,6 +44,16 @@ class Pilot:
         """Return the units of one contrast that have a difference."""
         has = self.counts[:, place] > 0
         return Units(self.sums[has, place], self.counts[has, place])
+
+    def interval_reach(self, place: int, n_units: int) -> float:
+        """Return how far the interval of so many units reaches where few of them differ, which guards it; else 0."""
+        column = self.column(place)
+        n, apart = len(column.sums), int(np.count_nonzero(column.sums))
+        if self.reach is None or apart * n_units >= ENOUGH_APART * n or n_units < 2:
+            return 0.0
+        one_more = float(self.reach[place]) / (n_units + 1)
+        error = (column.standard_error or 0.0) * math.sqrt(n / n_units)
+        return one_more + float(stdtrit(n_units, 1 - ALPHA / 2)) * math.hypot(error, one_more)
 
     @property
     def measured(self) -> npt.NDArray[np.bool_]:

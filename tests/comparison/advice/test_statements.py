@@ -266,14 +266,14 @@ def test_comparisons_that_cannot_be_significant_are_named_once(made: Made) -> No
     assert "in strict mode the primary family has 4% and the secondary 1%" in families_told(strict)
 
 
-def test_why_the_interval_of_a_finding_holds_zero_is_said(made: Made) -> None:
+def test_a_difference_whose_interval_holds_zero_is_no_finding(made: Made) -> None:
     rare = np.where(np.arange(N) < 9, -0.03, 0.0)
     found = made.run({"rare": rare}, {}, margins={})
     row = found.difference("rare", "retrieval.ndcg@5") or {}
-    assert row["verdict"] == "worse" and row["low"] < 0 < row["high"]
-    why = "only 9 questions differ, so the interval allows for what 300 questions may have missed"
-    assert module_rows(found)[0].why == why
-    assert f"{why[:1].upper()}{why[1:]}." in verdict(found)[0]
+    assert row["p_corrected"] < 0.05 and row["low"] < 0 < row["high"]
+    why = "p = 0.004, but the interval holds zero: 9 of 300 questions differ"
+    assert (module_rows(found)[0].word, module_rows(found)[0].why) == ("cannot tell", why)
+    assert f"but is no finding: B (rare) −0.001 [−0.011 to +0.009] ({why})" in verdict(found)[0]
 
 
 def test_of_many_that_are_not_worse_those_that_save_something_are_told_first_and_the_rest_in_one_sentence(

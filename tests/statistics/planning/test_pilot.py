@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rag_lab.statistics.intervals import paired_differences
 from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.planning.pilot import pilot_of
 from rag_lab.statistics.scales import SHARE, Scale
@@ -55,6 +56,14 @@ def test_clusters_are_summed() -> None:
 )
 def test_what_cannot_be_planned_has_a_reason(given: dict[str, int], said: str) -> None:
     assert pilot_of(questions(**given), "m", PAIR, SHARE).problem(0) == said
+
+
+def test_the_interval_that_is_planned_is_the_one_that_will_be_guarded() -> None:
+    pilot = pilot_of(questions(), "m", PAIR, SHARE)
+    seen = paired_differences([([0.25] * 10 + [0.0] * 30, [0.0] * 40)], reach=[1.0])[0]
+    assert seen.mean is not None and seen.low is not None
+    assert pilot.interval_reach(0, 40) == pytest.approx(seen.mean - seen.low, rel=0.05)
+    assert pilot.interval_reach(0, 160) == 0.0  # 40 will differ
 
 
 def test_a_variant_that_was_not_run_has_no_question() -> None:
