@@ -7,10 +7,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from rag_lab._kit.machine.own_file import is_own, read_own
 from rag_lab._kit.process import Process
 
 OWNER_FILE = "owner.json"
 _PREFIX = "rag_lab_"
+_MOST_BYTES = 4096  # of that file
 
 
 def scratch_folder(kind: str) -> tempfile.TemporaryDirectory[str]:
@@ -27,15 +29,17 @@ def write_owner(folder: Path) -> None:
 
 
 def owner_runs(folder: Path) -> bool | None:
-    """Tell whether the process whose folder it is still runs; None where nobody can know."""
+    """Tell whether the process whose folder it is still runs; None where nobody can know, or another user made it."""
+    if not is_own(folder):
+        return None
     try:
-        return Process(*json.loads((folder / OWNER_FILE).read_text(encoding="utf-8"))).runs()
-    except (OSError, ValueError, TypeError):
+        return Process(*json.loads(read_own(folder / OWNER_FILE, _MOST_BYTES))).runs()
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return None
 
 
 def remove_left() -> None:
-    """Delete the temporary folders of processes that have ended on this machine."""
+    """Delete the temporary folders of this user's processes that have ended on this machine."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if owner_runs(folder) is False:
             shutil.rmtree(folder, ignore_errors=True)
