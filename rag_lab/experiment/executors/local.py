@@ -180,7 +180,7 @@ class Starter:
 
 def _new_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "rag_lab.experiment.kernels.notebook_process"],
+        [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.notebook_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -163,9 +163,9 @@ def _cluster(n_jobs: int) -> Iterator[Any]:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if os.environ.get(ADDRESS):
-            ray.init(address=os.environ[ADDRESS], **quiet)
+            ray.init(address=os.environ[ADDRESS], job_config=_job_config(ray), **quiet)
         else:
-            ray.init(num_cpus=n_jobs, include_dashboard=False, **quiet)
+            ray.init(num_cpus=n_jobs, include_dashboard=False, job_config=_job_config(ray), **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
         raise ConfigError(
@@ -175,3 +175,17 @@ def _cluster(n_jobs: int) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+class _NoFolders(list[str]):
+    """A list that stays empty."""
+
+    def extend(self, _: object) -> None:
+        """Take nothing."""
+
+
+def _job_config(ray: Any) -> Any:
+    """Return what keeps the working folder, which Ray would put first, out of where its processes import from."""
+    config = ray.job_config.JobConfig()
+    config._py_driver_sys_path = _NoFolders()
+    return config

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -15,6 +18,8 @@ from rag_lab.experiment.executors.workers import announce_and_collect, command
 FOLDER = "scheduler"  # in the run folder: what submitit writes, with what workers print
 CLUSTER = "cluster"  # `slurm`, or `local` for processes of this machine
 _MINUTES = 24 * 60
+_SAFE_PATH = "PYTHONSAFEPATH"
+_PYTHON = f"{shlex.quote(sys.executable)} -P"  # without the working folder among the places to import from
 
 
 def execute(
@@ -48,7 +53,7 @@ def _submitted(given: Mapping[str, Any], run: str, jobs: Sequence[Job], n: int) 
     # A command, so that nothing of ours is pickled; its working folder is this one.
     worker = submitit.helpers.CommandFunction(command(run), verbose=False)
     n = min(max(n, 1), len(jobs))
-    with scheduler.batch():
+    with _safe_path(), scheduler.batch():
         submitted = [scheduler.submit(worker) for _ in range(n)]
     try:
         yield
@@ -58,12 +63,24 @@ def _submitted(given: Mapping[str, Any], run: str, jobs: Sequence[Job], n: int) 
                 one.cancel()
 
 
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the working folder out of what submitit starts on this machine, which has no option for it."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+
+
 def _scheduler(given: Mapping[str, Any], folder: Path) -> Any:
     submitit = _submitit()
     asked = {"timeout_min": _MINUTES, "name": "rag-lab", **given}
     cluster = asked.pop(CLUSTER, "slurm")
     try:
-        scheduler = submitit.AutoExecutor(folder=folder, cluster=cluster)
+        scheduler = submitit.AutoExecutor(folder=folder, cluster=cluster, slurm_python=_PYTHON)
         scheduler.update_parameters(**asked)
     except (RuntimeError, ValueError, TypeError, NameError, AssertionError) as error:
         raise ConfigError(

@@ -31,8 +31,8 @@ Helpers = Callable[[str, Sequence[Job], int], AbstractContextManager[None]]  # t
 
 
 def command(run: str, *more: str) -> list[str]:
-    """Return the command of a worker in this Python."""
-    return [sys.executable, "-c", "from rag_lab.cli import main; main()", "worker", run, *more]
+    """Return the command of a worker in this Python; it imports nothing from the working folder (-P)."""
+    return [sys.executable, "-P", "-c", "from rag_lab.cli import main; main()", "worker", run, *more]
 
 
 def execute(

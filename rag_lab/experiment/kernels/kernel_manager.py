@@ -21,11 +21,11 @@ from rag_lab.experiment.kernels.ready_client import ReadyClient
 SILENCE_S = 120.0  # without a heartbeat, which a kernel gives in any work: one that is stopped or swapped out does not
 _LOOK_S = 0.01  # whether a kernel has ended
 _SOCKET_FOLDER_CHARS = 80  # the path of a socket may have about 100
-_LAUNCHER = ["-m", "ipykernel_launcher"]
+_LAUNCHER = ["-P", "-m", "ipykernel_launcher"]
 
 
 class SamePythonKernelManager(AsyncKernelManager):
-    """Starts `sys.executable -m ipykernel_launcher`; no kernel called python3 in the user's folder takes its place.
+    """Starts `sys.executable -P -m ipykernel_launcher`; no kernel called python3 in the user's folder takes its place.
 
     Each notebook has a class of its own, since papermill makes the instance: see `of`.
 

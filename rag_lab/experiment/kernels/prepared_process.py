@@ -67,7 +67,7 @@ class Nursery:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - ours
-                [sys.executable, "-m", "rag_lab.experiment.kernels.nursery", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.nursery", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

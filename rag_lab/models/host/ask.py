@@ -71,7 +71,7 @@ def _start(folder: Path, name: str, kind: str, model: str) -> None:
             return
         with log_path(folder, name).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - a command of our own
-                [sys.executable, "-m", "rag_lab.models.host.holder_process", str(folder), name, kind, model],
+                [sys.executable, "-P", "-m", "rag_lab.models.host.holder_process", str(folder), name, kind, model],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -136,4 +136,4 @@ def _remote(server: Server) -> Any:
 def _settings() -> Any:
     from chromadb.config import Settings
 
-    return Settings(anonymized_telemetry=False)
+    return Settings(_env_file=None, anonymized_telemetry=False)  # a .env of the working folder names classes to import

@@ -1,11 +1,14 @@
 """A cluster of two nodes on this machine: the same scores, also where one leaves; a model and an index once a node."""
 
+import subprocess
+import sys
 import tempfile
 from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from import_traps import set_traps
 from machines_sweep import values, write_machines_sweep
 from small_dataset import write_dataset
 from tiny_gguf import write_tiny_gguf
@@ -62,6 +65,20 @@ def patiently(start):
         with suppress(Exception):
             return start()
     return start()
+
+
+SEEN = """
+from importlib.util import find_spec
+from rag_lab.experiment.executors.ray_tasks import _cluster
+with _cluster(1) as ray:
+    print(ray.get(ray.remote(lambda: find_spec("only_here")).remote()))
+"""
+
+
+def test_a_ray_of_this_machine_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
+    told = patiently(lambda: subprocess.run([sys.executable, "-P", "-c", SEEN], capture_output=True, check=True))
+    assert (told.stdout, sprung.exists()) == (b"None\n", False)
 
 
 OWN = {"corpus": {"splitter": "cuts:by_line"}, "rerank": {"name": "cuts:rerank"}}

@@ -1,6 +1,9 @@
 """Workers that submitit submits, here as processes of this machine; what is asked for is checked first."""
 
+import os
+
 import pytest
+from import_traps import set_traps
 from machines_sweep import values, write_machines_sweep
 
 from rag_lab.cli.sweeps.run_options import parse_slurm
@@ -11,14 +14,18 @@ from rag_lab.experiment.run.sweep import sweep
 
 
 @pytest.mark.slow
-def test_submitted_workers_give_the_scores_of_the_local_run(tmp_path, monkeypatch):
+def test_submitted_workers_give_the_scores_of_the_local_run_and_import_nothing_from_the_working_folder(
+    tmp_path, monkeypatch
+):
     pytest.importorskip("submitit")
     path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
     local = sweep(path, tmp_path / "local", progress=False)
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
     run = sweep(path, tmp_path / "run", jobs=1, executor="slurm", slurm={"cluster": "local"}, progress=False)
     assert failures(run) == []
     assert values(run) == values(local)
+    assert not sprung.exists() and "PYTHONSAFEPATH" not in os.environ
 
 
 def test_what_a_scheduler_is_asked_for_is_read_from_pairs_and_files(tmp_path):

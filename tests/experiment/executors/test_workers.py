@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from import_traps import set_traps
 from machines_sweep import values, write_machines_sweep
 from postgres import CAN_RUN, postgres_server
 from typer.testing import CliRunner
@@ -46,6 +47,12 @@ class Sweep(threading.Thread):
     @property
     def announced(self):
         return Announced.of(known_name(self.out))
+
+
+def test_a_worker_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
+    assert subprocess.run(command("--help"), capture_output=True).returncode == 0
+    assert not sprung.exists()
 
 
 @pytest.fixture(scope="module")

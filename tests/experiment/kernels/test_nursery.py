@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from import_traps import set_traps
 from nbformat.v4 import new_code_cell, new_notebook
 
 from rag_lab.experiment.executors import stopped
@@ -120,6 +121,16 @@ def test_a_cold_job_runs_in_a_process_of_its_own(tmp_path):
     jobs = [job(tmp_path, "warm", body), job(tmp_path, "cold", body, cold=True)]
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
     assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["True", "False"]
+
+
+def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch):
+    seen = "str(importlib.util.find_spec('only_here'))"
+    body = f"import json, jsonschema, importlib.util\nopen(OUT, 'w').write({seen})"
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
+    jobs = [job(tmp_path, "warm", body), job(tmp_path, "cold", body, cold=True)]
+    assert [done.reason for done in execute(jobs, cwd=tmp_path / "foreign")] == ["", ""]
+    assert not sprung.exists()
+    assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["None", "None"]
 
 
 def test_a_cell_that_runs_too_long_is_ended_with_its_kernel(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from import_traps import set_traps
 from tiny_gguf import write_tiny_gguf
 
 from rag_lab.errors import ModelError
@@ -106,6 +107,12 @@ def test_a_second_process_for_a_model_that_is_held_ends_and_disturbs_nobody(plac
     second = subprocess.run(command, capture_output=True, text=True, env=alone)  # as of a kernel that was killed
     assert (second.returncode, second.stdout) == (0, "{}")
     assert [one.process for one in holders(place)] == [held.process]
+
+
+def test_the_process_of_a_model_imports_nothing_from_the_working_folder(place, tiny, tmp_path, monkeypatch):
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
+    (reply,) = shared.chat_model(tiny).generate([REQUEST])
+    assert (reply.error, sprung.exists()) == ("", False)
 
 
 def test_a_kernel_that_is_killed_or_interrupted_disturbs_nobody(place, tiny):
