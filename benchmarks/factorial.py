@@ -66,6 +66,7 @@ def experiment(questions: int, chat: str, scorer: str) -> dict[str, Any]:
         "question": "Which of four switches earn their keep?",
         "dataset": str(ROOT / "datasets/plant_docs"),
         "base": {
+            "retrieval": {"mode": "dense"},
             "answer": {"name": "none"},
             "models": {
                 "understanding": f"openai:tiny?base_url={chat}",

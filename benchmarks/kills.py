@@ -302,7 +302,8 @@ def write_experiment(folder: Path, chat: LoopbackChat, dataset: str, questions: 
         "dataset": dataset,
         "base": {
             "models": {"generation": model, "understanding": model, "hyde": model},
-            "query": {"rewrite": "none", "hyde": "none"},
+            "retrieval": {"mode": "dense"},
+            "answer": {"name": "llm"},
         },
         "design": "grid",
         "factors": FACTORS,

@@ -23,7 +23,7 @@ from rag_lab.records import Trace
 from rag_lab.stages.retrieval.modes import Modes
 
 METRICS = ("retrieval.ndcg@10", "retrieval.mrr@10", "retrieval.evidence_recall@5")
-RETRIEVAL_ALONE = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "rerank.final_k": 10}
+RETRIEVAL_ALONE = {"answer.name": "none", "rerank.final_k": 10}
 
 
 def measure(traces: Sequence[Trace]) -> dict[str, float]:

@@ -18,6 +18,7 @@ BASE = {
     "retrieval.hyde_k": 100,
     "rerank.input_limit": 100,
     "rerank.final_k": 100,
+    "answer.name": "llm",
     "models.generation": "openai:scripted",
 }
 

@@ -53,7 +53,7 @@ def test_a_language_that_cannot_be_told_is_cut_plainly(tmp_path):
 
 
 def test_a_search_by_meaning_does_not_ask_for_the_language(german, tmp_path):
-    pipeline = Pipeline(german, PipelineConfig(), home=tmp_path / "home", progress=False)
+    pipeline = Pipeline(german, home=tmp_path / "home", progress=False).set("retrieval.mode", "dense")
     assert pipeline.parts.retrieval.analyzer == "unicode"
     assert "language" not in vars(pipeline.index)
 

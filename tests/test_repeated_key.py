@@ -104,7 +104,7 @@ def test_no_byte_of_home_and_run_holds_a_key_that_a_server_repeats(tmp_path, mon
         model = f"openai:m?base_url={server.url}&max_attempts=1"
         (tmp_path / "e.yaml").write_text(
             f"name: e\nquestion: Does {KEY} leak?\ndataset: ./small\njudge: {model}\n"
-            "base:\n  query: {rewrite: llm, hyde: always}\n"
+            "base:\n  query: {rewrite: llm, hyde: always}\n  answer: {name: llm}\n"
             f"  models: {{generation: '{model}', understanding: '{model}', hyde: '{model}'}}\n"
             "metrics: [retrieval.ndcg@10, ragas.faithfulness]\n"
         )

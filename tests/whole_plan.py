@@ -62,7 +62,8 @@ def write_plan(folder, extra_questions=(), **changes):
         "dataset": str(write_dataset(folder, extra_questions=extra_questions)),
         "base": {
             "models": {"generation": CHAT, "understanding": CHAT, "hyde": CHAT, "embedding": EMBEDDER},
-            "query": {"rewrite": "none", "hyde": "none"},
+            "retrieval": {"mode": "dense"},
+            "answer": {"name": "llm"},
         },
         "factors": {"rerank.final_k": [2, 1]},
         "metrics": ["retrieval.mrr@10"],

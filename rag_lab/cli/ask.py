@@ -39,7 +39,7 @@ def ask(
       rag-lab ask "How do I release a batch?" --set query.hyde=always --set rerank.name=query_likelihood
       rag-lab ask "How is the filter changed?" --dataset ~/Documents/manuals --label
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
-      rag-lab ask "Who may travel?" --dataset path/to/my_dataset --set models.generation=gemini:gemini-2.5-flash
+      rag-lab ask "Who may travel?" --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
     """
     from rag_lab.notebook.views.trace_view import toy_of
 

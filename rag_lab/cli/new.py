@@ -144,7 +144,7 @@ def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
         "name": name,
         "question": f"What does {name} add?",
         "dataset": "plant_docs",
-        "base": {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}},
+        "base": {"answer": {"name": "none"}},
         "metrics": ["retrieval.ndcg@10"],
         "limits": {"questions": 40},
         **kind["experiment"],

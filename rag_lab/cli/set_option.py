@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value
 
 if TYPE_CHECKING:
+    from rag_lab.config import PipelineConfig
     from rag_lab.pipeline import Pipeline
 
 Settings = Annotated[
@@ -49,6 +50,14 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     return changes
 
 
+def say_without_effect(config: PipelineConfig, keys: Collection[str]) -> None:
+    """Tell which of the set `keys` change nothing, and why."""
+    from rag_lab.experiment.same_pipeline import settings_without_effect
+
+    for sentence in settings_without_effect(config, keys):
+        typer.echo(f"Note: {sentence}", err=True)
+
+
 def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     """Return the pipeline on a dataset, its index opened or built.
 
@@ -61,7 +70,9 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     from rag_lab.experiment.model_checks import model_problem, models_used
     from rag_lab.pipeline import Pipeline
 
-    config = PipelineConfig().override(parse_settings(settings or []))
+    changes = parse_settings(settings or [])
+    config = PipelineConfig().override(changes)
     if problems := [found for role, text in models_used(config).items() if (found := model_problem(role, text))]:
         raise ExperimentError("models", problems)
+    say_without_effect(config, changes)
     return Pipeline(Dataset.load(dataset, labelled=False), config)

@@ -79,13 +79,14 @@ def _search(facts: Facts, config: PipelineConfig) -> Iterator[Advice]:
             "retrieval.mode",
             "bm25",
         )
-    elif config.retrieval.mode == "dense":
-        yield Advice(
-            "words and embeddings fail on different questions: together they found more than either alone on XQuAD and "
-            "SciFact",
-            "retrieval.mode",
-            "hybrid",
-        )
+    else:
+        if config.retrieval.mode == "dense":
+            yield Advice(
+                "words and embeddings fail on different questions: together they found more than either alone on XQuAD "
+                "and SciFact",
+                "retrieval.mode",
+                "hybrid",
+            )
         yield Advice("which search finds more differs between corpora", factor="retrieval.mode",
                      values=("hybrid", "dense", "bm25"))  # fmt: skip
 
@@ -120,7 +121,9 @@ def _pieces(facts: Facts, config: PipelineConfig) -> Iterator[Advice]:
 
 
 def _reader(config: PipelineConfig) -> Iterator[Advice]:
-    if is_toy(config.models.generation):
+    if not config.answer.asks_model:
+        yield Advice(f"Answers are quotes; `answer.name: llm` lets a model write them. {better_model()}")
+    elif is_toy(config.models.generation):
         yield Advice(f"The packaged model that answers is a toy, good enough to try things out. {better_model()}")
 
 

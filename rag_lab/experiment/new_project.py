@@ -27,18 +27,13 @@ from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.without_file import what_changes
-from rag_lab.models.toy_note import better_model, is_toy
+from rag_lab.models.toy_note import better_model
 from rag_lab.pipeline import Pipeline
 
 EXPERIMENT_FILE, README_FILE = "experiment.yaml", "README.md"
 N_QUESTIONS = 8
-# With the packaged models on a few cores: short texts, few candidates, and no stage that rests on what a toy writes.
-_SMALL: dict[str, Any] = {
-    "query.rewrite": "none", "query.hyde": "none", "rerank.input_limit": 5, "rerank.final_k": 3,
-    "answer.context_tokens": 450, "answer.max_tokens": 60,
-}  # fmt: skip
 _RULES = ("attributes.yaml", "removed.txt")
-_MOST_FACTORS, _ANSWERED = 2, 4
+_MOST_FACTORS = 2
 
 _EXPERIMENT = """\
 # {title}: what is asked of its documents, and what is varied. `rag-lab sweep
@@ -48,16 +43,15 @@ question: {question}
 dataset: .                      # this folder: corpus/ and questions.jsonl
 
 {base}
-{model}
+{reader}
 
 # The first value of each is the baseline; each variant changes one of them.
 {factors}
 design: one_factor              # or grid, fractional, random (with n: 8), racing, staged, optuna: docs/sweeps.md
 # only_if: {{rerank.name: {{retrieval.mode: [hybrid]}}}}   # a factor that varies beside some values of another alone
 # margin: {{retrieval.ndcg@10: 0.05}}   # with labels: the largest loss that you would bear to leave something out
+# limits: {{answers: 20}}         # where a model answers: retrieval is measured on all questions, answers on so many
 # Without `metrics`, what the labels of questions.jsonl allow is measured; without labels, what the variants change.
-limits:
-  answers: {answers}                    # retrieval is measured on all questions, answers on so many
 """
 _README = """\
 # {title}
@@ -201,20 +195,18 @@ def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
 
 
 def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfile) -> str:
-    toy = is_toy(config.models.generation)
-    settings = {**(_SMALL if toy else {}), **found.settings}
+    settings = found.settings
     config = config.override(settings)
     factors = dict(_factors(found, config))
-    model = f"The packaged model answers. {better_model()}" if toy else f"{config.models.generation} answers."
+    reader = f"Answers are quotes. `answer.name: llm` lets a model write them. {better_model()}"
     return _EXPERIMENT.format(
         **told,
         question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
         base=yaml.safe_dump({"base": nested(settings)}, sort_keys=False),
-        model=fill(
-            model, 110, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+        reader=fill(
+            reader, 110, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
         ),
         factors=yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
-        answers=_ANSWERED,
     )
 
 

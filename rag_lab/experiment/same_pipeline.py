@@ -6,7 +6,7 @@ dilute the effect of the setting where it matters, and would count in the correc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -73,6 +73,21 @@ def effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:
     """Return the dotted keys that something reads: pipelines that have the same do the same with every question."""
     idle = {key for rule in _holding(config, readers) for key in rule.keys}
     return {key: value for key, value in _resolved(config, readers).items() if key not in idle}
+
+
+def settings_without_effect(config: PipelineConfig, keys: Collection[str]) -> list[str]:
+    """Return a sentence for each reason why some of the set `keys` change nothing, with what would let them."""
+    idle: dict[str, list[str]] = {}
+    for rule in _holding(config, Readers()):
+        idle.setdefault(rule.where, []).extend(key for key in rule.keys if key in keys)
+    if not config.answer.asks_model and "models.generation" in keys:
+        idle.setdefault(f"answer.name is {config.answer.name}", []).append("models.generation")
+    cure = "; set answer.name=llm to ask the model"
+    return [
+        f"Nothing reads {listing(named)} where {where}{cure if 'answer.name' in where else ''}."
+        for where, named in idle.items()
+        if named
+    ]
 
 
 def _resolved(config: PipelineConfig, readers: Readers) -> dict[str, Any]:

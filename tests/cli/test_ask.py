@@ -12,7 +12,7 @@ from rag_lab.models import shared
 from rag_lab.stages import run_stage
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
-RETRIEVAL_ALONE = ("--set", "answer.name=none", "--set", "query.rewrite=none", "--set", "query.hyde=none")
+RETRIEVAL_ALONE = ("--set", "answer.name=none")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_who_asks_does_not_learn_which_namespaces_there_are(ask):
 
 def test_passages_that_do_not_fit_are_told_from_nothing_found(ask):
     assert "does not fit the budget" in ask("What is there?", "--set", "answer.context_bytes=1")[1]
-    assert "nothing was found" in ask("What is there?", "--set", "retrieval.min_score=1")[1]
+    assert "nothing was found" in ask("What is there?", "--set", "retrieval.min_score=9")[1]
 
 
 def test_an_answer_of_the_packaged_model_says_that_a_toy_wrote_it_and_what_to_set(ask, monkeypatch):
@@ -84,3 +84,11 @@ def test_what_names_no_passage_writes_no_label(ask, monkeypatch, tmp_path):
         status, out, err = ask("When is lunch?", "--label")
         assert said in out + err and (status == 0) is (typed == "\n")
     assert (tmp_path / "small" / "questions.jsonl").read_bytes() == before
+
+
+def test_a_setting_that_nothing_reads_is_named_with_what_lets_it_be_read(ask):
+    err = ask("What is there?", "--set", "answer.name=extract", "--set", "models.generation=llamacpp:smollm2",
+              "--set", "query.hyde_n=2")[2]  # fmt: skip
+    assert "Note: Nothing reads query.hyde_n where query.hyde is none." in err
+    assert "Nothing reads models.generation where answer.name is extract; set answer.name=llm to ask the model." in err
+    assert "Nothing reads" not in ask("What is there?", "--set", "retrieval.base_k=5")[2]

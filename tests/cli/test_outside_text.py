@@ -114,7 +114,7 @@ def test_no_control_character_reaches_a_terminal(terminal, evil, run_dir, tmp_pa
         "base: {query: {rewrite: none, hyde: none}, answer: {name: none}}\n"
     )
     (tmp_path / "wrong.yaml").write_text(f"name: {json.dumps(EVIL)}\n{json.dumps(EVIL)}: {json.dumps(EVIL)}\n")
-    own = ["--set", "query.rewrite=none", "--set", "query.hyde=none"]
+    own = ["--set", "answer.name=llm"]
     with openai_server(evil_answer) as answering, openai_server(evil_error) as failing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         places = {"RUN": [str(run_dir)]}
@@ -130,7 +130,7 @@ def test_no_control_character_reaches_a_terminal(terminal, evil, run_dir, tmp_pa
 def test_what_is_hidden_from_the_terminal_is_shown(terminal, evil):
     with openai_server(evil_error) as failing:
         model = f"models.generation=openai:m?base_url={failing.url}&max_attempts=1"
-        own = ["--set", "query.rewrite=none", "--set", "query.hyde=none"]
+        own = ["--set", "answer.name=llm"]
         told, status = terminal("ask", "Where is the evil press?", "--dataset", "evil", "--set", model, *own)
     assert status == 1
     assert r"\x1b]52;c;ZXZpbA==\x07" in told

@@ -57,7 +57,7 @@ def test_three_commands_lead_from_documents_without_labels_to_a_report(folder):
     assert "broken.pdf" in made.stderr and sweep in made.stderr
     swept = follow(folder, sweep)
     told = swept.stdout
-    assert "A toy model wrote the answers of this run" in swept.stderr
+    assert "toy" not in swept.stderr  # quotes are the documents' own words
     run = RunFolder.open(folder / "results/mine")
     assert show == "rag-lab open results/mine" and "results/mine/report.html" in told
     assert {state["status"] for state in run.manifest()["variants"].values()} == {"ok"}
@@ -71,7 +71,7 @@ def test_the_profile_and_a_question_are_one_command_each(folder):
     assert "<h2>" in (folder / "profile.html").read_text(encoding="utf-8")
     asked = follow(folder, ask)
     assert "oven.md" in asked.stdout or "(no citation)" in asked.stdout
-    assert "A toy model wrote this" in asked.stderr
+    assert "toy" not in asked.stderr
 
 
 def test_the_profile_in_a_notebook(folder):

@@ -20,8 +20,11 @@ def hits(prefix: str, n: int) -> tuple[Hit, ...]:
     [
         ({}, "2 x rerank.final_k"),
         ({"rerank.final_k": 50}, "rerank.input_limit"),
-        ({"rerank.final_k": 50, "rerank.input_limit": 100, "query.hyde": "none"}, "retrieval.base_k"),
-        ({"rerank.final_k": 50, "rerank.input_limit": 100}, "retrieval.base_k + retrieval.hyde_k"),
+        ({"rerank.final_k": 50, "rerank.input_limit": 100}, "retrieval.base_k"),
+        (
+            {"rerank.final_k": 50, "rerank.input_limit": 100, "query.hyde": "always"},
+            "retrieval.base_k + retrieval.hyde_k",
+        ),
     ],
 )
 def test_it_is_how_many_hits_the_stages_leave(changes: dict[str, Any], setting: str) -> None:

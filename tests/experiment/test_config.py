@@ -8,6 +8,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, read_experiment
 from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.plan import plan
 
 GOOD = {
     "name": "reranker",
@@ -176,3 +177,22 @@ def test_a_margin_without_its_metric_is_told_how_to_give_it(tmp_path):
         ExperimentError, match=r"margin: must name the metric of each, as in \{retrieval.ndcg@5: 0.05\}"
     ):
         ExperimentConfig.load(write(tmp_path / "e.yaml", margin=0.05))
+
+
+def test_the_default_searches_words_and_meanings_and_asks_no_chat_model():
+    default = PipelineConfig()
+    assert (default.retrieval.mode, default.answer.name) == ("hybrid", "extract")
+    assert not default.answer.asks_model and not default.query.understands
+    assert (default.query.rewrite, default.query.hyde, default.rerank.name) == ("none", "none", "none")
+
+
+def test_the_demo_is_varied_around_the_same_pipeline_whatever_the_defaults_are():
+    demo = plan(checkout_file("experiments/decisive.yaml")).variants
+    base = {"answer.context_tokens": 450, "answer.max_tokens": 60, "rerank.input_limit": 5, "rerank.final_k": 3}
+    base |= {"models.likelihood": "transformers:smollm2?passage_tokens=64", "query.hyde_max_tokens": 32}
+    off = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "extract", "retrieval.mode": "dense"}
+    flat = demo[0].config.flat()
+    assert {key: flat[key] for key in base | off} == base | off
+    assert len(demo) == 6
+    laptop = PipelineConfig.load(checkout_file("experiments/presets/laptop.yaml")).flat()
+    assert (laptop["query.rewrite"], laptop["query.hyde"], laptop["retrieval.mode"]) == ("llm", "classified", "dense")

@@ -63,6 +63,7 @@ def test_the_experiment_is_planned_as_it_stands_from_any_folder(make, docs, tmp_
     assert checked.experiment.name == "my_lab"
     assert checked.dataset.path.resolve() == file.parent.resolve()
     assert len(checked.variants) > 1 and checked.questions
+    assert all(key in checked.experiment.question for key in checked.experiment.factors)
     for variant in checked.variants:  # nothing rests on what a toy writes
         assert not is_toy(variant.config.models.generation) or variant.config.query.hyde == "none"
     for key, values in checked.experiment.factors.items():

@@ -19,7 +19,7 @@ from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.readers import with_readers
 
 OTHER_CHAT = CHAT.replace("chat", "another", 1)
-OFF = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
+OFF = {"retrieval.mode": "dense", "answer.name": "none"}
 MODELS = {f"models.{role}": CHAT for role in ("generation", "understanding", "hyde")} | {"models.embedding": EMBEDDER}
 RULE = PipelineConfig().query.class_to_hyde
 VALUES = {
@@ -248,7 +248,7 @@ def test_what_was_the_same_as_a_variant_that_is_not_run_is_run_as_the_other():
 
 
 def test_the_plan_names_it_and_the_run_folder_keeps_it(tmp_path):
-    base = {"query": {"rewrite": "none", "hyde": "none"}}
+    base = {"retrieval": {"mode": "dense"}, "answer": {"name": "llm"}}
     factors = {"rerank.final_k": [5, 3], "retrieval.analyzer": ["auto", "german"], "answer.max_tokens": [160, 60]}
     data = {"name": "e", "question": "q", "dataset": str(write_dataset(tmp_path)), "base": base, "factors": factors}
     data |= {"metrics": ["retrieval.ndcg@5"], "limits": {"answers": 0}}
@@ -264,5 +264,5 @@ def test_the_plan_names_it_and_the_run_folder_keeps_it(tmp_path):
 def test_pairs_of_a_list_are_those_of_what_is_run(tmp_path):
     variants = {"a": {"retrieval.mode": "bm25"}, "b": {}, "c": {"retrieval.analyzer": "german"}}
     data = {"name": "e", "question": "q", "dataset": str(write_dataset(tmp_path)), "design": "list"}
-    data |= {"base": {"query": {"rewrite": "none", "hyde": "none"}}, "variants": variants, "pairs": [["c", "a"]]}
+    data |= {"base": {"retrieval": {"mode": "dense"}}, "variants": variants, "pairs": [["c", "a"]]}
     assert plan(data).pairs == (("b", "a"),)

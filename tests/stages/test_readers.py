@@ -49,6 +49,7 @@ def test_a_ranking_needs_all_that_leads_to_it_and_nothing_after(tmp_path, double
         "retrieval": {"mode": "rrf"},
         "rerank": {"name": "query_likelihood"},
         "select": {"diversity": "mmr"},
+        "answer": {"name": "llm"},
     }
     stages = stages_of(tmp_path, base=base)
     everything = names(stages)

@@ -44,4 +44,5 @@ def pull(
                 bar = bars.enter_context(tqdm(total=due, unit="B", unit_scale=True, disable=None, leave=False))
             if bar is not None:
                 bar.update(done - bar.n)
-    typer.echo(f"ollama:{spec.name} is at {server.address}; take it with --set models.generation=ollama:{spec.name}")
+    take = f"--set answer.name=llm --set models.generation=ollama:{spec.name}"
+    typer.echo(f"ollama:{spec.name} is at {server.address}; take it with {take}")

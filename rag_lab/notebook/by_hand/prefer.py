@@ -142,6 +142,10 @@ class Preferring:
         except (RagLabError, OSError) as error:
             self._said, self._is_bad = str(error), True
 
+    def say(self, sentence: str) -> None:
+        """Show a sentence below what is judged."""
+        self._said = sentence
+
     def _ipython_display_(self) -> None:
         self.widget.show()
 
@@ -166,7 +170,7 @@ def prefer(
         seed: draws the sample, the order and the sides.
 
     Raises:
-        RagLabError: if the folder is no run, a variant is not in it, or there is nothing to choose from.
+        RagLabError: if the folder is no run, or a variant is not in it.
     """
     comparison = run if isinstance(run, Comparison) else read_comparison(run)
     if isinstance(questions, bool) or not isinstance(questions, int) or questions < 1:
@@ -174,10 +178,7 @@ def prefer(
     named = [variants] if isinstance(variants, str) else list(variants)
     found = Preferring(comparison, _pair(comparison, [_variant(comparison, name) for name in named]), questions, seed)
     if not found.trials:
-        raise ConfigError(
-            "Both variants show the same for every question, so there is nothing to choose from; name two others, as "
-            'in prefer(run, ["A", "C"]).'
-        )
+        found.say("Both variants show the same for every question; name two others, as in prefer(run, ['A', 'C']).")
     return found
 
 

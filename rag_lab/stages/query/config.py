@@ -18,12 +18,12 @@ class QueryConfig(Section):
         "llm", description="what classifies and rewrites, or one of your own as module:Class"
     )
     rewrite: Annotated[str, AfterValidator(REWRITINGS.check), REWRITINGS] = Field(
-        "llm", description="search the model's rewrite instead of the wording, or one of your own"
+        "none", description="search the model's rewrite instead of the wording, or one of your own"
     )
     min_similarity: float = Field(0.6, ge=-1, le=1, description="cosine below which a rewrite has drifted")
     guard: bool = Field(True, description="whether a rewrite that has drifted is refused")
     hyde: Literal["none", "always", "classified", "suggested"] = Field(
-        "classified", description="when to search by HyDE: by the class, or where the understanding suggests it"
+        "none", description="when to search by HyDE: by the class, or where the understanding suggests it"
     )
     hyde_writer: Annotated[str, AfterValidator(HYDE_WRITERS.check), HYDE_WRITERS] = Field(
         "llm", description="what writes hypothetical documents, or one of your own"

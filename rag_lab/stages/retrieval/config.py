@@ -22,7 +22,7 @@ class RetrievalConfig(Section):
     """How passages are found: which searches, how their scores are combined, and what each brings."""
 
     mode: Annotated[str, AfterValidator(_MODES.check), _MODES] = Field(
-        "dense",
+        "hybrid",
         description="dense, bm25, tfidf, or one of your own as module:Class; `hybrid` (dense and BM25), `multi` (and "
         "TF-IDF), `rrf` and names joined by `+` combine searches",
     )

@@ -141,8 +141,7 @@ def test_each_metric_is_a_span_and_says_how_many_scores_were_remembered(spans, t
 def test_a_question_that_is_asked_alone_is_a_span_above_its_searches_and_calls(spans, tmp_path, monkeypatch):
     monkeypatch.delenv("RAG_LAB_LEDGER", raising=False)
     model = f"llamacpp:{write_tiny_gguf(tmp_path / 'tiny.gguf')}?context=512"
-    off = {"rewrite": "none", "hyde": "none"}
-    config = PipelineConfig(query=off, retrieval={"mode": "bm25"}, models={"generation": model})
+    config = PipelineConfig(retrieval={"mode": "bm25"}, models={"generation": model}, answer={"name": "llm"})
     Pipeline(write_dataset(tmp_path), config, home=tmp_path / "home").ask("What does alarm A7 mean?")
     found = {one.name: one for one in spans()}
     assert found["ask"].parent is None

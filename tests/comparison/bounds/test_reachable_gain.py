@@ -16,7 +16,7 @@ PLANS = {
     "gold": {CONTEXT: "gold"},
     "file": {CONTEXT: "document"},
     "wider": {"rerank.final_k": 7},
-    "quotes": {READER: "extract"},
+    "quotes": {READER: "llm"},
 }
 
 

@@ -52,8 +52,8 @@ def answering(folder):
     """A local model of next to no weights, and the base of variants that it answers in."""
     model = f"llamacpp:{write_tiny_gguf(folder / 'tiny.gguf')}?context=256"
     base = {
-        "query": {"rewrite": "none", "hyde": "none"},
         "retrieval": {"mode": "bm25"},
+        "answer": {"name": "llm"},
         "models": {"generation": model},
     }
     return model, base

@@ -49,6 +49,7 @@ def test_a_fresh_plan_is_foreseen_without_a_model(tmp_path, doubles):
 WITH_ALL = {
     "models": {"generation": CHAT, "understanding": CHAT, "hyde": CHAT, "embedding": EMBEDDER},
     "query": {"rewrite": "llm", "hyde": "always", "min_similarity": -1},
+    "answer": {"name": "llm"},
 }
 
 
@@ -174,7 +175,7 @@ def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, mo
     install_doubles(monkeypatch)
 
     def generated_by(model):
-        base = {"models": {"generation": f"gemini:{model}"}, "query": {"rewrite": "none", "hyde": "none"}}
+        base = {"models": {"generation": f"gemini:{model}"}, "answer": {"name": "llm"}}
         return row_of(estimate(write_plan(tmp_path, base=base)), "generate")
 
     priced = generated_by("gemini-1")
@@ -182,7 +183,7 @@ def test_prices_are_those_of_the_table_and_a_missing_one_is_no_zero(tmp_path, mo
     assert generated_by("gemini-2").cost_usd is None
 
 
-BY_WORDS = {"models": {"generation": CHAT, "embedding": EMBEDDER}, "query": {"rewrite": "none", "hyde": "none"}}
+BY_WORDS = {"models": {"generation": CHAT, "embedding": EMBEDDER}, "answer": {"name": "llm"}}
 
 
 def test_the_chunks_to_embed_are_foreseen(tmp_path, monkeypatch, doubles, ledger):

@@ -20,9 +20,8 @@ CONFIG = PipelineConfig().override(
         **{f"models.{role}": CHAT for role in ("generation", "understanding", "hyde")},
         "models.embedding": EMBEDDER,
         "models.likelihood": SCORER,
-        "query.rewrite": "none",
-        "query.hyde": "none",
-        "rerank.name": "none",
+        "retrieval.mode": "dense",
+        "answer.name": "llm",
     }
 )
 NDCG = "retrieval.ndcg@10"

@@ -26,7 +26,7 @@ def write_experiment(folder, chat, **changes):
         "name": "small",
         "question": "Does it help?",
         "dataset": str(write_dataset(folder)),
-        "base": {"models": {"generation": chat}, "query": {"rewrite": "none", "hyde": "none"}},
+        "base": {"models": {"generation": chat}, "answer": {"name": "llm"}},
         "factors": {"rerank.final_k": [2, 1]},
         "metrics": ["retrieval.mrr@10", "citations.precision"],
     }

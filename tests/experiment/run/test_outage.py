@@ -62,7 +62,7 @@ def test_a_variant_counts_failures_fallbacks_and_scores_that_may_be_cured(tmp_pa
     query = {"rewrite": "llm", "hyde": "none"}
     checked = write_plan(
         tmp_path,
-        base={"models": {"generation": CHAT, "understanding": CHAT}, "query": query},
+        base={"models": {"generation": CHAT, "understanding": CHAT}, "query": query, "answer": {"name": "llm"}},
         factors={},
         limits={"answers": 2},
     )

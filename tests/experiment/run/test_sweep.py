@@ -32,7 +32,7 @@ def write_experiment(folder, chat, **changes):
         "dataset": str(folder / "small"),
         "base": {
             "models": {"generation": chat.spec(), "understanding": chat.spec(), "hyde": chat.spec()},
-            "query": {"rewrite": "none", "hyde": "none"},
+            "answer": {"name": "llm"},
         },
         "factors": {"rerank.final_k": [2, 1]},
         "metrics": METRICS,

@@ -64,6 +64,6 @@ def test_every_stage_of_a_pipeline_has_its_box(dataset: Path, tmp_path: Path) ->
 
 def test_a_box_is_off_where_all_its_main_switches_are() -> None:
     off = {box.name for box in BOXES if is_off(box, PipelineConfig().flat())}
-    assert off == {"rerank", "select"}
+    assert off == {"understand", "hyde", "rerank", "select"}
     cut = PipelineConfig().override({"select.cut": "knee"}).flat()
     assert "select" not in {box.name for box in BOXES if is_off(box, cut)}

@@ -16,7 +16,7 @@ from rag_lab.errors import ConfigError, RagLabError
 CONFIG = PipelineConfig().override(
     {
         **{f"models.{role}": CHAT for role in ("generation", "understanding", "hyde")},
-        **{"models.embedding": EMBEDDER, "models.likelihood": SCORER, "query.rewrite": "none", "query.hyde": "none"},
+        **{"models.embedding": EMBEDDER, "models.likelihood": SCORER, "answer.name": "llm"},
     }
 )
 OIL = "When is the oil changed?"

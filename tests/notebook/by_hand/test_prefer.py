@@ -92,9 +92,17 @@ def test_a_variant_is_named_by_letter_label_or_id_and_a_pair_by_two(run: RunFold
         ("Z", 5, "allowed are A baseline, B rerank"),
         ("A", 5, "two different variants"),
         ("B", 0, "1 or more"),
-        ("D", 5, "nothing to"),
     ],
 )
 def test_what_cannot_be_judged_is_one_sentence(run: RunFolder, variants: str, questions: int, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         rag_lab.prefer(run.path, variants, questions=questions)
+
+
+def test_where_both_show_the_same_the_page_says_so_and_a_notebook_goes_on(run: RunFolder) -> None:
+    texts = (run.path / "variants" / "baseline" / "traces.jsonl").read_text(encoding="utf-8")
+    (run.path / "variants" / LIKELY / "traces.jsonl").write_text(texts, encoding="utf-8")
+    asked = rag_lab.prefer(run.path, "B")
+    assert asked.now is None and not asked.trials
+    assert "Both variants show the same for every question; name two others" in asked.to_html()
+    assert "Nobody has judged" in asked.result.sentence

@@ -34,10 +34,10 @@ def test_a_pipeline_shows_itself_before_anything_is_read(tmp_path: Path) -> None
 
 
 def test_a_pipeline_is_drawn_with_what_is_off_what_differs_and_what_is_replaced() -> None:
-    pipeline = Pipeline("docs").set({"query.hyde": "none", "retrieval.mode": "hybrid"}).replace(rerank=Shortest())
+    pipeline = Pipeline("docs").set({"query.hyde_n": 2, "retrieval.mode": "dense"}).replace(rerank=Shortest())
     drawn = {box.name: box for box in boxes(pipeline.config, pipeline.replaced)}
-    assert not drawn["HyDE"].is_on and drawn["HyDE"].changes == ("query.hyde = none",)
-    assert drawn["Search"].changes == ("retrieval.mode = hybrid",)
+    assert not drawn["HyDE"].is_on and drawn["HyDE"].changes == ("query.hyde_n = 2",)
+    assert drawn["Search"].changes == ("retrieval.mode = dense",)
     assert drawn["Reranking"].is_on and drawn["Reranking"].said.startswith("Shortest(keep=4)")
     assert not drawn["Selection"].is_on and not drawn["Selection"].changes
     assert "HyDE            off" in str(pipeline)
@@ -55,9 +55,9 @@ def test_a_configuration_shows_what_differs_from_the_file_that_it_came_from(tmp_
     (tmp_path / "mine.yaml").write_text("rerank:\n  name: query_likelihood\nseed: 3\n")
     loaded = PipelineConfig.load(str(tmp_path / "mine.yaml"))
     assert "from mine.yaml: nothing differs" in str(loaded)
-    changed = loaded.override({"seed": 4}).override({"query.hyde": "none"})
+    changed = loaded.override({"seed": 4}).override({"query.hyde": "always"})
     assert [(one.key, one.value, one.before) for one in changed.changes()] == [
-        ("query.hyde", "none", "classified"),
+        ("query.hyde", "always", "none"),
         ("seed", 4, 3),
     ]
     assert "from mine.yaml: differs in 2" in shown(changed) and "in mine.yaml" in shown(changed)

@@ -8,7 +8,7 @@ from rag_lab.report.text.markdown import to_markdown
 
 F1, CONTEXT = "answer.token_f1", "answer.context"
 SHARES = {"base": 0.5, "closed": 0.0, "gold": 1.0, "quotes": 0.4}
-PLANS = {"base": {}, "closed": {CONTEXT: "none"}, "gold": {CONTEXT: "gold"}, "quotes": {"answer.name": "extract"}}
+PLANS = {"base": {}, "closed": {CONTEXT: "none"}, "gold": {CONTEXT: "gold"}, "quotes": {"answer.name": "llm"}}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ ASKED = Question("q", "Who builds the press?", history=(Turn("user", "about the 
 
 
 def reader(context):
-    config = PipelineConfig().override({"answer.context": context, "models.generation": "openai:sample"})
+    config = PipelineConfig().override({"answer.name": "llm", "answer.context": context})
     stages = Pipeline.on(sample_index(), HashEmbedder(), config).stages
     return next(stage for stage in stages if isinstance(stage, Generate))
 

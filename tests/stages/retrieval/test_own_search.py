@@ -16,7 +16,7 @@ from rag_lab.models import shared
 from rag_lab.records import Question
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
-PLAIN = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "store.name": "exact"}
+PLAIN = {"retrieval.mode": "dense", "answer.name": "none", "store.name": "exact"}
 REAL = shared.embedder
 SMALL = {"corpus.chunk_size": 60, "corpus.chunk_overlap": 10}
 
