@@ -1,7 +1,9 @@
-"""How fast remote models may be asked, shared by processes: what was sent in the last minute, and when to go on.
+"""How fast remote models may be asked, shared by processes: a rate limiter, with a circuit breaker for full servers.
 
 A request reserves the next moment at which it keeps the limits, and is sent then: nobody asks again and again, and who
-came first goes first.
+came first goes first. A single refusal stops only the request that was refused. Where a server refuses more than a
+quarter of what it was sent last, it is full: all requests wait, then go on at the rate that it accepted, which doubles
+every few seconds.
 """
 
 from __future__ import annotations
@@ -15,22 +17,25 @@ from pathlib import Path
 from rag_lab.memory.open_store import Database, is_there, opened_store
 
 WINDOW_S = 60.0
-GROWTH = 1.1  # a minute without a refusal
-_SLOWER = 0.5  # of the rate at which a server refused
-_SETTLING_S = 5.0  # requests that were under way when the server refused are refused, too
-_FORGOTTEN_S = 3600.0
+_LATELY = 20  # requests sent last, among which refusals are counted
+_FULL_SHARE = 0.25  # of these refused, above which a server is full
+_MEASURED_S = 10.0  # over which the rate is measured that a server accepts
+_LEAST_S = 0.1  # over which a rate can be measured
+_UNKNOWN_PER_SECOND = 1.0  # requests, where it accepted none in that time
+_DOUBLES_S = 10.0  # after which it may be asked at twice that rate
 
 _SCHEMA = """
 PRAGMA synchronous=OFF;
 CREATE TABLE IF NOT EXISTS sent (model TEXT NOT NULL, at REAL NOT NULL, tokens INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS sent_at ON sent (model, at);
-CREATE TABLE IF NOT EXISTS refused (
-    model TEXT PRIMARY KEY, at REAL NOT NULL, until REAL NOT NULL, requests_per_minute REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS refusals (model TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS breakers (
+    model TEXT PRIMARY KEY, until REAL NOT NULL, per_second REAL NOT NULL) WITHOUT ROWID;
 """
 
-_REFUSE = (
-    "INSERT INTO refused VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET "
-    "at = excluded.at, until = excluded.until, requests_per_minute = excluded.requests_per_minute"
+_OPEN = (
+    "INSERT INTO breakers VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET "
+    "until = excluded.until, per_second = excluded.per_second"
 )
 
 
@@ -80,49 +85,51 @@ class Paces:
         self.clock = clock
 
     def reserve(self, model: str, tokens: int, rates: Rates) -> float:
-        """Return when a request may be sent, in seconds of the clock; it is counted as sent then.
-
-        Once a server has refused for lack of patience, it is asked at half the rate, and by a tenth more each minute.
-        """
+        """Return when a request may be sent, in seconds of the clock; it is counted as sent then."""
         with self._opened() as database, database:
             database.lock()
             now_s = self.clock() + (ahead_s := _ahead_s(database))
             database.execute("DELETE FROM sent WHERE at <= ?", (now_s - WINDOW_S,))
-            sent = [
-                Sent(*row)
-                for row in database.execute("SELECT at, tokens FROM sent WHERE model = ? ORDER BY at", [model])
-            ]
-            until_s, learnt = _after_refusal(database, model, now_s)
-            known = [rate for rate in (rates.requests, learnt) if rate is not None]
-            at_s = next_moment(sent, max(now_s, until_s), tokens, Rates(min(known, default=None), rates.tokens))
+            query = "SELECT at, tokens FROM sent WHERE model = ? ORDER BY at"
+            sent = [Sent(*row) for row in database.execute(query, [model])]
+            until_s, per_second = _breaker(database, model, now_s)
+            at_s = next_moment(sent, max(now_s, until_s), tokens, rates)
+            if per_second and sent and (last_s := sent[-1].at_s) >= until_s:
+                at_s = max(at_s, last_s + 2 ** ((until_s - last_s) / _DOUBLES_S) / per_second)
             database.execute("INSERT INTO sent VALUES (?, ?, ?)", (model, at_s, tokens))
         return at_s - ahead_s
 
-    def rests_until(self, model: str) -> float:
-        """Return until when nobody asks the model, as its server wants rest; a past moment where it wants none."""
+    def open_until(self, model: str) -> float:
+        """Return until when all requests to the model wait, as its server is full; a past moment where it is not."""
         if not is_there(self.path):
             return 0.0
         with self._opened() as database:
             ahead_s = _ahead_s(database)
-            return _after_refusal(database, model, self.clock() + ahead_s)[0] - ahead_s
+            return _breaker(database, model, self.clock() + ahead_s)[0] - ahead_s
 
-    def refuse(self, model: str, wait_s: float) -> None:
-        """Note that the server refused a request for the number of them, and for how long to leave it alone."""
+    def refuse(self, model: str, wait_s: float) -> bool:
+        """Note that the server refused a request for its number, and return whether it is full.
+
+        Where it is, all wait `wait_s` seconds.
+        """
         with self._opened() as database, database:
             database.lock()
             now_s = self.clock() + _ahead_s(database)
-            row = database.execute(
-                "SELECT at, until, requests_per_minute FROM refused WHERE model = ?", [model]
-            ).fetchone()
-            if row and now_s - row[0] < _SETTLING_S:
-                database.execute("UPDATE refused SET until = ? WHERE model = ?", (max(row[1], now_s + wait_s), model))
-                return
-            query = "SELECT count(*), min(at) FROM sent WHERE model = ? AND at <= ?"
-            n, first_s = database.execute(query, (model, now_s)).fetchone()
-            seen = n * WINDOW_S / max(1.0, now_s - first_s) if n else WINDOW_S
-            _, learnt = _after_refusal(database, model, now_s)
-            rate = max(1.0, _SLOWER * min(seen, seen if learnt is None else learnt))
-            database.execute(_REFUSE, (model, now_s, now_s + wait_s, rate))
+            database.execute("DELETE FROM refusals WHERE at <= ?", (now_s - WINDOW_S,))
+            database.execute("INSERT INTO refusals VALUES (?, ?)", (model, now_s))
+            sent = _moments(database, "SELECT at FROM sent WHERE model = ? AND at <= ? ORDER BY at", model, now_s)
+            refused = _moments(database, "SELECT at FROM refusals WHERE model = ? AND at <= ?", model, now_s)
+            lately = sent[-_LATELY:]
+            if sum(at_s >= lately[0] for at_s in refused if lately) <= _FULL_SHARE * len(lately):
+                return False
+            until_s = max(now_s + wait_s, _breaker(database, model, now_s)[0])
+            since_s = max(sent[0], now_s - _MEASURED_S)
+            n_accepted = sum(at_s >= since_s for at_s in sent) - sum(at_s >= since_s for at_s in refused)
+            seconds = max(_LEAST_S, until_s - since_s)
+            per_second = n_accepted / seconds if n_accepted > 0 else _UNKNOWN_PER_SECOND
+            database.execute("DELETE FROM sent WHERE model = ? AND at > ? AND at < ?", (model, now_s, until_s))
+            database.execute(_OPEN, (model, until_s, per_second))
+            return True
 
     def _opened(self) -> AbstractContextManager[Database]:
         return opened_store(self.path, _SCHEMA)
@@ -133,11 +140,11 @@ def _ahead_s(database: Database) -> float:
     return round(database.now() - time.time(), 1)
 
 
-def _after_refusal(database: Database, model: str, now_s: float) -> tuple[float, float | None]:
-    """Return until when the model rests, and how many requests a minute it takes by what was learnt."""
-    query = "SELECT at, until, requests_per_minute FROM refused WHERE model = ?"
-    row = database.execute(query, [model]).fetchone()
-    if row is None or now_s - row[1] > _FORGOTTEN_S:
-        return 0.0, None
-    at_s, until_s, rate = row
-    return until_s, rate * GROWTH ** (max(0.0, now_s - max(at_s, until_s)) / WINDOW_S)
+def _moments(database: Database, query: str, model: str, until_s: float) -> list[float]:
+    return [at_s for (at_s,) in database.execute(query, (model, until_s))]
+
+
+def _breaker(database: Database, model: str, now_s: float) -> tuple[float, float]:
+    """Return until when the model waits, and its requests a second from then on; zeros where nothing limits it."""
+    row = database.execute("SELECT until, per_second FROM breakers WHERE model = ?", [model]).fetchone()
+    return (0.0, 0.0) if row is None or now_s - row[0] > WINDOW_S else (row[0], row[1])

@@ -153,7 +153,7 @@ def test_the_pace_is_shared(folder):
     paces = [Paces(folder / "paces.sqlite", lambda: 100.0) for _ in range(2)]
     assert [pace.reserve("m", 1, Rates(requests=1)) for pace in paces] == [100.0, 160.0]
     paces[0].refuse("m", 90)
-    assert paces[1].rests_until("m") == 190.0
+    assert paces[1].open_until("m") == 190.0
 
 
 @pytest.mark.slow

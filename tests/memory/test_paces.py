@@ -1,4 +1,4 @@
-"""The line before remote models: no minute holds more than its server takes, and refusals slow everybody down."""
+"""The rate limiter of remote models: no minute holds more than its server takes, and a full server is left alone."""
 
 from itertools import pairwise
 
@@ -62,35 +62,63 @@ def test_models_do_not_wait_for_each_other(paces, clock):
     assert [paces.reserve(name, 1, Rates(requests=1)) for name in ("a", "b")] == [clock.now_s] * 2
 
 
-def test_after_a_refusal_all_wait_as_long_as_the_server_says_and_go_on_at_half_the_rate(paces, clock):
-    for _ in range(60):
-        paces.reserve("m", 0, Rates())
-        clock.now_s += 0.5
-    paces.refuse("m", 20)
-    rest_s = clock.now_s + 20
-    assert paces.rests_until("m") == rest_s
-    assert paces.reserve("m", 0, Rates()) >= rest_s
-    clock.now_s = rest_s + WINDOW_S
-    n = sum(paces.reserve("m", 0, Rates()) == clock.now_s for _ in range(100))
-    assert 60 <= n <= 70  # 120 a minute were sent, half of them, and a tenth more after a minute
+def send(paces, clock, n, gap_s=0.0):
+    """Send so many requests, each when it may be; return the moments."""
+    times = []
+    for _ in range(n):
+        clock.now_s = paces.reserve("m", 0, Rates())
+        times.append(clock.now_s)
+        clock.now_s += gap_s
+    return times
 
 
-def test_requests_that_were_under_way_do_not_slow_it_down_again(paces, clock):
-    for _ in range(10):
-        paces.reserve("m", 0, Rates())
-    clock.now_s += 10
-    for wait_s in (1, 3, 2):
+def test_a_single_refusal_stops_nobody_else(paces, clock):
+    send(paces, clock, 20)
+    paces.refuse("m", 30)
+    assert paces.reserve("m", 0, Rates()) == clock.now_s
+    assert paces.open_until("m") < clock.now_s
+
+
+def test_where_a_server_is_full_all_wait_as_long_as_it_says_and_go_on_at_the_rate_that_it_accepted(paces, clock):
+    send(paces, clock, 16, gap_s=0.5)
+    for wait_s in (1, 2, 2, 2, 4):
         paces.refuse("m", wait_s)
-    assert paces.rests_until("m") == clock.now_s + 3
-    clock.now_s += 3 + WINDOW_S
-    assert sum(paces.reserve("m", 0, Rates()) == clock.now_s for _ in range(60)) >= 30  # of 60 a minute, not an eighth
+    full_until_s = clock.now_s + 4
+    assert paces.open_until("m") == full_until_s
+    times = send(paces, clock, 4)
+    assert times[0] == full_until_s
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert gaps[0] == pytest.approx(12 / 11)  # 16 requests in 8 s and 4 s of rest, of which it refused 5
+    assert gaps[0] > gaps[1] > gaps[2]
 
 
-def test_a_rate_that_was_learnt_grows_and_is_forgotten(paces, clock):
-    paces.reserve("m", 0, Rates())
-    paces.refuse("m", 0)
-    clock.now_s += 2 * 3600
-    assert {paces.reserve("m", 0, Rates()) for _ in range(50)} == {clock.now_s}
+def test_refusals_of_requests_that_were_under_way_do_not_slow_it_down_again_and_again(paces, clock):
+    send(paces, clock, 32)
+    for _ in range(22):
+        paces.refuse("m", 1)
+    times = send(paces, clock, 3)
+    assert times[2] - times[1] == pytest.approx(1 / 10, rel=0.1)  # it accepted ten in that second
+
+
+def test_the_rate_is_back_within_seconds_also_of_a_server_that_accepted_nothing(paces, clock):
+    for _ in range(8):
+        send(paces, clock, 1, gap_s=0.5)
+        paces.refuse("m", 1)
+    refused_s = clock.now_s
+    times = send(paces, clock, 200)
+    assert sum(at_s < refused_s + 10 for at_s in times) >= 10
+    assert times[-1] < refused_s + 60
+
+
+def test_what_was_reserved_before_a_server_was_full_is_reserved_again(paces, clock):
+    send(paces, clock, 2)
+    for _ in range(2):
+        paces.refuse("m", 1)
+    queued = [paces.reserve("m", 0, Rates()) for _ in range(3)]
+    clock.now_s = queued[0]
+    paces.refuse("m", 60)
+    assert paces.open_until("m") > queued[-1]
+    assert paces.reserve("m", 0, Rates()) == paces.open_until("m")
 
 
 def test_the_users_rate_stays_the_most(paces, clock):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,6 +15,10 @@ from rag_lab.redaction import one_line
 _ABOUT_THE_REQUEST = {400, 413, 414, 422, 431}  # the same request gets the same answer tomorrow
 _REJECTED_KEY = ("API_KEY_INVALID", "API key not valid")  # Gemini says so with status 400
 _TIME_OUTS = {408, 504, 524}  # of a gateway that has waited for the model in vain
+_QUOTAS = ("ratelimit-{}", "x-ratelimit-{}", "x-ratelimit-{}-requests", "x-ratelimit-{}-tokens")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|)")
+_UNITS_S = {"h": 3600, "m": 60, "s": 1, "ms": 0.001, "": 1}
+_LONGEST_S = 1e6
 _CONNECTION_WORDS = ("timeout", "connect", "transport", "protocol", "readerror", "writeerror")
 
 
@@ -102,10 +106,26 @@ def _names(chain: list[BaseException]) -> set[str]:
 def _wait(chain: list[BaseException]) -> float | None:
     for link in chain:
         headers = getattr(getattr(link, "response", None), "headers", None) or {}
-        for asked in (_seconds(headers.get("retry-after")), _retry_delay(getattr(link, "details", None))):
-            if asked is not None:
-                return asked
+        asked = (_seconds(headers.get("retry-after")), _reset(headers), _retry_delay(getattr(link, "details", None)))
+        if wait_s := [found for found in asked if found is not None]:
+            return wait_s[0]
     return None
+
+
+def _reset(headers: Mapping[str, str]) -> float | None:
+    """Read when a spent quota is refilled, of those that headers tell: `X-RateLimit-Reset-Requests: 1m2.5s`, say."""
+    spent = [kind for kind in _QUOTAS if str(headers.get(kind.format("remaining"), "")).strip() == "0"]
+    waits = [_duration(headers.get(kind.format("reset"), "")) for kind in spent]
+    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
+
+
+def _duration(text: str) -> float | None:
+    """Read seconds, as `12`, `6m0s` or `120ms`; None for anything else, as a moment in seconds since 1970."""
+    parts = _PART.findall(text)
+    if "".join(number + unit for number, unit in parts) != text.strip() or not parts:
+        return None
+    wait_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    return wait_s if wait_s < _LONGEST_S else None
 
 
 def _seconds(header: Any) -> float | None:

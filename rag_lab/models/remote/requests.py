@@ -41,6 +41,7 @@ class RetryPolicy:
     max_attempts: int = 5
     sleep: Callable[[float], None] = time.sleep
     rates: Rates = Rates()  # noqa: RUF009 (frozen)
+    clock: Callable[[], float] = time.time
 
     def call(self, what: str, function: Callable[[], B], patience: Patience, tokens: int = 0) -> B:
         """Return what `function` returns, trying again after rate limits, server errors and time-outs.
@@ -53,7 +54,7 @@ class RetryPolicy:
             ModelError: if the key is rejected or the model unknown: no request can succeed.
             CallFailed: if this request fails otherwise.
         """
-        attempt, pace = 0, Pace(what, patience.key, self.rates, self.sleep)
+        attempt, pace = 0, Pace(what, patience.key, self.rates, self.sleep, self.clock)
         while not (given_up := patience.given_up()):
             attempt += 1
             pace.wait(tokens)
@@ -72,7 +73,7 @@ class RetryPolicy:
                 raise CallFailed(f"{failure.sentence.rstrip('.')}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
             if failure.too_many:
-                pace.slow_down(wait_s)  # for everybody, and this request waits with them
+                pace.refused(wait_s)
             else:
                 self.sleep(wait_s)
         raise CallFailed(given_up, transient=True, asked=attempt > 0)

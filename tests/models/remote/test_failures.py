@@ -88,3 +88,19 @@ def test_what_the_server_asks_to_wait():
     assert classify(RefusedError(429, details=info)).wait_s == 7.5
     assert classify(RefusedError(429, details={"retryDelay": "1.2.3s"})).wait_s is None
     assert classify(RefusedError(429)).wait_s is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"}, 62.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms"}, 0.12),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "12"}, 12),
+        ({"x-ratelimit-remaining-requests": "7", "x-ratelimit-reset-requests": "20s"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1753900000"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, None),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "12", "retry-after": "3"}, 3),
+    ],
+)
+def test_a_quota_that_is_spent_says_when_it_is_refilled(headers, wait_s):
+    assert classify(RefusedError(429, headers=headers)).wait_s == wait_s

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from postgres import needs_postgres, postgres_server
@@ -52,6 +53,31 @@ def test_nobody_asks_while_a_server_that_was_asked_too_often_wants_rest():
             others = list(pool.map(lambda model: model.generate([ASKED])[0], models[1:]))
         assert [reply.text for reply in (*first.result(), *others)] == ["ok"] * 3
     assert all(later - times[0] >= 1 for later in times[1:])
+
+
+CALLS, CALL_S = 132, 0.5
+
+
+@pytest.mark.parametrize("headers", [{"Retry-After": "1"}, {}])
+def test_a_server_that_refuses_one_call_in_twenty_costs_little_more_than_these_calls(headers):
+    """Seconds are counted, not taken: those that a reply takes, and those that are waited."""
+    seconds, n_asked = [0.0], 0
+
+    def script(body):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked % 20 == 7:
+            return Scripted(status=429, headers=headers)
+        seconds.append(CALL_S)
+        return "ok"
+
+    with openai_server(script) as server:
+        model = OpenAIChat("tiny", base_url=server.url, concurrency=1)
+        model.retry = replace(model.retry, sleep=seconds.append, clock=lambda: 1_000.0 + sum(seconds))
+        replies = model.generate([ASKED] * CALLS)
+    assert [reply.text for reply in replies] == ["ok"] * CALLS
+    assert n_asked > CALLS
+    assert sum(seconds) <= 1.3 * CALLS * CALL_S
 
 
 def test_what_a_server_takes_is_an_option_of_the_name_and_no_part_of_the_identity():
