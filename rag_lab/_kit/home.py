@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from rag_lab._kit.machine.own_file import is_own
 from rag_lab._kit.process import in_kernel
 from rag_lab.errors import ConfigError
 
@@ -22,7 +23,7 @@ def home() -> Path:
     That is the nearest `.rag_lab` from the current folder upwards; in a checkout of rag_lab the checkout's, wherever in
     it we are. Elsewhere it is that of the checkout which the package is installed from, or where it was installed
     without one `rag_lab` in the user's data folder: so nothing is computed again for want of standing in the right
-    place. The folder returned may not exist.
+    place. One that belongs to another user is passed over, which is said once. The folder returned may not exist.
 
     Raises:
         ConfigError: if there is a file in its place.
@@ -55,6 +56,11 @@ def usable_home() -> Path:
 
 
 @cache  # once a process
+def _say_foreign(folder: Path) -> None:
+    print(f"{folder} is not used, since it belongs to another user; {VARIABLE} can name it.", file=sys.stderr)
+
+
+@cache  # once a process
 def _say(folder: Path) -> None:
     """Say it on stderr; below the cell of a notebook, where that looks like an error, on stdout."""
     stream = sys.stdout if in_kernel() else sys.stderr
@@ -64,13 +70,24 @@ def _say(folder: Path) -> None:
 def _around(folder: Path) -> Path | None:
     """Return the home of where `folder` is: the nearest that is there, but none from beyond a checkout."""
     for place in (folder, *folder.parents):
-        if (place / NAME).is_dir() or (place / _OF_CHECKOUT).is_file():
-            return place / NAME
+        found = place / NAME
+        if (found.is_dir() or (place / _OF_CHECKOUT).is_file()) and _may_be_used(found):
+            return found
     return None
+
+
+def _may_be_used(folder: Path) -> bool:
+    """Tell whether a folder that was found, and need not be there, is not another user's."""
+    if not folder.is_dir() or is_own(folder):
+        return True
+    _say_foreign(folder)
+    return False
 
 
 def _elsewhere() -> Path:
     from platformdirs import user_data_path
 
     checkout = Path(__file__).resolve().parents[2]
-    return checkout / NAME if (checkout / "pyproject.toml").is_file() else user_data_path("rag_lab", appauthor=False)
+    if (checkout / "pyproject.toml").is_file() and _may_be_used(checkout / NAME):
+        return checkout / NAME
+    return user_data_path("rag_lab", appauthor=False)

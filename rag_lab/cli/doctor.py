@@ -41,7 +41,9 @@ def doctor() -> None:
     for name in sorted({name for _, _, provider in providers for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
     for path, names in env_files_read().items():
-        typer.echo(f"  from {path}: {', '.join(names) or 'nothing that the environment does not name itself'}")
+        typer.echo(f"  from {path}: {', '.join(names.taken) or 'nothing that the environment does not name itself'}")
+        if names.refused:
+            typer.echo(f"  never from a file .env: {', '.join(names.refused)}")
     typer.echo(f"GPU        {_gpu()}")
     typer.echo("Energy     " + (", ".join(meter.device for meter in meters()) or NO_METER))
     typer.echo(f"Home       {home()} ({bytes_on_disk(home()) // 10**6} MB)")

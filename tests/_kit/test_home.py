@@ -1,4 +1,5 @@
 import pytest
+from other_user import give_away, needs_root
 
 import rag_lab._kit.home
 from rag_lab._kit.home import home, usable_home
@@ -97,3 +98,24 @@ def test_one_that_cannot_be_made_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file/home"))
     with pytest.raises(ConfigError, match="Cannot write to .*home.*; set RAG_LAB_HOME to another"):
         usable_home()
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_one_of_another_user_is_passed_over_and_said_once(checkout, monkeypatch, tmp_path, capsys, kind):
+    mine, theirs = tmp_path / ".rag_lab", tmp_path / "shared" / ".rag_lab"
+    mine.mkdir()
+    (theirs.parent / "work").mkdir(parents=True)
+    theirs.mkdir() if kind == "folder" else theirs.symlink_to(mine)
+    give_away(theirs)
+    monkeypatch.chdir(theirs.parent / "work")
+    assert home() == home() == mine
+    assert capsys.readouterr().err.count(f"{theirs} is not used, since it belongs to another user; RAG_LAB_HOME") == 1
+
+
+@needs_root
+def test_that_of_the_installation_is_not_used_either_where_it_is_another_user_s(checkout, monkeypatch, tmp_path):
+    (checkout / ".rag_lab").mkdir()
+    give_away(checkout / ".rag_lab")
+    monkeypatch.chdir(checkout)
+    assert home() == tmp_path / "data/rag_lab"
