@@ -165,16 +165,22 @@ def _is_path(text: str) -> bool:
 
 def _of_address(text: str) -> Iterator[str]:
     """Yield the password of an address, and user and password as they are sent for it."""
-    try:
-        parts = urlsplit(text)
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    except ValueError:
-        return
+    scheme, _, rest = text.partition("://")
+    if scheme in ("postgres", "postgresql"):  # whose library ends a password at none of `/?#[`
+        user, _, password = rest.rpartition("@")[0].partition(":")
+        query = rest.rpartition("@")[2].partition("?")[2]
+    else:
+        try:
+            parts = urlsplit(text)
+            user, password, query = parts.username or "", parts.password or "", parts.query
+        except ValueError:
+            return
+    user, password = unquote(user), unquote(password)
     if password:
         yield f"{user}:{password}"
         if not _is_word(password):
             yield password
-    for option in parts.query.split("&"):
+    for option in query.split("&"):
         name, _, value = option.partition("=")
         if names_secret(name):
             yield unquote(value)

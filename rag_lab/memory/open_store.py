@@ -13,15 +13,15 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, cast
-from urllib.parse import urlsplit
 
 from rag_lab._kit.database import REMEMBERED, opened
 from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
+from rag_lab.memory.postgres import NO_ADDRESS, opened_schema
 from rag_lab.memory.store_version import VERSION, refuse_newer
 
 VARIABLE = "RAG_LAB_STORE"
-_SCHEMES = ("postgresql", "postgres")
+_SCHEMES = ("postgresql://", "postgres://")
 
 
 class Database(Protocol):
@@ -94,8 +94,6 @@ def opened_store(path: Path, tables: str, mend: str = REMEMBERED) -> Iterator[Da
         RagLabError: if it cannot be used.
     """
     if address := store_address():
-        from rag_lab.memory.postgres import opened_schema
-
         with opened_schema(address, schema_of(path), tables) as shared:
             yield shared
     else:
@@ -117,8 +115,8 @@ def store_address() -> str:
         ConfigError: if the environment names something else than a PostgreSQL database.
     """
     address = os.environ.get(VARIABLE, "")
-    if address and urlsplit(address).scheme not in _SCHEMES:
-        raise ConfigError(f"{VARIABLE} must be an address such as postgresql://user@host/database.")
+    if address and not address.startswith(_SCHEMES):
+        raise ConfigError(NO_ADDRESS)
     return address
 
 

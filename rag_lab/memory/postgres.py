@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
 
-from rag_lab.errors import RagLabError
+from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.store_version import VERSION, refuse_newer
 
 MODULES_MISSING = "RAG_LAB_STORE names a PostgreSQL database, which needs psycopg: pip install 'rag_lab[postgres]'"
+NO_ADDRESS = (
+    "RAG_LAB_STORE is not the address of a PostgreSQL database; write postgresql://host:5432/database with "
+    "user:password@ before the host, and in the password %40 for @, %2F for /, %25 for %."
+)
 WAIT_VARIABLE = "RAG_LAB_STORE_WAIT_S"
 _WAIT_S = 120.0
 _AGAIN_S = 1.0
@@ -85,9 +88,9 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
     """Open a schema of the database at `address`, made where it is not there, for one block.
 
     Raises:
-        RagLabError: if psycopg is missing, the server does not answer for two minutes, or refuses.
+        RagLabError: if psycopg is missing, the address is none, the server does not answer for two minutes, or refuses.
     """
-    psycopg = _library()
+    psycopg, place = _library(), place_of(address)
     at = (os.getpid(), address, schema)
     try:
         connection = _waited_for(at, tables)
@@ -101,19 +104,37 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
             _IDLE.setdefault(at, []).append(connection)
     except psycopg.errors.DiskFull as error:
         raise RagLabError(
-            f"The store at {place_of(address)} has no room: {_line(error)}; make room on the disk of its server and "
+            f"The store at {place} has no room: {_line(error)}; make room on the disk of its server and "
             "start the same command again: it goes on."
         ) from None
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise RagLabError(_gone(address, error)) from None
+        raise RagLabError(_gone(place, error)) from None
     except psycopg.Error as error:
-        raise RagLabError(f"The store at {place_of(address)} refused: {_line(error)}.") from error
+        raise RagLabError(f"The store at {place} refused: {_line(error)}.") from error
 
 
 def place_of(address: str) -> str:
-    """Return where a store is, without who asks it and their password."""
-    parts = urlsplit(address)
-    return f"{parts.hostname or 'this machine'}:{parts.port or 5432}{parts.path}"
+    """Return where a store is, without who asks it and their password; an address may name several hosts.
+
+    Raises:
+        ConfigError: if PostgreSQL's own library would not read it so; what was given may hold a password.
+    """
+    psycopg = _library()
+    try:
+        known = psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        raise ConfigError(NO_ADDRESS) from None
+    hosts, ports = (str(known.get(name, "")).split(",") for name in ("host", "port"))
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    database = known.get("dbname", "")
+    if len(ports) != len(hosts) or not all(map(_is_port, ports)) or "@" in f"{hosts}{database}":
+        raise ConfigError(NO_ADDRESS)
+    places = (f"{host or 'this machine'}:{port or 5432}" for host, port in zip(hosts, ports, strict=True))
+    return f"{','.join(places)}/{database}"
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 2**16)
 
 
 def _waited_for(at: tuple[int, str, str], tables: str) -> Any:
@@ -186,9 +207,9 @@ def _is_final(error: Exception) -> bool:
     return any(words in told for words in ("authentication", "does not exist", "resolve", "not known", "role "))
 
 
-def _gone(address: str, error: Exception) -> str:
+def _gone(place: str, error: Exception) -> str:
     return (
-        f"The store at {place_of(address)} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
+        f"The store at {place} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
         "server that runs, and start the same command again: it goes on."
     )
 

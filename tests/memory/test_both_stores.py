@@ -209,8 +209,49 @@ def test_a_server_whose_disk_is_full_is_a_sentence_and_not_waited_for(server, tm
 @pytest.mark.parametrize("address", ["mysql://here/db", "here", "sqlite:///file"])
 def test_another_kind_of_database_is_a_sentence(tmp_path, monkeypatch, address):
     monkeypatch.setenv(VARIABLE, address)
-    with pytest.raises(ConfigError, match="must be an address such as postgresql"), opened_store(tmp_path / "m", ""):
+    with (
+        pytest.raises(ConfigError, match="write postgresql://host:5432/database with"),
+        opened_store(tmp_path / "m", ""),
+    ):
         pass
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["u:hunter/s3cret@h/db", "u:123/s3cret@h/db", "u:hunter@s3cret@h/db", "u:s3cret%@h/db", "u:s3cret@[::1/db"]
+    + [
+        "u:s3cret@h:99999/db",
+        "u:s3cret@h:no/db",
+        "u:s3cret@h:0/db",
+        "u:s3cret@a:1,b:2,c/db?port=1,2",
+        "u:s3cret@h/d?x=1",
+    ],
+)
+def test_what_is_no_address_of_a_database_is_a_sentence_without_it(tmp_path, monkeypatch, rest):
+    monkeypatch.setenv(VARIABLE, f"postgresql://{rest}")
+    with pytest.raises(ConfigError, match="is not the address of a PostgreSQL database; write") as told:
+        Memory(tmp_path / "m.sqlite").recall(["a"])
+    assert "s3cret" not in str(told.value) and "hunter" not in str(told.value)
+
+
+@pytest.mark.parametrize("password", ["hunter#s3cret", "hunter[s3cret", "hunter%2Fs3cret"])
+def test_a_password_with_any_letter_is_not_shown(tmp_path, password):
+    address = f"postgresql://u:{password}@127.0.0.1:1,[::1]:1/db"
+    given = {**os.environ, VARIABLE: address, WAIT_VARIABLE: "0", "RAG_LAB_HOME": str(tmp_path)}
+    command = "from rag_lab.redaction import hide_known; from rag_lab.cli import main; import urllib.parse, os\n"
+    command += f"print(hide_known('it is ' + urllib.parse.unquote({password!r})))\nmain()"
+    done = subprocess.run([sys.executable, "-c", command, "store", "stats"], env=given, capture_output=True, text=True)
+    assert done.stdout.splitlines()[:2] == ["it is [hidden]", "Store: 127.0.0.1:1,::1:1/db"]
+    assert done.returncode == 2 and done.stderr.startswith("rag-lab: The store at 127.0.0.1:1,::1:1/db does not answer")
+    assert "s3cret" not in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_of_several_hosts_the_one_that_answers_is_taken(server, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, server.address().replace("@127", "@127.0.0.1:1,127"))
+    Memory(tmp_path / "m.sqlite").store("room", {"a": "1"})
+    assert Memory(tmp_path / "m.sqlite").recall(["a"]) == {"a": "1"}
 
 
 @pytest.mark.slow
