@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from rag_lab.records import Question
 
@@ -27,14 +27,15 @@ _SUBJECT = re.compile(
     r"(?:is|are|must|has|ist|sind|wird|hat|est|sont|doit|a|opens|takes|runs)\b"
 )
 _CLAUSE = re.compile(r"(?i) (that|which|who|you|die|der|das|qui|que|\w+ly)\b|.{61}")  # or too long for a thing
-_TABLE_ROW = re.compile(r"\||\S {2,}\S")  # cells stand two spaces apart, or between bars
-_LIST_MARK = re.compile(r"\s*(?:[-*+•–]|\(?\w{1,3}[.)])\s+")
+_TABLE_ROW = re.compile(r".*\||(?!.{121}).*[^\s.!?:] {2,}\S")  # cells stand between bars, or two spaces apart
+_LIST_MARK = re.compile(r"(?:[-*+•–]|\(?\w{1,3}[.)]) +")
 _PASSED_OVER = re.compile(
-    r"(?im)_{4,}|^\W*(?:signature|unterschrift)|^\W*(?:(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire)\W*$"
+    r"(?im)____|^[# ]{0,9}(?:signature|unterschrift|(?:(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire) {0,9}$)"
 )
 _FEWEST_LETTERS, _FEWEST_WORDS, _LONG_WORD = 6, 2, 12  # a word that stands alone must be as long as a compound
 _SECTION_LINES, _SECTION_WORDS, _LINE_WORDS = 6, 24, 5  # lines that are read behind a heading; what prose has at least
-_SUBJECT_WORDS = 4  # at most: longer ones are clauses
+_NEXT_LINES = 30  # behind a heading, in which these lines must begin
+_SUBJECT_WORDS, _MOST_SUBJECTS = 4, 50  # of a subject, as longer ones are clauses; of a page that are looked at
 _SAME_WORD, _STEM = 4, 6  # letters from which on a word may not stand in two questions, and that are compared
 
 
@@ -76,7 +77,13 @@ def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int)
 def _plain_lines(text: str) -> list[str]:
     """Return the lines of a page, `|` for a row of a table; none of a page of signatures or contents."""
     lines = [] if _PASSED_OVER.search(text) else text.splitlines()
-    return ["|" if _TABLE_ROW.search(_LIST_MARK.sub("", line, count=1)) else line for line in lines]
+    return ["|" if _TABLE_ROW.match(_unmarked(line)) else line for line in lines]
+
+
+def _unmarked(line: str) -> str:
+    """Return a line without the mark of a list's item."""
+    mark = _LIST_MARK.match(bare := line.strip())
+    return bare[mark.end() :] if mark else bare
 
 
 def _headings(lines: Sequence[str]) -> Iterator[str]:
@@ -86,13 +93,13 @@ def _headings(lines: Sequence[str]) -> Iterator[str]:
         stands_apart = number > 0 and not lines[number - 1].strip()
         if found and (_MARKED.match(line) or stands_apart):
             topic = " ".join(found[1].split())
-            if _is_topic(topic) and _is_about(topic, lines[number + 1 :]):
+            if _is_topic(topic) and _is_about(topic, islice(lines, number + 1, number + _NEXT_LINES)):
                 yield topic.capitalize() if topic.isupper() else topic
 
 
-def _is_about(topic: str, lines: Sequence[str]) -> bool:
+def _is_about(topic: str, lines: Iterable[str]) -> bool:
     """Tell whether prose follows, in which a word of the topic stands again: else the heading says too little."""
-    section = [line.split() for line in lines if line.strip()][:_SECTION_LINES]
+    section = list(islice((line.split() for line in lines if line.strip()), _SECTION_LINES))
     words = [word for line in section for word in line]
     if len(words) < _SECTION_WORDS or len(section[0]) < _LINE_WORDS:
         return False
@@ -107,7 +114,7 @@ def _beginnings(text: str) -> set[str]:
 def _subjects(lines: Sequence[str], times: int) -> Iterator[str]:
     """Yield what sentences are about, where the page names it so often."""
     text = " ".join(lines)
-    for topic in dict.fromkeys(_SUBJECT.findall(text)):
+    for topic in islice(dict.fromkeys(_SUBJECT.findall(text)), _MOST_SUBJECTS):
         if _is_topic(topic) and len(topic.split()) <= _SUBJECT_WORDS and text.count(topic) >= times:
             yield topic
 
