@@ -18,6 +18,7 @@ from rag_lab.evaluation.metric import MetricInfo, info_from_json, info_to_json
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import Trace
 from rag_lab.redaction import hide_known_json
+from rag_lab.runs.run_links import refuse_links_out
 from rag_lab.runs.run_once import SamePipeline
 from rag_lab.runs.trace_file import read_traces
 from rag_lab.runs.trace_lines import Questions
@@ -94,9 +95,10 @@ class RunFolder:
         """Read the plan in `path`.
 
         Raises:
-            RagLabError: if `path` is no run folder.
+            RagLabError: if `path` is no run folder, or a link in it leads out of it.
         """
         path = Path(path)
+        refuse_links_out(path)
         try:
             plan = json.loads((path / PLAN_FILE).read_text(encoding="utf-8"))
             run = cls(path=path, **_fields(plan))
@@ -114,6 +116,10 @@ class RunFolder:
         ids = [variant.variant_id for variant in self.variants]
         if len(set(ids)) < len(ids):
             return f"its {PLAN_FILE} has {len(ids)} variants, of which only {len(set(ids))} have a name of their own"
+        if strangers := [
+            name for name in ids if Path(name).name != name or set(name) & {"\\", "\0"} or name in ("", "..")
+        ]:
+            return f"the variant {strangers[0]!r} in its {PLAN_FILE} cannot be the name of a folder"
         if self.baseline not in ids:
             return f"the baseline in its {PLAN_FILE}, {self.baseline!r}, is none of its {len(ids)} variants"
         if strangers := [name for pair in self.pairs for name in pair if name not in ids]:

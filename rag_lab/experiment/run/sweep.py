@@ -28,6 +28,7 @@ from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated, post_hoc_told
 from rag_lab.runs.race_record import round_folder
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_links import refuse_links_out
 
 _PLAIN = RunOptions()
 _CHOOSING = {RACING: "race", STAGED: "staged", OPTUNA: "trials"}  # designs that choose before they prove
@@ -88,6 +89,7 @@ def sweep(
 def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
+    refuse_links_out(run.path)
     with room_on_disk(run.path), locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:

@@ -12,6 +12,7 @@ from threading import Lock
 
 from rag_lab.errors import RagLabError
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder
+from rag_lab.runs.run_links import refuse_links_out
 
 _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 REPORT = "report.html"
@@ -46,6 +47,7 @@ class LiveReport:
 
     def question_page(self, name: str) -> str | None:
         """Return the page of one question, of a run whose report is too long for one file; None for any other name."""
+        refuse_links_out(self._folder)
         path = self._folder / QUESTIONS / name
         is_one = _QUESTION_PAGE.fullmatch(name) and path.is_file() and not path.is_symlink()
         return path.read_text(encoding="utf-8") if is_one else None

@@ -71,6 +71,19 @@ def test_the_names_that_are_served_are_those_that_are_written():
     assert (REPORT, QUESTIONS) == (HTML_FILE, FOLDER)
 
 
+@pytest.mark.parametrize("name", ["report.html", "questions"])
+def test_nothing_is_served_through_a_link_out_of_the_run(tmp_path, serve, name):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "q-1.html").write_text("private")
+    server = serve(write_run(tmp_path / "run", GRID, {MAIN: factorial()}).path)
+    leads_to = tmp_path / "mine" if name == "questions" else tmp_path / "mine" / "q-1.html"
+    (tmp_path / "run" / name).symlink_to(leads_to)
+    for path in ("", "report.html", "questions/q-1.html"):
+        status, _, body = ask(server, path)
+        assert (status, "private" in body) == (503, False)
+        assert "is a link that leads out of the run" in body
+
+
 def test_a_finished_run_is_the_very_page_of_its_folder(tmp_path, serve):
     run = write_run(tmp_path, GRID, {MAIN: factorial()})
     page = write_report(run.path).read_text()
@@ -89,7 +102,7 @@ def test_the_pages_of_questions_beside_a_long_report_are_served_and_nothing_besi
     (run.path / "questions/q-q1.html").write_text("one question")
     (run.path / "questions/notes.txt").write_text("private")
     (tmp_path / "elsewhere.html").write_text("private")
-    (run.path / "questions/q-link.html").symlink_to(tmp_path / "elsewhere.html")
+    (run.path / "questions/q-link.html").symlink_to(run.path / "questions/notes.txt")
     server = serve(run.path)
     assert ask(server, "questions/q-q1.html")[::2] == (200, "one question")
     assert ask(server, "report.html")[2] == ask(server)[2]
