@@ -16,9 +16,11 @@ from pydantic import Field, ValidationError
 from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.config_section import MAX_SEED, Section
 from rag_lab._kit.digest import digest
+from rag_lab._kit.wording import listing
 from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.data.dataset import Dataset, dataset_folder, is_dataset
+from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.models.config import ModelsConfig
 from rag_lab.shows_itself import shows_itself
 from rag_lab.stages.answer.config import AnswerConfig
@@ -28,6 +30,9 @@ from rag_lab.stages.query.config import QueryConfig
 from rag_lab.stages.rerank.config import RerankConfig
 from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searches_vectors
 from rag_lab.stores.config import StoreConfig
+
+PIPELINE_FILE = "pipeline.yaml"  # of a data set
+_NOT_OF_A_DATASET = ("models.", "prompts.")
 
 
 class Origin(NamedTuple):
@@ -139,6 +144,36 @@ class PipelineConfig(Section):
         return self
 
 
+def config_of(documents: Any) -> PipelineConfig:
+    """Return the pipeline that a data set names in pipeline.yaml; the defaults where it, or documents, name none.
+
+    A data set may come from anybody, so its file chooses among what is built in or installed.
+
+    Raises:
+        ConfigError: if the file cannot be used.
+    """
+    if not isinstance(documents, str | Path | Dataset):
+        return PipelineConfig()
+    try:
+        folder = documents.path if isinstance(documents, Dataset) else dataset_folder(documents)
+    except DatasetError:  # which is said where its documents are read
+        return PipelineConfig()
+    path = folder / PIPELINE_FILE
+    if not (is_dataset(folder) and path.is_file()):
+        return PipelineConfig()
+    config = PipelineConfig.load(path)
+    values = config.differing().items()
+    foreign = [
+        key for key, value in values if key.startswith(_NOT_OF_A_DATASET) or any(":" in t for t in _texts(value))
+    ]
+    if foreign:
+        raise ConfigError(
+            f"{path} sets {listing(foreign)}: of a data set only built-in modules are taken, and no models, prompts or "
+            "servers. Set these by --set, or in an experiment."
+        )
+    return config
+
+
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return dotted keys as the sections of a configuration file: `{"corpus": {"chunk_size": 400}}`."""
     sections: dict[str, Any] = {}
@@ -168,8 +203,9 @@ def _kinds() -> Iterator[tuple[str, Any]]:
                 yield from ((f"{name}.{inner}", kind) for kind in rules if hasattr(kind, "problem"))
 
 
-def _texts(value: str | Mapping[str, str]) -> list[str]:
-    return list(value.values()) if isinstance(value, Mapping) else [value]
+def _texts(value: Any) -> list[str]:
+    values = value.values() if isinstance(value, Mapping) else [value]
+    return [one for one in values if isinstance(one, str)]
 
 
 def dotted_keys() -> list[str]:

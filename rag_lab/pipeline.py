@@ -13,7 +13,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.observing.tracing import span
-from rag_lab.config import PipelineConfig
+from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.evidence import locate_all
 from rag_lab.corpus.index.unread_children import UnreadChildren
@@ -57,7 +57,8 @@ class Pipeline:
 
     Args:
         documents: a data set's name, its folder, a folder of files, a `Dataset`, or LangChain's documents.
-        config: which stages, with which parameters and models; the defaults where None.
+        config: which stages, with which parameters and models; where None, the data set's own (`pipeline.yaml`), or the
+            defaults.
         questions: what is asked where `run` names nothing else; those of the data set where None.
         home: where indexes and results are remembered; the workbench's folder where None.
         progress: show a bar while documents are embedded, or tell a callable how many texts are done, of how many.
@@ -72,7 +73,7 @@ class Pipeline:
         home: Path | str | None = None,
         progress: Watch = True,
     ) -> None:
-        self.config = config or PipelineConfig()
+        self.config = config or config_of(documents)
         self.given: Mapping[str, Any] = {}
         self._documents, self._asked, self._home, self._progress = documents, questions, home, progress
         self._builds = True

@@ -4,11 +4,18 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from small_dataset import write_dataset
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.yaml_file import read_mapping
-from rag_lab.config import PipelineConfig, dotted_keys
+from rag_lab.cli.set_option import open_pipeline
+from rag_lab.config import PIPELINE_FILE, PipelineConfig, config_of, dotted_keys, nested
+from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
+from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.without_file import Asked
+from rag_lab.notebook.bench.bench import Bench
+from rag_lab.pipeline import Pipeline
 
 
 def test_every_key_can_be_read_back_and_overridden_with_its_own_value():
@@ -192,3 +199,52 @@ def test_a_file_that_is_no_mapping_is_one_sentence(tmp_path, text, reason):
         read_mapping(path)
     assert str(path) in str(error.value) and reason in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    """A data set with a pipeline of its own, as `rag-lab new` leaves one."""
+    folder = write_dataset(tmp_path)
+    (folder / PIPELINE_FILE).write_text("corpus: {chunk_size: 321}\nretrieval: {mode: bm25}\n")
+    return folder
+
+
+def test_the_pipeline_of_a_data_set_is_what_is_begun_with_by_every_way_in(chosen, tmp_path):
+    first = {"corpus.chunk_size": 321, "retrieval.mode": "bm25"}
+    assert config_of(chosen).differing() == config_of(f"{chosen}/follow_up.jsonl").differing() == first
+    assert Pipeline(str(chosen)).config == Pipeline(Dataset.load(chosen)).config == config_of(chosen)
+    assert Pipeline(chosen, PipelineConfig()).config == PipelineConfig()
+    settings = {"rerank.final_k": 3}
+    asked = [Asked(str(chosen)), Asked(str(chosen), settings=settings), Asked(str(chosen), base="laptop")]
+    assert [one.experiment().get("base") for one in asked] == [
+        {"corpus": {"chunk_size": 321}, "retrieval": {"mode": "bm25"}, "answer": {"name": "none"}},
+        {"corpus": {"chunk_size": 321}, "retrieval": {"mode": "bm25"}, "rerank": {"final_k": 3},
+         "answer": {"name": "none"}},
+        nested(_laptop().override({"answer.name": "none"}).differing()),
+    ]  # fmt: skip
+    assert open_pipeline(str(chosen), ["rerank.final_k=3"]).config.differing() == first | settings
+    bench = Bench(chosen, home=tmp_path / "home")
+    assert bench.config == config_of(chosen) and "set(" not in bench.as_python()
+    bench.set("retrieval.mode", "hybrid")
+    assert "'retrieval.mode': 'hybrid'" in bench.as_python()  # the default, and not what the data set has
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["models: {generation: 'openai:x?base_url=http://a'}", "rerank: {name: 'os:system'}", "prompts: {answer: a.j2}",
+     "store: {name: qdrant, url: 'http://a'}", "corpus: {readers: {.md: 'os:system'}}"],
+)  # fmt: skip
+def test_a_data_set_from_anybody_names_no_modules_models_or_servers(chosen, text):
+    (chosen / PIPELINE_FILE).write_text(text)
+    key = text.partition(":")[0]
+    with pytest.raises(ConfigError, match=rf"pipeline.yaml sets {key}\..*Set these by --set"):
+        config_of(chosen)
+
+
+def test_documents_without_a_pipeline_of_their_own_take_the_defaults(tmp_path):
+    (tmp_path / PIPELINE_FILE).write_text("seed: 3")  # of a folder that is no data set
+    assert config_of(tmp_path) == config_of("there is none") == config_of([]) == PipelineConfig()
+
+
+def _laptop():
+    return PipelineConfig.load(checkout_file("experiments/presets/laptop.yaml"))

@@ -92,12 +92,13 @@ def _answer(trace: Trace) -> str:
         found = [f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages]
         none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"
         return "\n".join(found or [none])
-    cited = [_citation(citation) for citation in trace.answer.citations]
+    cited = [_citation(citation, trace.answer.text) for citation in trace.answer.citations]
     return "\n".join([trace.answer.text, *(cited or ["(no citation)"])])
 
 
-def _citation(citation: Citation) -> str:
-    quote = f': "{citation.quote}"' if citation.quote else ""
+def _citation(citation: Citation, answer: str) -> str:
+    text = " ".join(citation.quote.split())
+    quote = f': "{text}"' if text and text != " ".join(answer.split()) else ""  # an answer that is a quote stands above
     return f"[{citation.number}] {_place(citation.source, citation.page)}{quote}"
 
 

@@ -64,14 +64,14 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     Raises:
         RagLabError: if a setting, the dataset or a model cannot be used.
     """
-    from rag_lab.config import PipelineConfig
+    from rag_lab.config import config_of
     from rag_lab.data.dataset import Dataset
     from rag_lab.experiment.experiment_error import ExperimentError
     from rag_lab.experiment.model_checks import model_problem, models_used
     from rag_lab.pipeline import Pipeline
 
     changes = parse_settings(settings or [])
-    config = PipelineConfig().override(changes)
+    config = config_of(dataset).override(changes)
     if problems := [found for role, text in models_used(config).items() if (found := model_problem(role, text))]:
         raise ExperimentError("models", problems)
     say_without_effect(config, changes)

@@ -101,6 +101,15 @@ class Dataset:
         return made if file == QUESTIONS_FILE else replace(made, name=f"{made.name}/{file}")
 
 
+def dataset_folder(name_or_path: str | Path) -> Path:
+    """Return the folder of what `Dataset.load` takes, be it with the file of its questions.
+
+    Raises:
+        DatasetError: if there is none.
+    """
+    return find_dataset(_split(str(name_or_path))[0])
+
+
 def corpus_folder(path: Path) -> Path:
     """Return where the documents of the dataset at `path` are: a folder that is no dataset is its own corpus."""
     corpus = path / CORPUS_FOLDER

@@ -12,12 +12,11 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import yaml
 
-from rag_lab.config import PipelineConfig, nested
+from rag_lab.config import PIPELINE_FILE, PipelineConfig, nested
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.walk import CORPUS_FOLDER, NO_DOCUMENTS
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile, profile
@@ -27,7 +26,6 @@ from rag_lab.data.metadata import METADATA_FILE
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.without_file import what_changes
-from rag_lab.models.toy_note import better_model
 from rag_lab.pipeline import Pipeline
 
 EXPERIMENT_FILE, README_FILE = "experiment.yaml", "README.md"
@@ -42,8 +40,7 @@ name: {name}
 question: {question}
 dataset: .                      # this folder: corpus/ and questions.jsonl
 
-{base}
-{reader}
+base: {pipeline}             # of this folder: what fits these documents
 
 # The first value of each is the baseline; each variant changes one of them.
 {factors}
@@ -53,6 +50,10 @@ design: one_factor              # or grid, fractional, random (with n: 8), racin
 # limits: {{answers: 20}}         # where a model answers: retrieval is measured on all questions, answers on so many
 # Without `metrics`, what the labels of questions.jsonl allow is measured; without labels, what the variants change.
 """
+_PIPELINE = """\
+# The pipeline for these documents, as far as it is not the default. `rag-lab ask`, `index`, `run` and `vary`, rl.Bench
+# and rl.label begin with it, as does experiment.yaml. Models, prompts and your own modules are set by --set or there.
+{settings}"""
 _README = """\
 # {title}
 
@@ -63,7 +64,8 @@ Made by `rag-lab new` for the documents in `{docs}`, which are {kept}.
 | `corpus` | the documents ({kept}) |
 | `questions.jsonl` | {questions}; put your own in their place, one a line: `{{"question": "..."}}` is enough |
 | `dataset.yaml` | name and language |
-| `experiment.yaml` | what is compared: settings that fit these documents, and what is varied |
+| `pipeline.yaml` | settings that fit these documents: what every command and the bench begin with |
+| `experiment.yaml` | what is compared: that pipeline, and what is varied |
 | `profile.html` | what the documents are like, what to set for them, and why |
 
 1. `rag-lab ask "..." --dataset {path}` answers a question from them.
@@ -179,6 +181,8 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
     (made / METADATA_FILE).write_text(
         f"{yaml.safe_dump({'name': title}, allow_unicode=True)}{language}", encoding="utf-8"
     )
+    settings = yaml.safe_dump(nested(found.settings), sort_keys=False) if found.settings else ""
+    (made / PIPELINE_FILE).write_text(_PIPELINE.format(settings=settings), encoding="utf-8")
     (made / EXPERIMENT_FILE).write_text(_experiment(told, pipeline.config, found), encoding="utf-8")
     kept = "copied" if copied else "linked, not copied"
     asked = f"{len(drafted)} drafted questions" if drafted else "your questions"
@@ -195,17 +199,11 @@ def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
 
 
 def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfile) -> str:
-    settings = found.settings
-    config = config.override(settings)
-    factors = dict(_factors(found, config))
-    reader = f"Answers are quotes. `answer.name: llm` lets a model write them. {better_model()}"
+    factors = dict(_factors(found, config.override(found.settings)))
     return _EXPERIMENT.format(
         **told,
         question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
-        base=yaml.safe_dump({"base": nested(settings)}, sort_keys=False),
-        reader=fill(
-            reader, 110, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
-        ),
+        pipeline=PIPELINE_FILE,
         factors=yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
     )
 

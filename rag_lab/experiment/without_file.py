@@ -15,7 +15,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import listing
 from rag_lab._kit.yaml_file import read_mapping
-from rag_lab.config import nested
+from rag_lab.config import config_of, nested
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.registry import parse_name
@@ -75,7 +75,8 @@ class Asked:
         if twice := sorted(set(settings) & set(self.factors)):
             raise ConfigError(f"{listing(twice)} cannot be set and varied at once; take one of the two out.")
         made: dict[str, Any] = {"question": self._question(), "dataset": self.dataset}
-        made |= {"base": self._base(settings)} if self.base or settings else {}
+        base = self._base(settings)
+        made |= {"base": base} if base else {}
         if self.factors:
             made |= {"factors": {key: list(values) for key, values in self.factors.items()}, "design": self.design}
             made |= {} if self.n is None else {"n": self.n}
@@ -101,11 +102,11 @@ class Asked:
         return what_changes(list(self.factors))
 
     def _base(self, settings: Mapping[str, Any]) -> Any:
-        """Return the name of the base, or where something is set all that differs from the defaults."""
-        if not settings:
+        """Return the name of the base; where it has none, or something is set, all that differs from the defaults."""
+        if self.base and not settings:
             return self.base
-        draft = _read({"base": self.base} if self.base else {})
-        return nested(draft.config.base.override(settings).differing())
+        base = _read({"base": self.base}).config.base if self.base else config_of(self.dataset)
+        return nested(base.override(settings).differing())
 
 
 def what_changes(factors: Sequence[str]) -> str:

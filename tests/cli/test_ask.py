@@ -77,6 +77,34 @@ def test_the_passage_that_answers_is_named_by_number_and_becomes_a_label(ask, mo
     assert all(item.quote for item in labelled.evidence)
 
 
+MANUAL = "\n".join(
+    ["# Press P-12", "", *(f"Step {n} is done by the shift that is there, and it is signed for." for n in range(60))]
+    + ["", "Bolt  Torque  Tool", "Ram bolts  900 Nm  TM-5", "Tie rods  1,980 Nm  TM-5", "", "Sign the sheet."]
+)
+
+
+def test_passages_stand_on_one_screen_and_the_row_that_answers_is_the_label(ask, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setenv("LINES", "30")
+    (tmp_path / "small" / "corpus" / "manual.md").write_text(MANUAL)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\n"))
+    words = ("--set", "retrieval.mode=bm25", "--set", "corpus.parent_size=9000")
+    status, out, _ = ask("Which torque for the tie rods?", "--label", *words)
+    assert status == 0 and len(out.splitlines()) < 30
+    first = out[out.rindex("[1] manual.md") :].splitlines()[1:4]
+    assert first == ["    Ram bolts 900 Nm TM-5", "  > Tie rods 1,980 Nm TM-5", "    Sign the sheet."]
+    (evidence,) = Dataset.load(tmp_path / "small").questions[-1].evidence
+    assert evidence.quote == "Tie rods  1,980 Nm  TM-5"
+
+
+def test_all_sentences_of_a_passage_can_be_listed_and_one_taken(ask, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1.\n1.2\n"))
+    status, out, _ = ask("When is lunch?", "--label")
+    listed = next(line for line in out.splitlines() if "1.2  " in line)
+    (evidence,) = Dataset.load(tmp_path / "small").questions[-1].evidence
+    assert status == 0 and " ".join(evidence.quote.split()) == listed.partition("1.2  ")[2]
+
+
 def test_what_names_no_passage_writes_no_label(ask, monkeypatch, tmp_path):
     before = (tmp_path / "small" / "questions.jsonl").read_bytes()
     for typed, said in (("\n", "No label was written."), ("0 1\n", "type numbers from 1"), ("99\n", "type numbers")):

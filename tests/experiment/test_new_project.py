@@ -13,7 +13,7 @@ from rag_lab.experiment.new_project import new_project
 from rag_lab.experiment.plan import plan
 from rag_lab.models.toy_note import is_toy
 
-FILES = {"corpus", "README.md", "dataset.yaml", "experiment.yaml", "questions.jsonl"}
+FILES = {"corpus", "README.md", "dataset.yaml", "experiment.yaml", "pipeline.yaml", "questions.jsonl"}
 
 
 @pytest.fixture

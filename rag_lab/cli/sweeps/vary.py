@@ -27,7 +27,8 @@ Base = Annotated[
     str | None,
     typer.Option(
         metavar="PRESET",
-        help="The pipeline to begin with: a preset or a YAML file; the defaults where left out.",
+        help="The pipeline to begin with: a preset or a YAML file; the data set's pipeline.yaml or the defaults where "
+        "left out.",
         autocompletion=completion.presets,
     ),
 ]

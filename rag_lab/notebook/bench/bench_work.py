@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import letters
-from rag_lab.config import PipelineConfig
+from rag_lab.config import PipelineConfig, config_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.experiment.model_checks import model_problem, models_used
@@ -51,6 +51,7 @@ class BenchWork:
         self.listeners: list[Callable[[], None]] = []  # called whenever something has changed, from any thread
         self.compared: QuickComparison | None = None
         self._documents = documents if isinstance(documents, str | Path) else None
+        self._default = config_of(self._documents)
         self._answers = Answers(pipeline.watched(self._embedded))
         replaced = self._go_on(_BENCHES[name]) if name in _BENCHES else []
         self.ask(self.question or (self.questions[0].text if self.questions else ""))
@@ -206,7 +207,7 @@ class BenchWork:
     def as_python(self) -> str:
         """Return the toggles as a line of Python."""
         documents = "documents" if self._documents is None else repr(str(self._documents))
-        return copied.as_python(self.config, documents, tuple(self._answers.pipeline.given))
+        return copied.as_python(self.config, self._default, documents, tuple(self._answers.pipeline.given))
 
     def say(self, sentence: str, *, is_bad: bool = False) -> None:
         """Show a sentence below the toggles, in place of the last one."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.corpus.sentence_units import sentence_units
 from rag_lab.data import labels
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.given import same_text
@@ -16,6 +15,8 @@ from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question
 from rag_lab.report.page.templates import render
+from rag_lab.stages.answer.extract import nearest_quotes
+from rag_lab.stages.answer.quotable import quotable
 
 if TYPE_CHECKING:
     from rag_lab.notebook.by_hand.clicked_page import ClickedPage
@@ -23,15 +24,31 @@ if TYPE_CHECKING:
 Pipelines = Pipeline | Sequence[Pipeline] | Mapping[str, Pipeline]
 MOST = 10  # passages that are shown of all pipelines together
 _NO_FIELDS = frozenset[str]()
+_NEIGHBOURS = 2  # parts on each side of the best: the space, and the sentence behind it
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage that may answer; `parts` are its text in pieces: sentences and table rows, and what is between them."""
+    """A passage that may answer; `parts` make up its text: sentences, rows and items, and what is between them."""
 
     hit: Hit
     text: str
-    parts: tuple[tuple[str, bool], ...]  # text, and whether it is a sentence or a row
+    parts: tuple[tuple[str, bool], ...]  # text, and whether it is a sentence, a table row or a list item
+    best: int  # the place in `parts` of the sentence, row or item that is nearest to the question
+
+    @property
+    def quote(self) -> str:
+        """The sentence, row or item that is nearest to the question."""
+        return self.parts[self.best][0]
+
+    @property
+    def units(self) -> list[str]:
+        """Its sentences, rows and items."""
+        return [text for text, is_unit in self.parts if is_unit]
+
+    def is_near(self, place: int) -> bool:
+        """Tell whether a folded passage shows a part: the best one, its neighbours, and what is between them."""
+        return abs(place - self.best) <= _NEIGHBOURS
 
 
 class Labelling:
@@ -45,6 +62,7 @@ class Labelling:
     def __init__(self, pipelines: Sequence[Pipeline], questions: Sequence[Question]) -> None:
         self._pipelines, self.questions, self._place = pipelines, tuple(questions), 0
         self._found: dict[int, list[Found]] = {}
+        self._unfolded: set[tuple[int, int]] = set()  # question and passage
         self._written: list[Written] = []
         self._said, self._is_bad = "", False
         questions_file(pipelines[0].dataset)
@@ -68,21 +86,21 @@ class Labelling:
         return self._found[self._place]
 
     def take(self, number: int, quote: str = "") -> None:
-        """Write that a passage answers the question: the words `quote` of it, or all of it.
+        """Write that words of a passage answer the question: `quote`, or where empty what is nearest to the question.
 
         Raises:
             ConfigError: if there is no such passage, or the words do not stand in it.
         """
         found = self._passage(number)
-        quote = quote.strip() or found.text.strip()
+        quote = quote.strip() or found.quote
         if " ".join(quote.split()) not in " ".join(found.text.split()):
             raise ConfigError(f"Passage {number} does not hold {quote!r:.80}; give words as they stand in it.")
         self._write(lambda: labels.add_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
 
     def drop(self, number: int, quote: str = "") -> None:
-        """Take back that a passage, or the words `quote` of it, answers the question."""
+        """Take back that words of a passage answer the question, as `take` has them."""
         found = self._passage(number)
-        quote = quote.strip() or found.text.strip()
+        quote = quote.strip() or found.quote
         self._write(lambda: labels.drop_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
 
     def answer(self, text: str) -> None:
@@ -115,9 +133,9 @@ class Labelling:
         """Turn to another question, so many further on; the first and the last are the ends."""
         self._place = min(max(0, self._place + steps), len(self.questions) - 1)
 
-    def is_taken(self, found: Found, quote: str = "") -> bool:
-        """Tell whether a passage, or words of it, is a label of the question."""
-        place = found.hit.source, found.hit.page, quote.strip() or found.text.strip()
+    def is_taken(self, found: Found, quote: str) -> bool:
+        """Tell whether words of a passage are a label of the question."""
+        place = found.hit.source, found.hit.page, quote.strip()
         return any((one.source, one.page, one.quote) == place for one in self.question.evidence)
 
     def _write(self, write: Callable[[], Written]) -> None:
@@ -136,14 +154,15 @@ class Labelling:
         rankings = [
             (one, one.run([question], answer=(), read=lambda _: _NO_FIELDS)[0].ranked) for one in self._pipelines
         ]
-        found: dict[tuple[str, int | None, int, int], Found] = {}
+        found: dict[tuple[str, int | None, int, int], tuple[Hit, str]] = {}
         for rank in range(max((len(hits) for _, hits in rankings), default=0)):
             for pipeline, hits in rankings:
                 if rank < len(hits):
                     hit = hits[rank]
-                    text = pipeline.index.text(hit)
-                    found.setdefault((hit.source, hit.page, hit.start, hit.end), Found(hit, text, _parts(text)))
-        return list(found.values())[:MOST]
+                    found.setdefault((hit.source, hit.page, hit.start, hit.end), (hit, pipeline.index.text(hit)))
+        shown = list(found.values())[:MOST]
+        quotes = nearest_quotes(self._pipelines[0].parts, question, [text for _, text in shown])
+        return [_found(hit, text, quote) for (hit, text), quote in zip(shown, quotes, strict=True)]
 
     @property
     def _dataset(self) -> Dataset:
@@ -169,6 +188,7 @@ class Labelling:
             "label.html",
             style=style,
             labelling=self,
+            unfolded=[n for n, found in enumerate(self.passages, start=1) if self._is_unfolded(n, found)],
             question=self.question,
             passages=self.passages,
             place_now=self._place,
@@ -179,6 +199,11 @@ class Labelling:
             bad=self._is_bad,
         )
 
+    def _is_unfolded(self, number: int, found: Found) -> bool:
+        """Tell whether a passage is shown whole: somebody wanted it, or a label would be folded away."""
+        labels = (n for n, (text, is_unit) in enumerate(found.parts) if is_unit and self.is_taken(found, text))
+        return (self._place, number) in self._unfolded or not all(map(found.is_near, labels))
+
     def clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
         """Do what was clicked in the page; what cannot be done is said in it."""
         self._said, self._is_bad = "", False
@@ -186,8 +211,10 @@ class Labelling:
             if do == "take":
                 number, _, part = value.partition(":")
                 found = self._passage(int(number))
-                quote = found.parts[int(part)][0] if part else ""
+                quote = found.parts[int(part)][0] if part else found.text
                 (self.drop if self.is_taken(found, quote) else self.take)(int(number), quote)
+            elif do == "unfold":
+                self._unfolded ^= {(self._place, int(value))}
             elif do == "answer":
                 self.answer(typed.get("answer", ""))
             elif do in ("no_answer", "undo"):
@@ -232,13 +259,14 @@ def _several(pipelines: Any) -> Sequence[Any]:
     return list(pipelines.values()) if isinstance(pipelines, Mapping) else pipelines
 
 
-def _parts(text: str) -> tuple[tuple[str, bool], ...]:
-    """Return the text in pieces that make it up again: sentences and rows of tables, and the space between them."""
+def _found(hit: Hit, text: str, quote: str) -> Found:
+    """Return the passage in pieces that make it up again, and which of them is the `quote`."""
     parts: list[tuple[str, bool]] = []
     end = 0
-    for start, stop in sorted(sentence_units(text)):
+    for start, stop in quotable(text) or [(0, len(text))]:
         if start > end:
             parts.append((text[end:start], False))
         parts.append((text[start:stop], True))
         end = stop
-    return tuple(parts) if end == len(text) else (*parts, (text[end:], False))
+    parts += [(text[end:], False)] if end < len(text) else []
+    return Found(hit, text, tuple(parts), next((n for n, part in enumerate(parts) if part == (quote, True)), 0))

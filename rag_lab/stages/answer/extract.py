@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder
-from rag_lab.records import Answer, Citation, Passage, Trace
+from rag_lab.records import Answer, Citation, Passage, Question, Trace
 from rag_lab.stages.answer.prompts import NOT_FOUND
 from rag_lab.stages.answer.quotable import quotable, windows
 from rag_lab.stages.parts import Parts
@@ -156,6 +156,14 @@ def _asked(trace: Trace) -> str:
 
 def _abstain(reason: str) -> Outcome:
     return Outcome({"answer": Answer(NOT_FOUND, abstained=True)}, reason=reason)
+
+
+def nearest_quotes(parts: Parts, question: Question, texts: Sequence[str]) -> list[str]:
+    """Return the sentence, row or item of each text that is nearest to the question; "" where a text has none."""
+    reader = replace(by_quote(parts), longest=1, min_score=-math.inf)
+    traces = [Trace(question, passages=(Passage(1, "", "", None, 0, len(text), text),)) for text in texts]
+    answers: list[Answer] = [outcome.updates["answer"] for outcome in reader.run(traces)]
+    return [answer.citations[0].quote if answer.citations else "" for answer in answers]
 
 
 def by_quote(parts: Parts) -> Extract:

@@ -114,3 +114,27 @@ def test_without_a_question_there_is_nothing_to_label(base: rag_lab.Pipeline) ->
         rag_lab.label(base)
     with pytest.raises(ConfigError, match="Give a Pipeline"):
         rag_lab.label([])
+
+
+TABLE = (
+    "Stage  Torque  Tool\n1  650 Nm  TM-5\n3, final  1,980 Nm  TM-5\n\n| Part | Data |\n|---|---|\n| Heater | 2.8 kW |"
+)
+
+
+def test_a_passage_is_folded_to_what_is_nearest_and_a_row_of_a_table_can_be_clicked(base: rag_lab.Pipeline) -> None:
+    steps = " ".join(f"Step {n} is signed by the shift." for n in range(30))
+    (Path(base.dataset.path) / "rods.md").write_text(f"{steps}\n\n{TABLE}\nThe sheet is kept.")
+    asked = rag_lab.label(base.set("retrieval.mode", "bm25"), "Which torque is final: 1,980 Nm?")
+    number, found = next((n, one) for n, one in enumerate(asked.passages, 1) if one.hit.source == "rods.md")
+    assert found.quote == "3, final  1,980 Nm  TM-5" and "| Heater | 2.8 kW |" in found.units
+    page = asked.widget
+    assert found.quote in page.html and "Step 3 is signed" not in page.html and "Heater" not in page.html
+    assert 'class="part"' not in page.html  # which is a heading, bold and pale
+    page.do({"do": "unfold", "value": str(number)})
+    assert "Step 3 is signed" in page.html and "Heater" in page.html
+    row = next(n for n, (text, _) in enumerate(found.parts) if text == "| Heater | 2.8 kW |")
+    page.do({"do": "take", "value": f"{number}:{row}"})
+    page.do({"do": "unfold", "value": str(number)})
+    assert "Heater" in page.html  # a label is never folded away
+    (evidence,) = loaded(base)["Which torque is final: 1,980 Nm?"].evidence
+    assert evidence.quote == "| Heater | 2.8 kW |"
