@@ -97,7 +97,8 @@ def test_04_your_documents_goes_from_a_plain_folder_to_labels(folder, _home):
     asked = "At what pressure does the relief valve of P-1 open?\nIs there fish on Fridays?"
     text = shown(execute("04_your_documents", folder, FOLDER=str(documents), QUESTIONS=asked, PLAY=False))
     for said in (
-        "None of the 2 questions has a label", "0 of 2 labelled", "Click the sentence, table row or list item", "290 bar", "Set ",
+        "None of the 2 questions has a label", "0 of 2 labelled", "Click the sentence, table row",
+        "290 bar", "Set ",
     ):  # fmt: skip
         assert said in text
     assert "played" not in text and not (documents / "questions.jsonl").exists()
