@@ -260,7 +260,7 @@ _IDLE: tuple[_Idle, ...] = (
     _Idle(
         ("prompts.answer",),
         "no model answers from passages",
-        lambda c, readers: not _answers(c, readers) or c.answer.name != "llm" or _is_closed(c),
+        lambda c, readers: not _answers(c, readers) or c.answer.name not in ("llm", "text") or _is_closed(c),
     ),
     _Idle(("query.class_to_hyde",), "query.hyde is not classified", lambda c, _: c.query.hyde != "classified"),
     _Idle(

@@ -83,7 +83,7 @@ VALUES = {
     "models.likelihood": ["transformers:smollm2"],
     "select.diversity": ["none", "mmr"],
     "select.mmr_trade_off": [0.5, 0.9],
-    "answer.name": ["none", "llm", "extract"],
+    "answer.name": ["none", "llm", "text", "extract"],
     "answer.quote_sentences": [3, 1],
     "answer.quote_word_weight": [0.5, 0.0],
     "answer.quote_min_score": [0.2, 0.5],

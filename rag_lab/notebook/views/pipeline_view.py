@@ -102,7 +102,7 @@ def _answer(config: PipelineConfig) -> str:
     answer, models = config.answer, config.models
     if answer.name == "extract":
         return f"quotes of at most {counted(answer.quote_sentences, 'sentence')}, by {models.embedding}"
-    return _named(answer.name, "llm", models.generation) if answer.is_on else ""
+    return {"none": "", "llm": models.generation, "text": f"{models.generation}, in text"}.get(answer.name, answer.name)
 
 
 def _documents(config: PipelineConfig) -> str:

@@ -22,6 +22,7 @@ READERS = Kind(
     {
         "none": BuiltIn(f"{_ROOM}.generate:unanswered", "no answer: retrieval alone is measured"),
         "llm": BuiltIn(f"{_ROOM}.generate:by_llm", "a chat model, which cites passages by number"),
+        "text": BuiltIn(f"{_ROOM}.generate:by_text", "a chat model, whose whole reply is the answer"),
         "extract": BuiltIn(f"{_ROOM}.extract:by_quote", "the sentences, rows or items that answer best, word for word"),
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.answer.context_budget import budget_of
+from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.answer.own_context import ContextPlace
 from rag_lab.stages.answer.own_reader import ReaderPlace
 from rag_lab.stages.answer.parse import Parse
@@ -26,4 +27,5 @@ def answer_stages(parts: Parts) -> tuple[Stage, ...]:
     if not parts.answer.is_on and "reader" not in parts.given:
         return ()
     stage = stage_of(READERS, "reader", parts.answer.name, parts, ReaderPlace)
-    return (stage,) if "answer" in stage.writes else (stage, Parse())
+    as_text = isinstance(stage, Generate) and stage.as_text
+    return (stage,) if "answer" in stage.writes else (stage, Parse(as_text))

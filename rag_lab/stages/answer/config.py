@@ -14,7 +14,9 @@ class AnswerConfig(Section):
     """Context, generation and parsing."""
 
     name: Annotated[str, AfterValidator(READERS.check), READERS] = Field(
-        "extract", description="extract (quotes), llm, none (retrieval alone), or a reader of your own as module:Class"
+        "extract",
+        description="extract (quotes), llm (JSON with citations), text (the answer alone), none (retrieval alone), or "
+        "a reader of your own as module:Class",
     )
     context: Annotated[str, AfterValidator(CONTEXTS.check), CONTEXTS] = Field(
         "retrieved", description="what the reader reads: retrieved, none, gold, document, or your own as module:Class"

@@ -1,4 +1,4 @@
-"""Generation: ask the model for an answer with citations, as JSON."""
+"""Generation: ask the model for an answer with citations, as JSON, or for the answer alone, as text."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Generate:
     min_p: float | None = None
     closed_book: bool = False  # ask for what the model knows: there are no passages, on purpose
     own_prompt: ChatTemplate | None = None  # in place of the one that is built in
+    as_text: bool = False  # ask for the answer alone
 
     name: ClassVar[str] = "generate"
     reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "remembered", "passages")
@@ -60,6 +61,7 @@ class Generate:
             "seed": self.seed,
             **{name: value for name, value in sampling.items() if value is not None},
             **({"closed_book": closed_book.VERSION} if self.closed_book else {}),
+            **({"as_text": True} if self.as_text else {}),
         }
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
@@ -78,7 +80,7 @@ class Generate:
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             seed=self.seed + trace.repeat,
-            json_schema=prompts.SCHEMA,  # of the reply, whatever the model thinks before
+            json_schema=None if self.as_text else prompts.SCHEMA,  # of the reply, whatever the model thinks before
             thinking_tokens=self.thinking_tokens,
             top_p=self.top_p,
             top_k=self.top_k,
@@ -90,7 +92,7 @@ class Generate:
         if self.closed_book:
             return closed_book.closed_book_messages(question.text, said)
         if self.own_prompt is None:
-            return prompts.answer_messages(question.text, said, trace.passages)
+            return prompts.answer_messages(question.text, said, trace.passages, self.as_text)
         values = {
             "question": question.text,
             "history": said.turns,
@@ -136,6 +138,12 @@ def by_llm(parts: Parts) -> Generate:
     if not (answer.thinking or answer.temperature):  # greedy: nothing is sampled
         return stage
     return replace(stage, top_p=answer.top_p, top_k=answer.top_k, min_p=answer.min_p)
+
+
+def by_text(parts: Parts) -> Generate:
+    """Return the stage that asks it for the answer alone; a closed book is asked as `by_llm` asks it."""
+    stage = by_llm(parts)
+    return replace(stage, as_text=not stage.closed_book)
 
 
 def unanswered(_: Parts) -> Off:

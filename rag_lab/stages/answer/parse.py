@@ -28,7 +28,12 @@ class Reply(BaseModel):
 
 @dataclass(frozen=True)
 class Parse:
-    """Read each raw reply; a repair is a fallback with the rule's name, what no rule reads has failed."""
+    """Read each raw reply; a repair is a fallback with the rule's name, what no rule reads has failed.
+
+    `as_text` takes the whole reply as the answer, which then cites nothing.
+    """
+
+    as_text: bool = False
 
     name: ClassVar[str] = "parse"
     reads: ClassVar[tuple[str, ...]] = ("raw_text", "passages")
@@ -37,12 +42,20 @@ class Parse:
     costly: ClassVar[bool] = False
 
     def identity(self) -> Mapping[str, Any]:
-        """Nothing but the version."""
-        return {"version": 3}
+        """The version, and whether the reply is the answer."""
+        return {"version": 3, **({"as_text": True} if self.as_text else {})}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Parse each trace's reply."""
-        return [_parse(trace) for trace in traces]
+        return [self._parse(trace) for trace in traces]
+
+    def _parse(self, trace: Trace) -> Outcome:
+        read = parse_text if self.as_text else parse_reply
+        try:
+            answer, rule = read(trace.raw_text or "", trace.passages)
+        except RepairError as error:
+            return Outcome(status="failed", reason=str(error))
+        return Outcome({"answer": answer}, "fallback" if rule else "ok", f"repaired: {rule}" if rule else "")
 
 
 def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
@@ -60,6 +73,16 @@ def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
         reply = Reply.model_validate(value)
     except ValidationError:
         raise RepairError("the object in the reply has no text under 'answer'") from None
+    return _answer(reply, thinking, rule, passages)
+
+
+def parse_text(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
+    """Return `raw` without its thinking as an answer that cites nothing, and the repair rule; see `parse_reply`."""
+    text, thinking = split_thinking(raw)
+    return _answer(Reply(answer=text), thinking, "", passages)
+
+
+def _answer(reply: Reply, thinking: str, rule: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
     answer, rounds = without_loop(reply.answer.strip())
     if rounds:
         rule = "; ".join(filter(None, [rule, f"said the same {rounds} times, which is kept once"]))
@@ -67,14 +90,6 @@ def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
         raise RepairError("the answer in the reply is empty")
     citations, rejected = checked_citations(reply.citations, passages)
     return Answer(answer, citations, rejected, thinking, abstained=is_abstention(answer)), rule
-
-
-def _parse(trace: Trace) -> Outcome:
-    try:
-        answer, rule = parse_reply(trace.raw_text or "", trace.passages)
-    except RepairError as error:
-        return Outcome(status="failed", reason=str(error))
-    return Outcome({"answer": answer}, "fallback" if rule else "ok", f"repaired: {rule}" if rule else "")
 
 
 def checked_citations(

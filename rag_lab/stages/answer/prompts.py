@@ -18,6 +18,10 @@ You answer questions from numbered passages of documents, briefly and only from 
 that holds the answer and the numbers of the passages you used. If no passage has the answer, reply \
 {{"answer": "{NOT_FOUND}", "citations": []}}"""
 
+SYSTEM_TEXT = f"""\
+You answer questions from numbered passages of documents, briefly and only from the passages. If no passage has the \
+answer, reply: {NOT_FOUND}"""
+
 # Passages, question, answer, citations: a small model learns the form, and where to stop, from examples alone.
 EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = (
     (
@@ -59,18 +63,20 @@ def render_passages(passages: Sequence[Passage]) -> str:
     return SEPARATOR.join(render_passage(passage) for passage in passages)
 
 
-def answer_messages(question: str, said: Remembered, passages: Sequence[Passage]) -> tuple[Message, ...]:
+def answer_messages(
+    question: str, said: Remembered, passages: Sequence[Passage], as_text: bool = False
+) -> tuple[Message, ...]:
     """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns."""
     shots = (
         message
         for context, asked, answer, citations in EXAMPLES
         for message in (
             Message("user", _ask(context, asked)),
-            Message("assistant", json.dumps({"answer": answer, "citations": citations})),
+            Message("assistant", answer if as_text else json.dumps({"answer": answer, "citations": citations})),
         )
     )
     return (
-        Message("system", SYSTEM),
+        Message("system", SYSTEM_TEXT if as_text else SYSTEM),
         *shots,
         *earlier_messages(said),
         Message("user", _ask(render_passages(passages), question)),

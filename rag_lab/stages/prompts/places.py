@@ -16,6 +16,10 @@ BUILT_IN = "builtin"
 SUFFIX = ".j2"
 MAX_BYTES = 100_000
 
+_SHIPPED = Path(__file__).with_name(
+    "shipped"
+)  # what systems of the presets ask; a file beside the experiment goes first
+
 _TURNS = (Turn("user", "At which pressure does P-1 run?"), Turn("assistant", "At 40 bar."))
 _PASSAGE = Passage(1, "press.md#1", "press.md", None, 0, 11, "P-2: 60 bar")
 
@@ -37,7 +41,7 @@ class PromptPlace:
         return ""
 
     def read(self, file: str) -> ChatTemplate | None:
-        """Return the prompt in a file beside the experiment; None for the one that is built in.
+        """Return the prompt in a file beside the experiment, or one that is shipped; None for the one that is built in.
 
         Raises:
             ConfigError: if there is no such file, it is no template, or it asks by variables that there are not.
@@ -89,6 +93,8 @@ def prompt_name(text: str) -> str:
 
 def _text(file: str) -> str:
     path = Path(own_folder(), *PurePosixPath(file).parts)
+    if not path.exists() and (shipped := _SHIPPED / file).is_file():
+        path = shipped
     try:
         data = path.read_bytes()
     except OSError as error:

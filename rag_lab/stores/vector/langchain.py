@@ -10,9 +10,11 @@ the two methods that every LangChain store has, `add_texts` and `similarity_sear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Self
+from uuid import NAMESPACE_OID, uuid5
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -67,13 +69,16 @@ class LangChainStore(SearchedRows):
         self, path: Path, store: LangChainVectorStore, given: GivenVectors, label_filter: LabelFilter | None = None
     ) -> None:
         super().__init__(path)
+        self._digest = _digest(self.rows)
         self._store = store
         self._given = given
         self._label_filter = label_filter
 
     @classmethod
     def fill(cls, source: SearchedRows, store: LangChainVectorStore, label_filter: LabelFilter | None = None) -> Self:
-        """Add all that `source` holds to the empty LangChain `store`, and return it for searching.
+        """Add what `source` holds and the LangChain `store` does not hold yet, and return it for searching.
+
+        Ids are made of the rows' digest, so a store that keeps its rows is filled once.
 
         Raises:
             StoreError: if the store was not made with `GivenVectors`.
@@ -84,20 +89,36 @@ class LangChainStore(SearchedRows):
                 f"{type(store).__name__} embeds with {type(given).__name__}; make it with GivenVectors as its "
                 "embeddings, so that it searches the workbench's vectors."
             )
+        made = cls(source.path, store, given, label_filter)
         for part in batches(len(source.rows), _ROWS_AT_ONCE):
-            store.add_texts(*_texts(source.rows, part))
-        return cls(source.path, store, given, label_filter)
+            made._add(range(len(source.rows))[part])
+        return made
+
+    def _add(self, rows: Sequence[int]) -> None:
+        ids = {str(uuid5(NAMESPACE_OID, f"{self._digest} {row}")): row for row in rows}  # some stores take no others
+        try:
+            there = {document.id for document in self._store.get_by_ids(list(ids))}
+        except NotImplementedError:  # then adding one again puts it in its own place
+            there = set()
+        if new := {one: row for one, row in ids.items() if one not in there}:
+            labels = [self.rows.labels[self.rows.label_numbers[row]] for row in new.values()]
+            about = [
+                {"row": row, "label": label, "rows": self._digest}
+                for row, label in zip(new.values(), labels, strict=True)
+            ]
+            self._store.add_texts([f"row {row}" for row in new.values()], about, ids=list(new))
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         self._given.queries = queries
         only = self._only(numbers)
-        found = [
-            [
-                int(document.metadata["row"])
-                for document in self._store.similarity_search(f"query {i}", n_wanted, **only)
-            ]
-            for i in range(len(queries))
-        ]
+        documents = [self._store.similarity_search(f"query {i}", n_wanted, **only) for i in range(len(queries))]
+        found = [[int(document.metadata["row"]) for document in some] for some in documents]
+        holds = {document.metadata.get("rows") for some in documents for document in some}
+        if holds - {self._digest} or any(len(set(rows)) < len(rows) for rows in found):
+            raise StoreError(
+                f"{type(self._store).__name__} holds other rows than those of this index; empty it, or give each index "
+                "a store of its own."
+            )
         self._check(found, n_wanted, numbers)
         return self.rows.rank(queries, np.array(found, np.int64), n_wanted)
 
@@ -124,7 +145,9 @@ class LangChainStore(SearchedRows):
             raise StoreError(f"{name} returned a child that label_filter should have kept out; mend label_filter.")
 
 
-def _texts(rows: Rows, part: slice) -> tuple[list[str], list[dict[str, Any]]]:
-    numbers = rows.label_numbers[part].tolist()
-    names = [f"row {part.start + offset}" for offset in range(len(numbers))]
-    return names, [{"row": part.start + offset, "label": rows.labels[number]} for offset, number in enumerate(numbers)]
+def _digest(rows: Rows) -> str:
+    """Return what the vectors and labels are, row by row."""
+    found = sha256(rows.vectors.data)
+    found.update(rows.label_numbers.data)
+    found.update("\0".join(rows.labels).encode())
+    return found.hexdigest()

@@ -54,7 +54,7 @@ class OwnStores:
 
 
 class LangChainStores:
-    """Stores of LangChain's, made empty by `factory(embeddings)` and filled whenever they are opened.
+    """Stores of LangChain's, made by `factory(embeddings)`; opening one adds the rows that it does not hold yet.
 
     Args:
         factory: returns a LangChain vector store that embeds with what it is given, or a pair of it and a label filter;

@@ -6,6 +6,7 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import Passage, Question, Remembered, Trace, Turn
+from rag_lab.stages.answer.answer_stages import answer_stages
 from rag_lab.stages.answer.generate import Generate, by_llm
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.answer.prompts import NOT_FOUND, SCHEMA
@@ -147,3 +148,25 @@ def test_each_repeat_has_its_own_seed():
         Generate(model, 64, 1.0, seed=5).run([Trace(Question("q", "?"), repeat, passages=(PASSAGE,))])
         seeds.append(model.requests[0].seed)
     assert seeds == [5, 6, 7]
+
+
+def test_a_reader_in_text_takes_the_whole_reply_as_its_answer_and_cites_nothing():
+    answer = PipelineConfig().override({"answer.name": "text"}).answer
+    model = ScriptedChat(["<think>the press</think> At 140 bar [1]."])
+    reader, parse = answer_stages(
+        SimpleNamespace(answer=answer, seed=0, prompts={}, given={}, chat=lambda *_: model),
+    )
+    (done,) = run_stage(parse, run_stage(reader, [TRACE]))
+    (request,) = model.requests
+    assert request.json_schema is None and "JSON" not in request.messages[0].content
+    assert [message.content for message in request.messages if message.role == "assistant"][0].startswith("Pump B")
+    assert (done.answer.text, done.answer.citations, done.answer.thinking) == ("At 140 bar [1].", (), "the press")
+    (empty,) = run_stage(parse, run_stage(Generate(ScriptedChat(["  "]), 64, 0.0, as_text=True), [TRACE]))
+    assert empty.failure is not None and empty.answer is None
+
+
+def test_a_closed_book_answers_in_json_whatever_the_reader():
+    answer = PipelineConfig().override({"answer.name": "text", "answer.context": "none"}).answer
+    parts = SimpleNamespace(answer=answer, seed=0, prompts={}, given={}, chat=lambda *_: ScriptedChat(["{}"]))
+    reader, parse = answer_stages(parts)
+    assert not reader.as_text and not parse.as_text

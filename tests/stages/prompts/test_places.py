@@ -1,6 +1,7 @@
 """Prompts of one's own at their places: read beside the experiment, checked before a run, part of identities."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -112,3 +113,29 @@ def test_places_give_examples_of_all_that_stages_fill_in(folder):
     for place, (text, _) in WORDS.items():
         (folder / "mine.j2").write_text(text)
         assert PLACES[place].problem("mine.j2") == "", place
+
+
+def test_homers_prompts_are_shipped_and_read_the_last_exchange(folder):
+    own = PromptsConfig(answer="homer_answer.j2", understanding="homer_rephrase.j2", summary="homer_summary.j2").own()
+    turns = (Turn("user", "Oil?"), Turn("assistant", "Yes."), Turn("user", "P-1?"), Turn("assistant", "40 bar."))
+    trace = replace(TRACE, remembered=Remembered(4, turns, "Oil."))
+    asked = {place: STAGES[place](ScriptedChat([]), own[place]).requests([trace])[0].messages for place in own}
+    system, *others = [(message.role, message.content) for message in asked["answer"]]
+    assert "[1] (a.md, page 3)\ntext" in system[1] and system[1].endswith("Summary of the conversation:\nOil.")
+    assert others == [("user", "P-1?"), ("assistant", "40 bar."), ("user", "And P-2?")]
+    rephrased = asked["understanding"][-1].content
+    assert rephrased == "Previous messages:\nuser: P-1?\nassistant: 40 bar.\nQuestion: And P-2?"
+    first = STAGES["understanding"](ScriptedChat([]), own["understanding"]).requests([Trace(Question("q", "P-2?"))])
+    assert first[0].messages[-1].content == "Previous messages:\nThere were no previous messages.\nQuestion: P-2?"
+    assert asked["summary"][0].content == "Create a summary of the conversation:"
+
+
+def test_one_prompt_writes_the_hypothetical_documents_of_all_classes(folder):
+    own = PromptsConfig(hyde="hyde_general.j2").own()["hyde"]
+    asked = {own.messages({"question": "P-2?", "query_class": name}) for name in query_prompts.HYDE}
+    assert asked == {query_prompts.hyde_messages(query_prompts.HYDE[query_prompts.GENERAL], "P-2?")}
+
+
+def test_a_file_beside_the_experiment_goes_before_a_shipped_one(folder):
+    (folder / "hyde_general.j2").write_text("Mine: {{ question }}")
+    assert PromptsConfig(hyde="hyde_general.j2").own()["hyde"].text == "Mine: {{ question }}"

@@ -13,6 +13,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_lab.errors import StoreError
 from rag_lab.stores.vector.exact import ExactStore
 from rag_lab.stores.vector.langchain import GivenVectors, LangChainStore
+from rag_lab.stores.vector.own_store import LangChainStores
 
 N, DIM = 300, 24
 IDS = [f"c{number}" for number in range(N)]
@@ -71,3 +72,32 @@ def test_a_filter_after_the_search_is_refused(exact: ExactStore) -> None:
     mine = LangChainStore.fill(exact, FilteredLate(GivenVectors(exact)), by_label)
     with pytest.raises(StoreError, match="of 19 children that it was asked for and has"):
         mine.search(exact.rows.vectors[:1], 3, ALLOWED)
+
+
+class WithoutLookup(InMemoryVectorStore):
+    """As LangChain's older stores, which find nothing by id."""
+
+    def get_by_ids(self, ids: Any, /) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("kind", [InMemoryVectorStore, WithoutLookup])
+def test_a_store_that_keeps_its_rows_is_filled_once(tmp_path: Path, exact: ExactStore, kind: Any) -> None:
+    kept: list[Any] = []
+
+    def factory(embeddings: GivenVectors) -> Any:
+        kept[:] = kept or [kind(embeddings)]
+        kept[0].embedding = embeddings
+        return kept[0]
+
+    stores = LangChainStores(factory, {}, "store")
+    queries = exact.rows.vectors[95:105]
+    for _ in range(3):
+        assert stores.open(exact.path).search(queries, 5) == exact.search(queries, 5)
+    assert len(kept[0].store) == len(exact.rows)
+    del kept[0].store[next(iter(kept[0].store))]  # as after a kill while it was filled
+    stores.open(exact.path)
+    assert len(kept[0].store) == len(exact.rows)
+    ExactStore.build(tmp_path / "others", IDS[:50], exact.rows.vectors[50:100], LABELS[:50])
+    with pytest.raises(StoreError, match="holds other rows than those of this index; empty it, or give each index"):
+        stores.open(tmp_path / "others").search(queries, 5)
