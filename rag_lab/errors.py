@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 from rag_lab.redaction import redact_sentence, redact_value
@@ -11,6 +12,7 @@ from rag_lab.visible import visible
 
 _LISTED = 25
 _NEAREST = 5
+_WORDS = re.compile(r"[^._-]+")
 
 
 class RagLabError(Exception):
@@ -51,14 +53,22 @@ class DamagedFile(RagLabError):  # noqa: N818 - it names what is wrong
         super().__init__(f"{self.what}; {mend}.")
 
 
+def nearest(given: str, names: Iterable[str]) -> list[str]:
+    """Return up to five of `names` that may be meant, the nearest first: spelt alike, or with `given` as a word."""
+    by_lower, asked = {name.lower(): name for name in names}, given.lower()
+    alike = get_close_matches(asked, by_lower, n=_NEAREST)
+    holding = [name for name in by_lower if asked in _WORDS.findall(name) or name.endswith(f".{asked}")]
+    holding.sort(key=lambda name: -SequenceMatcher(None, asked, name).ratio())
+    return [by_lower[name] for name in dict.fromkeys([*alike, *holding])][:_NEAREST]
+
+
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Return the sentence for a name that is not in `allowed`, with the nearest allowed name as a suggestion.
 
     Of more names than can be looked over, the nearest are listed where any is near.
     """
     names = sorted(allowed)
-    by_lower = {name.lower(): name for name in names}
-    near = [by_lower[name] for name in get_close_matches(given.lower(), by_lower, n=_NEAREST)]
+    near = nearest(given, names)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     listed = f"allowed are {', '.join(names)}"
     if near and len(names) > _LISTED:

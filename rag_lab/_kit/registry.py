@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -21,7 +20,7 @@ from typing import Any
 from rag_lab._kit.module_files import load_own, own_folder
 from rag_lab._kit.parameters import check_class, construct, parse_parameters
 from rag_lab._kit.source_digest import source_digest
-from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.errors import ConfigError, RagLabError, nearest, unknown_name
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _OWN = re.compile(rf"(?:langchain:)?{_DOTTED}:{_DOTTED}")
@@ -78,7 +77,7 @@ class Kind:
         """
         name, _, written = text.partition("?")
         if not _OWN.fullmatch(name) and name not in self.built_in and name not in self.names():
-            near = get_close_matches(name, self.names(), n=1)
+            near = nearest(name, self.names())
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise ValueError(f"must be {', '.join(self.names())} or one of your own as module:Class{hint}")
         if name in self.built_in and written:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import short_name
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.config import Draft, ExperimentConfig
@@ -80,4 +80,4 @@ def _name(name: str, settings: Mapping[str, Any], only: Sequence[str]) -> str:
     parts = [name, *([variant_id(settings, among=settings)] if settings else [])]
     parts += [f"only_{'_'.join(only)}"] if only else []
     text = "__".join(re.sub(r"[^a-z0-9_-]+", "-", part.lower()).strip("-") for part in parts)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 9]}-{digest([dict(settings), list(only)])[:8]}"
+    return short_name(text, _LONGEST, [dict(settings), list(only)])

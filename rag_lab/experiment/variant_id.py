@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import short_name
 
 BASELINE = "baseline"
 _MAX_LENGTH = 96
@@ -18,9 +18,7 @@ def variant_id(changes: Mapping[str, Any], among: Collection[str]) -> str:
     """Return e.g. `hyde-always__rerank-none` for `changes`; `among` are all dotted keys that the design varies."""
     names = _short_names(sorted({*among, *changes}))
     text = "__".join(f"{names[key]}-{_slug(value)}" for key, value in changes.items())
-    if len(text) > _MAX_LENGTH:
-        return f"{text[: _MAX_LENGTH - 9]}-{digest(dict(changes))[:8]}"
-    return text
+    return short_name(text, _MAX_LENGTH, dict(changes))
 
 
 def variant_label(changes: Mapping[str, Any]) -> str:

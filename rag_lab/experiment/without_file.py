@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import short_name
 from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import listing
 from rag_lab._kit.yaml_file import read_mapping
@@ -94,7 +94,7 @@ class Asked:
         if self.settings and not self.factors:
             parts.append(variant_id(self.settings, among=self.settings))
         text = re.sub(r"[^a-z0-9_-]+", "-", "_".join(parts).lower()).strip("-")
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 9]}-{digest(parts)[:8]}"
+        return short_name(text, _LONGEST, parts)
 
     def _question(self) -> str:
         if not self.factors:

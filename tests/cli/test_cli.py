@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import typer
+from run_folder_fixture import build_run
 from small_dataset import write_dataset
 from synthetic_run import GRID, MAIN, factorial, write_run
 
@@ -97,6 +98,8 @@ def test_what_help_teaches_first_are_commands_that_there_are():
         (["ask", "sal\udcffary"], r"'sal\udcffary' holds bytes that are no text"),
         (["ask", "Why?", "--dataset", "nowhere"], "nowhere"),
         (["ask", "Why?", "--set", "rerank.nmae=none"], "did you mean 'rerank.name'"),
+        (["ask", "Why?", "--set", "mode=bm25"], "did you mean 'retrieval.mode'"),
+        (["race", "e.yaml"], "no command 'race'; did you mean `rag-lab vary KEY=A,B --design racing`?"),
         (["ask", "Why?", "--set", "rerank.final_k=0"], "greater than or equal to 1"),
         (["ask", "Why?", "--set", "rerank.name"], "key=value"),
         (["ask", "Why?", "--set", "models.generation=llamacpp:no.gguf"], "no.gguf"),
@@ -186,6 +189,15 @@ def test_an_export_tells_what_it_loses(rag_lab, tmp_path):
     status, out, err = rag_lab("datasets", "export", path, tmp_path / "out")
     assert status == 0 and out == f"{tmp_path / 'out'}: written, without what follows:\n"
     assert "`may_see` of 1 question was not written" in err.splitlines()[0]
+
+
+def test_an_export_of_a_run_chooses_a_folder_that_is_not_there(rag_lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    build_run(tmp_path / "results" / "one", questions=4)
+    for folder in ("one_trec", "one_trec_2"):
+        status, out, _ = rag_lab("export", "results/one")
+        assert status == 0 and out.startswith(f"{folder}: topics, qrels and ")
+        assert (tmp_path / folder / "topics.txt").is_file()
 
 
 def test_datasets_are_listed_and_checked_with_their_documents(rag_lab, tmp_path, monkeypatch):
@@ -311,7 +323,9 @@ def test_a_plan_without_a_run_says_what_to_do_and_a_pilot_can_be_looked_at_first
     status, out, _ = rag_lab("plan", "e.yaml", "--pilot", "40", "--dry-run")
     assert status == 0 and out.startswith("e-pilot: q") and not (tmp_path / "results").exists()
     status, _, err = rag_lab("plan", "e.yaml", "--pilot", "39")
-    assert status == 2 and "greater than or equal to 40" in err
+    assert status == 2 and err == (
+        "rag-lab: --pilot is 39: by so few questions nobody can tell how much variants differ; give 40 or more.\n"
+    )
     status, _, err = rag_lab("plan", "e.yaml", "--from", "nowhere")
     assert status == 2 and err.startswith("rag-lab: nowhere is no run folder")
 

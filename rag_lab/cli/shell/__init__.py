@@ -1,4 +1,4 @@
 """What a terminal adds to commands: help in groups, completion in bash, what to type next.
 
-Imports no command and nothing of the other rooms.
+Imports no command.
 """

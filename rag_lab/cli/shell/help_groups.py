@@ -6,6 +6,9 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from rag_lab.cli.completion import designs
+from rag_lab.errors import ConfigError, nearest
+
 FIRST = (
     ("rag-lab demo", "an ablation with its report"),
     ('rag-lab ask "Why?" --dataset DIR', "answers from your documents"),
@@ -22,6 +25,14 @@ GROUPS = {
 
 class GroupedCommands(TyperGroup):
     """Lists commands by group; one that is in none stands with the others of the workbench."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command; a name that is a design's, or nearly, is answered with how a design is run."""
+        is_known = ctx.resilient_parsing or args[0] in self.commands or nearest(args[0], self.commands)
+        if not is_known and (design := nearest(args[0], designs(""))):
+            meant = f"rag-lab vary KEY=A,B --design {design[0]}"
+            raise ConfigError(f"There is no command {args[0]!r}; did you mean `{meant}`?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first commands, then a section a group."""

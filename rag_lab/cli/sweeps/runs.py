@@ -162,7 +162,7 @@ def plan_(
     ] = None,
     pilot: Annotated[
         int | None,
-        typer.Option(min=40, help="First run the experiment on so many questions, into results/<its name>-pilot."),
+        typer.Option(help="First run the experiment on so many questions, into results/<its name>-pilot."),
     ] = None,
     jobs: Jobs = "auto",
     dry_run: Annotated[
@@ -196,7 +196,13 @@ def plan_(
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.experiment.run.side_by_side import as_jobs
+    from rag_lab.statistics.planning.pilot import LEAST_QUESTIONS
 
+    if pilot is not None and pilot < LEAST_QUESTIONS:
+        raise RagLabError(
+            f"--pilot is {pilot}: by so few questions nobody can tell how much variants differ; give {LEAST_QUESTIONS} "
+            "or more."
+        )
     checked = plan(experiment)
     if pilot is not None:
         small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
@@ -247,7 +253,9 @@ def report(
 
 def export(
     run: RunDir,
-    target: Annotated[Path, typer.Argument(help="The new folder.", metavar="OUT_DIR")],
+    target: Annotated[
+        Path | None, typer.Argument(help="The new folder; <name of the run>_trec where left out.", metavar="OUT_DIR")
+    ] = None,
 ) -> None:
     """Write what each variant found as TREC's files.
 
@@ -256,13 +264,17 @@ def export(
     Questions that these files score otherwise than the report are named.
 
     \b
-    Example:
-      rag-lab export results/decisive decisive_trec
+    Examples:
+      rag-lab export results/decisive
+      rag-lab export results/decisive for_ranx/decisive
     """
     from rag_lab.experiment.export import export_run
+    from rag_lab.experiment.without_file import numbered
     from rag_lab.runs.run_folder import RunFolder
 
     opened = RunFolder.open(run)
+    if target is None:
+        target = Path(numbered(f"{opened.path.resolve().name}_trec", lambda name: not Path(name).exists()))
     written, problems = export_run(opened, target)
     typer.echo(f"{target}: topics, qrels and {len(written)} rankings")
     for problem in problems:

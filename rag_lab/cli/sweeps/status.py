@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
     from rag_lab.experiment.watch.sweep_status import SweepStatus
@@ -20,11 +21,13 @@ _CLEAR = "\x1b[2J\x1b[H"
 
 def status(
     run: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            help="A run folder, as `rag-lab sweep` writes it.", metavar="RUN", autocompletion=completion.runs
+            help="A run folder, as `rag-lab sweep` writes it; all in results/ where left out.",
+            metavar="RUN",
+            autocompletion=completion.runs,
         ),
-    ],
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it anew until the run ends; Ctrl-C ends watching.")
     ] = False,
@@ -43,12 +46,16 @@ def status(
 
     \b
     Examples:
+      rag-lab status
       rag-lab status results/decisive
       rag-lab status results/decisive --watch
       rag-lab status results/decisive --json
     """
     from rag_lab.experiment.watch.sweep_status import sweep_status
 
+    if run is None:
+        _list(as_json, watch)
+        return
     found = sweep_status(run)
     _show(found, as_json, watch)
     try:
@@ -60,6 +67,31 @@ def status(
         raise typer.Exit(130) from None
     if not found.is_well:
         raise typer.Exit(1)
+
+
+def _list(as_json: bool, watch: bool) -> None:
+    """Say how all runs in `results/` stand, the one that was started last first."""
+    from rag_lab._kit.text_table import text_table
+    from rag_lab.experiment.watch.sweep_status import sweep_status
+    from rag_lab.runs.run_folder import PLAN_FILE
+
+    paths = sorted(map(Path, completion.runs("")), key=lambda path: -(path / PLAN_FILE).stat().st_mtime)
+    if watch:
+        named = str(paths[0]) if paths else "results/NAME"
+        raise RagLabError(f"--watch shows one run: name it, as `rag-lab status {named} --watch`.")
+    rows: list[tuple[str, ...]] = []
+    for path in paths:
+        try:
+            found = sweep_status(path)
+            ended = sum(one.state not in ("waiting", "running") for one in found.variants)
+            rows.append((str(path), found.state, f"{ended} of {len(found.variants)}", found.said))
+        except RagLabError as error:
+            rows.append((str(path), "damaged", "", str(error)))
+    header = ("run", "stands", "variants", "said")
+    if as_json:
+        typer.echo(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2, ensure_ascii=False))
+    else:
+        typer.echo(text_table(header, rows) if rows else "There are no runs in results/ here.")
 
 
 def _show(found: SweepStatus, as_json: bool, watch: bool) -> None:

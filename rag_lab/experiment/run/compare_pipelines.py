@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import digest, short_name, spoken
 from rag_lab._kit.source_digest import source_digest
 from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.data.dataset import Dataset
@@ -42,6 +42,7 @@ from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.pairwise import Pairs
 
+_LONGEST = 64  # characters of a comparison's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 Tell = Callable[[str, float], None]  # the step that begins, and which share of the work is done
 
@@ -108,7 +109,7 @@ def compare(
     asked_for = [names, ids, n, judge, judge_language, metric_embedding, repeats, seed]
     made_of = [first.dataset.digest, {name: _identity(pipeline) for name, pipeline in pipelines.items()}, asked_for]
     experiment = ExperimentConfig(
-        name=digest(made_of)[:16],
+        name=_name(pipelines, made_of),
         question=f"{'Which is better' if is_labelled else 'What changes'}: {', '.join(pipelines)}?",
         dataset=first.dataset.name,
         design="list",
@@ -135,6 +136,12 @@ def compare(
         for name, pipeline in used.items()
     }  # fmt: skip
     return compare_run(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
+
+
+def _name(pipelines: Iterable[str], made_of: Any) -> str:
+    """Return the name of a comparison and of its folder, which tells it from all others."""
+    named = re.sub(r"[^a-z0-9_]+", "-", "_vs_".join(pipelines).lower()).strip("_-")
+    return short_name(f"{named}-{spoken(made_of)}".lstrip("-"), _LONGEST, made_of)
 
 
 class _Progress(VariantProgress):

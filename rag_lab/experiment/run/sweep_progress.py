@@ -1,11 +1,14 @@
-"""Progress of a sweep: a line for each variant that runs where somebody watches, and one for each that has ended."""
+"""Progress of a sweep: a bar for each variant that runs where somebody watches, and a line for each that has ended.
+
+Where nobody watches, as in a log file, a line every 15 seconds says what runs and what is left.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr
-from time import monotonic
+from time import monotonic, time
 from types import TracebackType
 from typing import Any, TextIO, cast
 
@@ -13,12 +16,16 @@ from tqdm.auto import tqdm
 from tqdm.contrib import DummyTqdmFile
 
 from rag_lab._kit.process import in_kernel
+from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
+from rag_lab.experiment.watch.time_left import stage_left_s, sweep_left, variant_left
 from rag_lab.runs.live_file import LiveVariant, read_live_variant
 from rag_lab.runs.run_folder import RunFolder
 
 _LONGEST = 40  # characters of a variant's id in its line
 _REDRAW_S = 1.0
+_TELL_EVERY_S = 15.0  # where no bar is drawn
+_MOST_TOLD = 4  # variants that such a line names
 _LINE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 _LINE_WITHOUT_COUNT = "{desc} [{elapsed}]"
 
@@ -46,12 +53,17 @@ class SweepProgress:
         self._total, self._done = total, done
         self._bar = self._line(total=total, initial=done, desc="variants", unit="variant", disable=not self._draws)
         self._running: dict[str, _VariantLine] = {}
-        self._drawn = monotonic()
+        self._drawn = self._began = self._said = monotonic()
+        self._since: dict[str, float] = {}  # when the variants that run have begun
+        self._ended_s: list[float] = []  # what those took that have ended
         self._open = ExitStack()
 
     def look(self, run: RunFolder, running: Sequence[str]) -> None:
         """Show which stage each of the `running` variants is at."""
         if not self._draws:
+            self._since = {one: self._since.get(one, monotonic()) for one in running}
+            if self._tells and running and monotonic() - self._said >= _TELL_EVERY_S:
+                self.tell(self._how_far(run))
             return
         for variant_id in running:
             if variant_id not in self._running:
@@ -66,6 +78,7 @@ class SweepProgress:
     def tell(self, sentence: str) -> None:
         """Show a sentence, where it is not empty."""
         if sentence and self._tells:
+            self._said = monotonic()
             say(sentence)
 
     def end(self, state: VariantState) -> None:
@@ -73,6 +86,8 @@ class SweepProgress:
         if state.variant_id in self._running:
             self._running.pop(state.variant_id).bar.close()
         self._done += 1
+        if state.status == "ok":
+            self._ended_s.append(state.seconds)
         told = {"ok": state.reason or "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
         self.tell(f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)")
         self._bar.update()
@@ -87,6 +102,24 @@ class SweepProgress:
         for line in self._running.values():
             line.bar.close()
         self._bar.close()
+
+    def _how_far(self, run: RunFolder) -> str:
+        """Return what runs, how many wait, and how long it may take."""
+        now, steps, lasts = monotonic(), [], []
+        for variant_id, began in self._since.items():
+            live = read_live_variant(run.variant_dir(variant_id))
+            step, stage_s = "its start", None
+            if live is not None:
+                step = f"{live.stage} {live.done:,}/{live.total:,}" if live.total else live.stage
+                stage_s = stage_left_s(live.done, live.total, live.known, time() - live.stage_began)
+            steps.append(f"{variant_id} at {step}")
+            lasts.append(variant_left(now - began, stage_s, self._ended_s))
+        waiting = self._total - self._done - len(steps)
+        left = sweep_left(lasts, waiting, len(steps), self._ended_s, None)
+        return (
+            f"[{self._done}/{self._total}] after {(now - self._began) / 60:.1f} min: {some_of(steps, _MOST_TOLD)}; "
+            f"{waiting} waiting" + (f"; {left.told()} left" if left else "")
+        )
 
     def _line(self, **given: Any) -> Any:
         return tqdm(file=self._file, dynamic_ncols=True, **given)

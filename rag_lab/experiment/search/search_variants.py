@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import spoken
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import Expansion, Variant
@@ -57,7 +57,7 @@ class SearchVariants:
             for key in changes
             if key in factors
         )
-        return name if is_clear else f"{name}-{digest(changes)[:6]}"
+        return name if is_clear else f"{name}-{spoken(changes)}"
 
     @property
     def readers(self) -> Readers:

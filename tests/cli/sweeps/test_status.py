@@ -24,3 +24,17 @@ def test_a_run_in_which_nothing_failed_exits_with_0(tmp_path):
         state["failed_stages"] = {}
     path.write_text(json.dumps(manifest))
     assert CliRunner().invoke(app, ["status", str(run.path)]).exit_code == 0
+
+
+def test_without_a_run_all_in_results_are_listed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["status"]).output == "There are no runs in results/ here.\n"
+    build_run(tmp_path / "results" / "one", questions=4)
+    (tmp_path / "results" / "two").mkdir()
+    (tmp_path / "results" / "two" / "plan.json").write_text("{")
+    listed = CliRunner().invoke(app, ["status"])
+    assert listed.exit_code == 0
+    assert "results/one  finished  4 of 4" in listed.output and "results/two  damaged" in listed.output
+    assert [run["run"] for run in json.loads(CliRunner().invoke(app, ["status", "--json"]).output)] == [
+        "results/two", "results/one",
+    ]  # fmt: skip

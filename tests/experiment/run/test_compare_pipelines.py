@@ -103,6 +103,7 @@ def test_it_leaves_a_run_folder_that_reports_and_comparisons_read(base):
     found = rag_lab.compare({"base": base, "two": base.set("rerank.final_k", 2)}, [NDCG])
     run = RunFolder.open(found.run.path)
     assert (run.baseline, run.metrics, len(run.questions)) == ("base", (NDCG,), 3)
+    assert run.path.name == run.name and run.name.startswith("base_vs_two-")  # a name that can be said
     assert write_report(run.path)
     assert rag_lab.compare(run.path).summary.equals(found.summary)
 

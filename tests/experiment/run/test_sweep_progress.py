@@ -37,6 +37,18 @@ def test_a_log_file_gets_one_line_a_variant(run, capsys):
     assert err.splitlines() == ["[2/3] a ok (12 s)", "[3/3] b failed: It broke. (3 s)"]
 
 
+def test_a_log_file_gets_a_line_now_and_then_of_what_runs_and_what_is_left(run, capsys, monkeypatch):
+    monkeypatch.setattr("rag_lab.experiment.run.sweep_progress._TELL_EVERY_S", 0.0)
+    with SweepProgress(5, 0, shown=True) as progress:
+        progress.end(VariantState("first", "ok", seconds=120.0))
+        tell(run, "a", "generate", 1, 4)
+        progress.look(run, ["a", "b"])
+        progress.look(run, [])
+    first, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("[1/5] after 0.0 min: a at generate 1/4 and b at its start; 2 waiting; 1.")
+    assert line.endswith(" min left")
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     monkeypatch.setattr("rag_lab.experiment.run.sweep_progress.is_watched", lambda: True)
