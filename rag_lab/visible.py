@@ -12,6 +12,9 @@ CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"  # C0, C1, bidi, surrogates
 )
 
+# Classes of HTML in which JupyterLab and nbconvert take no dollars for a formula: "$ 1 and $ 2".
+NO_FORMULAS = "mathjax_ignore tex2jax_ignore"
+
 
 def visible(text: str) -> str:
     """Return `text` with every control character shown in place of sent; anything else is left as it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from run_folder_fixture import build_run
 
 import rag_lab as rl
 from rag_lab.evaluation.scores import Scores
+from rag_lab.report.page import templates
+from rag_lab.visible import NO_FORMULAS
 
 PAGE = (Path(__file__).parents[1] / "docs/showing.md").read_text(encoding="utf-8")
 QUESTION = rl.Question("q1", "How tight?")
@@ -35,10 +38,17 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_it_is_a_page_in_a_notebook_and_lines_in_a_terminal(name: str, comparison: Any) -> None:
     thing = SHOWN[name] if SHOWN[name] is not None else comparison
     found, _ = InteractiveShell.instance().display_formatter.format(thing)
-    assert found["text/html"].lstrip().startswith('<div class="rl">')
+    assert found["text/html"].lstrip().startswith(f'<div class="rl {NO_FORMULAS}">')
     assert found["text/plain"] == str(thing)
     assert max(map(len, str(thing).splitlines())) <= 100
     assert name in PAGE
+
+
+def test_every_page_of_a_notebook_is_left_alone_by_what_takes_dollars_for_formulas() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in templates.FOLDER.glob("*.html")}
+    shown = {name for name, text in pages.items() if '<div class="{{ rl }}' in text}
+    assert {"view.html", "trace.html", "question.html", "overview.html", "bench.html", "label.html"} <= shown
+    assert not [name for name, text in pages.items() if re.search(r'<div class="rl\b', text)]
 
 
 def test_a_value_keeps_the_repr_that_makes_it_again() -> None:

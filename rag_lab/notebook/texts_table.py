@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.redaction import shown
+from rag_lab.visible import NO_FORMULAS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,4 +20,4 @@ def texts_table(frame: pd.DataFrame) -> Styler:
     safe = frame.reset_index(drop=True).map(lambda value: shown(value) if isinstance(value, str) else value)
     table = safe.style.format(escape="html", precision=3, na_rep="–").format_index(escape="html", axis=1)
     columns: list[Any] = [{"selector": "th, td", "props": "text-align: left; vertical-align: top"}]
-    return table.hide(axis="index").set_table_styles(columns)
+    return table.hide(axis="index").set_table_styles(columns).set_table_attributes(f'class="{NO_FORMULAS}"')

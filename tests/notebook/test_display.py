@@ -12,6 +12,7 @@ from rag_lab.notebook.display import question_html, show, show_question
 from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.records import Answer, Question, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
+from rag_lab.visible import NO_FORMULAS
 
 
 @pytest.fixture(scope="module")
@@ -69,4 +70,4 @@ def test_show_displays_html(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
     show(compare(run_dir).traces["baseline"][1])
     show_question(run_dir, "q001")
-    assert len(shown) == 2 and all(text.lstrip().startswith('<div class="rl">') for text in shown)
+    assert len(shown) == 2 and all(text.lstrip().startswith(f'<div class="rl {NO_FORMULAS}">') for text in shown)

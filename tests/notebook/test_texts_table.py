@@ -3,6 +3,7 @@
 import pandas as pd
 
 from rag_lab.notebook.texts_table import texts_table
+from rag_lab.visible import NO_FORMULAS
 
 
 def test_texts_stand_whole_and_do_nothing():
@@ -14,3 +15,4 @@ def test_texts_stand_whole_and_do_nothing():
     assert "<b>" not in page and "&lt;b&gt;" in page
     assert "0.123<" in page and "0.1234" not in page
     assert page.count("–") == 2
+    assert f'class="{NO_FORMULAS}"' in page

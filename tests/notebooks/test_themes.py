@@ -29,6 +29,7 @@ LAST_LINES = (
     "base = rl.Pipeline('plant_docs', rl.PipelineConfig.load('{mine}')).set('query.hyde', 'none')\nbase",
     "base.config",
     "base.dataset",
+    "rl.Question('q9', 'Which of both, $ 1 and $ 2?', answers=('$ 2 and not $ 1',))",
 )
 READABLE = 4.5  # the contrast that WCAG asks of text
 
@@ -72,6 +73,7 @@ def test_in_jupyterlab_its_theme_counts(run_dir: Path, tmp_path: Path) -> None:
     first = f"import rag_lab as rl\ncomparison = rl.compare({str(run_dir)!r})\ncomparison"
     (tmp_path / "mine.yaml").write_text("rerank: {name: query_likelihood}")
     sources = [first, *(source.format(mine=tmp_path / "mine.yaml") for source in LAST_LINES)]
+    sources.append("from IPython.display import HTML\nHTML('<p>Elsewhere, $ 1 and $ 2 are a formula.</p>')")
     (tmp_path / "books").mkdir()
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources], metadata=kernel)
@@ -79,12 +81,15 @@ def test_in_jupyterlab_its_theme_counts(run_dir: Path, tmp_path: Path) -> None:
     with jupyter_lab(tmp_path / "books", tmp_path) as address, browser(1400, 20_000) as page:
         open_notebook(page, address, "shown.ipynb")
         run_all(page)
-        page.wait_for_function(f"document.querySelectorAll('.rl').length === {len(sources)}")
+        page.wait_for_function(f"document.querySelectorAll('.rl').length === {len(sources) - 1}")
         for theme, other in (("light", "dark"), ("dark", "light")):
             set_theme(page, theme)
             page.emulate_media(color_scheme=other)
             assert_readable(page, is_dark=theme == "dark")
             page.screenshot(path=tmp_path / f"{theme}.png")
+        page.wait_for_selector("mjx-container")  # of the cell that is not ours
+        assert page.locator(".rl mjx-container").count() == 0
+        assert page.get_by_text("Which of both, $ 1 and $ 2?").first.is_visible()
 
 
 @pytest.mark.parametrize(

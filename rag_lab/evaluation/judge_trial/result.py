@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import counted
+from rag_lab.visible import NO_FORMULAS
 
 ALL = "all"  # perturbations together
 CHANCE = 0.5
@@ -153,7 +154,7 @@ class JudgeCheck:
     def _repr_html_(self) -> str:
         tables = "".join(_html_table(*table) for table in self._tables())
         agreement = f"<p>Agreement with itself: {escape(str(self.agreement))}</p>"
-        return f"<p><strong>{escape(self.verdict)}</strong></p>{tables}{agreement}"
+        return f'<div class="{NO_FORMULAS}"><p><strong>{escape(self.verdict)}</strong></p>{tables}{agreement}</div>'
 
     def _overall(self) -> list[Telling]:
         return [each for each in self.telling if each.perturbation == ALL]

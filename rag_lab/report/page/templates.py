@@ -40,7 +40,7 @@ from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.runs.asked import asked_told
 from rag_lab.runs.race_record import cost_of
-from rag_lab.visible import visible
+from rag_lab.visible import NO_FORMULAS, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
-    made.globals |= {"pieces": pieces, "holds_evidence": holds_evidence}
+    made.globals |= {"rl": f"rl {NO_FORMULAS}", "pieces": pieces, "holds_evidence": holds_evidence}
     made.globals |= {"STAR": STAR, "marked": marked, "passage": passage, "rank_cells": rank_cells}
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
     made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}

@@ -13,6 +13,7 @@ from rag_lab.errors import DatasetError
 from rag_lab.evaluation.judge_trial.check import check_judge, judge_banner, judged_metrics, load_check, save_check
 from rag_lab.evaluation.judge_trial.items import trial_items
 from rag_lab.evaluation.judge_trial.result import JudgeCheck, Objects, Telling
+from rag_lab.visible import NO_FORMULAS
 
 METRICS = ["ragas.faithfulness", "ragas.context_recall"]
 MORE = [
@@ -141,7 +142,7 @@ def test_the_record_shows_itself(dataset):
     found = check(ScriptedJudge(lambda _: "<b>no</b>"), dataset)
     assert found.verdict in str(found)
     assert "moved_citation" in str(found)
-    assert "<table>" in found._repr_html_()
+    assert "<table>" in found._repr_html_() and found._repr_html_().startswith(f'<div class="{NO_FORMULAS}">')
     assert "<b>no</b>" not in found._repr_html_()
 
 
