@@ -19,6 +19,11 @@ ScoreStatus = Literal["scored", "failed", "not_applicable"]
 Span = tuple[str, int | None, int, int]  # source, page, start, end
 Level = Literal["child", "parent", "document"]  # what one result of a search is
 
+# What the record of a context's stage says where the context is none of what was retrieved.
+CLOSED_BOOK = "the book is closed"
+NO_LABEL = "no evidence is labelled that the asker may see"
+OF_LABELS = "what the labels name is read"
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -258,6 +263,20 @@ class Trace:
     def failure(self) -> StageRecord | None:
         """The stage that ended this trace, or None."""
         return next((record for record in self.stages if record.status == "failed"), None)
+
+    @property
+    def has_nothing_to_read(self) -> bool:
+        """Whether its reader was given nothing by design: a closed book, or the evidence of a question without any."""
+        return not self.passages and self._context_reason in (CLOSED_BOOK, NO_LABEL)
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether its reader was given what the labels name, whatever was retrieved."""
+        return self._context_reason.startswith(OF_LABELS)
+
+    @property
+    def _context_reason(self) -> str:
+        return next((record.reason for record in self.stages if record.stage == "context"), "")
 
     @property
     def curable(self) -> bool:

@@ -11,6 +11,7 @@ from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.unread.unread_sentences import unread_told
 from rag_lab.comparison.verdict_sentences import main_effects_by_margin, verdict
 from rag_lab.data.clusters import cluster_proposal, clusters_told
+from rag_lab.data.whole_files import whole_files_told
 from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
 from rag_lab.runs.margins import post_hoc_told
@@ -38,6 +39,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Reach": gain_told(comparison),
         "Cost": against_told(comparison),
         "Not read": unread_told(comparison),
+        "Labels": whole_files_told(list(comparison.asked.values())),
         "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Margin": [told] if (told := post_hoc_told(comparison.run)) else [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag_lab.corpus.files.folder import load_folder
@@ -12,11 +12,13 @@ from rag_lab.corpus.same_text import files_of_the_same_text
 from rag_lab.corpus.sentence_units import words
 from rag_lab.data.clusters import cluster_proposal
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.doubtful import contradictions, copied_files
 from rag_lab.data.grades import grades_told
 from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.data.same_evidence import RepeatedEvidence, repeated_evidence
 from rag_lab.data.unmet import located_evidence, unmet_access
+from rag_lab.data.whole_files import whole_files_told
 from rag_lab.records import QUERY_CLASSES, Document, Problem, Question
 
 UNLABELLED = "unlabelled"
@@ -44,6 +46,7 @@ class DatasetCheck:
     repeated_evidence: tuple[RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
+    whole_files: tuple[str, ...] = ()  # that labels name files alone, in a sentence; none where those of none do
     clusters: str = ""  # why questions should be declared as clusters; "" where they need not be
     missing: tuple[str, ...] = ()  # what evaluation needs and is not there, in words
 
@@ -74,6 +77,7 @@ class DatasetCheck:
             f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote, "
             f"{self.n_found} found in the corpus",
             *([f"  grades        {self.grades}"] if self.grades else []),
+            *(f"  files alone   {told}" for told in self.whole_files),
             f"  no evidence   {self.n_without_evidence} answerable questions",
             *(f"  named twice   {repeated}: one passage, counted once" for repeated in self.repeated_evidence[:_SHOWN]),
             *([f"  clusters      {self.clusters}"] if self.clusters else []),
@@ -109,7 +113,17 @@ def check(dataset: Dataset) -> DatasetCheck:
         lengths=lengths_of(questions, corpus.documents),
         grades=grades_told(questions),
         repeated_evidence=tuple(repeated_evidence(located, same_files)),
-        problems=(*dataset.problems, *corpus.problems, *unfound, *unmet_access(dataset, corpus)),
+        problems=(
+            *dataset.problems,
+            *contradictions(dataset),
+            *corpus.problems,
+            *copied_files(dataset, corpus),
+            *unfound,
+            *unmet_access(dataset, corpus),
+        ),
+        whole_files=tuple(
+            whole_files_told([replace(q, evidence=tuple(located.get(q.question_id, ()))) for q in questions])
+        ),
         clusters=cluster_proposal(questions, "none"),
         missing=tuple(_missing(dataset)),
     )

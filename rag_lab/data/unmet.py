@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rag_lab.access import may_see
+from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import LoadedCorpus
 from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
 from rag_lab.corpus.index.locate import locate_evidence
-from rag_lab.corpus.split.chunks import Chunks
+from rag_lab.corpus.split.chunks import split
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.places import question_problem
-from rag_lab.records import Chunk, Document, Evidence, Problem, Question
+from rag_lab.records import Evidence, Problem, Question
 
 
 def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, list[Evidence]], list[Problem]]:
@@ -22,7 +23,7 @@ def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, 
     problems = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "chunks.sqlite")
-        write_chunks(path, corpus.documents, Chunks(tuple(map(_whole, corpus.documents)), ()))
+        write_chunks(path, corpus.documents, split(corpus.documents, CorpusConfig()))
         store = ChunkStore(path)
         labels = [(question, item) for question in dataset.questions for item in question.evidence]
         for question, item in labels:
@@ -51,9 +52,3 @@ def _reasons(question: Question, files: Mapping[str, tuple[str, tuple[str, ...]]
     sources = dict.fromkeys(item.source for item in question.evidence if item.source in files)
     for source in (source for source in sources if not may_see(question, *files[source])):
         yield f"has evidence in {source!r}, which its asker may not see; give may_see or namespace as the file asks for"
-
-
-def _whole(document: Document) -> Chunk:
-    """Return a document as one parent: where evidence stands does not depend on how the corpus is cut."""
-    name = f"{document.source}#{document.page}"
-    return Chunk(name, name, document.source, document.page, 0, len(document.text), document.text)

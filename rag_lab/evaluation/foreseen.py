@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rag_lab.evaluation.metric import NOT_ASKED, Gap, Needs, question_gap
+from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.evaluation.registry import AnyMetric, ParsedName, parse_name
 from rag_lab.records import Question
 
@@ -65,6 +66,12 @@ def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: boo
     """Tell whether a question's labels, and whether it is answered, let `metric` measure anything on it."""
     needs = (metric if isinstance(metric, ParsedName) else parse_name(metric)).info.needs
     return _gap(question, needs, {question.question_id} if is_answered else ()) is None
+
+
+def compares_passages(metric: AnyMetric) -> bool:
+    """Tell whether `metric` compares what was read with the passages that are the evidence, so that labels must say."""
+    spec = SPECS.get(parse_name(metric).name.removeprefix("ragas."))
+    return spec is not None and "reference_contexts" in spec.arguments
 
 
 def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> Gap | None:

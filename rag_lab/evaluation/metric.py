@@ -116,6 +116,8 @@ class Gap:
 
 
 NOT_ASKED = Gap("not_applicable", "no answer was asked for")
+NOTHING_TO_READ = Gap("not_applicable", "the reader is given nothing to read, by the design of the variant")
+OF_LABELS = Gap("not_applicable", "the context is made of the labels, by the design of the variant")
 NO_CONTEXT = Gap("not_applicable", "no context was assembled, since nothing read it when this was run")
 
 
@@ -249,6 +251,10 @@ def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:
         return Gap("not_applicable", "retrieval has not run")
     if "answer" in needs and trace.answer is None:
         return NOT_ASKED
+    if "contexts" in needs and trace.has_nothing_to_read:
+        return NOTHING_TO_READ
+    if {"contexts", "evidence"} <= needs and trace.reads_labels:
+        return OF_LABELS
     if "contexts" in needs and not trace.passages:
         assembled = any(record.stage == _ASSEMBLY for record in trace.stages)
         return Gap("failed", "the context is empty") if assembled else NO_CONTEXT

@@ -117,3 +117,33 @@ def test_a_folder_of_documents_is_counted_and_told_what_evaluation_needs(tmp_pat
     assert [part.split(",")[0] for part in counted.missing] == ["questions.jsonl"]
     assert str(counted).startswith("manuals: 0 questions over 1 files\n  missing       questions.jsonl, for evaluation")
     assert "questions.jsonl" in dataset_page(counted)
+
+
+def test_labels_that_name_files_alone_are_said(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "long.txt").write_text("A sentence of the manual. " * 200, encoding="utf-8")
+    (tmp_path / "corpus" / "short.txt").write_text("The oven is heated.", encoding="utf-8")
+    labels = ({"source": "long.txt"}, {"source": "short.txt"}, {"source": "long.txt", "quote": "A sentence"})
+    lines = [{"id": f"q{n}", "question": f"Why {n}?", "evidence": [label]} for n, label in enumerate(labels)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    found = check(Dataset.load(tmp_path))
+    assert len(found.whole_files) == 1 and found.whole_files[0].startswith("The labels of 1 of 3 questions name files")
+    assert f"files alone   {found.whole_files[0]}" in str(found)
+    assert "The labels of 1 of 3 questions name files" in dataset_page(found)
+
+
+def test_questions_with_two_labels_and_copies_of_files_are_problems(tmp_path: Path) -> None:
+    (tmp_path / "corpus" / "copies").mkdir(parents=True)
+    for number in range(5):
+        (tmp_path / "corpus" / f"{number}.txt").write_text(f"Page {number}.", encoding="utf-8")
+        (tmp_path / "corpus" / "copies" / f"{number}.txt").write_text(f"Page {number}.\r\n", encoding="utf-8")
+    rules = "- files: copies/4.txt\n  permissions: [staff]\n"  # other people see it: it stands in nobody's place
+    (tmp_path / "attributes.yaml").write_text(rules, encoding="utf-8")
+    asked = [("q1", "Why?", True, None), ("q2", " why?", False, None), ("q3", "Why?", False, ["staff"])]
+    asked += [("q4", "Who?", True, None), ("q5", "Who?", True, None)]  # asked twice, which is no contradiction
+    lines = [{"id": i, "question": t, "answerable": a} | ({"may_see": m} if m else {}) for i, t, a, m in asked]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    labels, copies = map(str, check(Dataset.load(tmp_path)).problems)
+    assert "1 question is labelled both answerable and unanswerable: q1 and q2;" in labels
+    assert "4 of 10 files read the same as another: copies/0.txt as 0.txt, copies/1.txt as 1.txt, " in copies
+    assert "and 1 more" in copies and "corpus.duplicates: skip" in copies

@@ -1,3 +1,5 @@
+import json
+
 import yaml
 from small_dataset import write_dataset
 
@@ -30,6 +32,22 @@ def test_what_no_variant_can_measure_is_said_once(tmp_path):
     checked = small_plan(tmp_path, factors={"rerank.final_k": [5, 3]})
     assert not_applicable(checked) == [NO_EVIDENCE]
     assert NO_EVIDENCE in describe(checked)
+
+
+def test_that_labels_name_files_alone_is_said_with_what_cannot_be_measured_by_them(tmp_path):
+    metrics = ["retrieval.mrr@10", "ragas.non_llm_context_recall"]
+    checked = small_plan(
+        tmp_path, metrics=metrics, base={"corpus": {"parents": "none", "chunk_size": 60, "chunk_overlap": 0}}
+    )
+    labels = tmp_path / "small" / "questions.jsonl"
+    assert not any("name files" in told for told in not_applicable(checked))
+    lines = [json.loads(line) for line in labels.read_text().splitlines()]
+    for line in lines:
+        line["evidence"] = [{"source": item["source"]} for item in line.get("evidence", [])]
+    labels.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = not_applicable(plan(tmp_path / "experiment.yaml"))[0]
+    assert told.startswith("The labels of 3 of 3 questions name files of several passages")
+    assert told.endswith("so that ragas.non_llm_context_recall cannot be measured.")
 
 
 def test_a_variant_without_answers_is_named(tmp_path):

@@ -9,6 +9,7 @@ from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
 from rag_lab.comparison.bounds.reachable_gain import Reach
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.stages.answer.bound_contexts import NEAREST
 
 
 def share_of_gain(value: float) -> str:
@@ -21,11 +22,20 @@ def gain_told(comparison: Comparison) -> list[str]:
     arms = bound_arms(comparison)
     if not arms:
         return []
-    named = [f"{comparison.called(one)} reads {BOUNDS[kind]}" for one, kind in arms.items()]
+    named = [f"{comparison.called(one)} reads {BOUNDS[kind]}{_guessed(comparison, one)}" for one, kind in arms.items()]
     bounds = f"Bounds, which are not recommended: {'; '.join(named)}."
     first = [one for one in comparison.gain if one.metric == comparison.gain[0].metric]
     told = [_told(comparison, one, one.means) for one in first if one.means is not None]
     return [bounds, *told, *_without_bounds(comparison, [one for one in first if one.means is None])]
+
+
+def _guessed(comparison: Comparison, variant: str) -> str:
+    """Say of how many questions a bound had to take the passages nearest to the answer for the evidence."""
+    traces = comparison.traces.get(variant, [])
+    n = sum(any(NEAREST in record.reason for record in trace.stages) for trace in traces)
+    return (
+        f" (of {n:,} of {len(traces):,} questions, whose labels name files or pages, the nearest passages)" if n else ""
+    )
 
 
 def _without_bounds(comparison: Comparison, missing: Sequence[Reach]) -> list[str]:

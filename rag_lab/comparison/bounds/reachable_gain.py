@@ -63,9 +63,12 @@ def _rows(tables: RunTables, bounds: set[str]) -> Iterator[Reach]:
 
 def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> Reach:
     floor, ceiling = (bound_of(tables, variant, kind) for kind in (FLOOR, CEILING))
-    missing = [BOUNDS[kind] for kind, one in ((FLOOR, floor), (CEILING, ceiling)) if one not in wide]
-    if floor is None or ceiling is None or missing:
-        reason = f"no variant with its reader and scores reads {' or '.join(missing)}"
+    if floor is None or ceiling is None:
+        missing = [BOUNDS[kind] for kind, one in ((FLOOR, floor), (CEILING, ceiling)) if one is None]
+        reason = f"no variant with its reader reads {' or '.join(missing)}"
+        return Reach(variant, metric, floor, ceiling, None, GainShare(None, None, None, 0, reason))
+    if without := [one for one in (floor, ceiling) if one not in wide or wide[one].isna().all()]:
+        reason = f"{tables.called(without[0])} has no score: {_why_not(tables, without[0], metric)}"
         return Reach(variant, metric, floor, ceiling, None, GainShare(None, None, None, 0, reason))
     both = wide[[variant, floor, ceiling]].dropna()
     values, floors, ceilings = (both.iloc[:, place] for place in range(3))
@@ -74,3 +77,9 @@ def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> 
     found = gain_share([*values], [*floors], [*ceilings], sign=sign, clusters=clusters)
     means = (exact_mean(floors), exact_mean(values), exact_mean(ceilings)) if len(both) else None
     return Reach(variant, metric, floor, ceiling, means, found)
+
+
+def _why_not(tables: RunTables, variant: str, metric: str) -> str:
+    """Return the commonest reason for which a variant has no scores."""
+    rows = tables.gaps[(tables.gaps["variant_id"] == variant) & (tables.gaps["metric"] == metric)]
+    return str(next(iter(rows["reason"]), "none was computed"))

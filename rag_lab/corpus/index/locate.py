@@ -46,9 +46,10 @@ def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
 def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:  # noqa: B008 - frozen
     """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
 
-    The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote,
-    the page's parent; without a page, the file's first. What was not found is returned as it was given. The file is the
-    one that is indexed; in one whose pages are one text, the evidence has a span and no page.
+    The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote, the
+    one parent of the page, or of the file, and "" where it has several: which of them is meant is not known. What was
+    not found is returned as it was given. The file is the one that is indexed; in one whose pages are one text, the
+    evidence has a span and no page.
     """
     evidence = replace(evidence, source=as_read.indexed(evidence.source))
     documents = store.documents(evidence.source)
@@ -62,7 +63,7 @@ def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsR
             return evidence, _no_page([one.page for one in documents if one.page is not None], evidence.page)
         documents = paged
     if not evidence.quote:
-        return replace(evidence, context=_first_parent(store, documents[0])), ""
+        return replace(evidence, context=_only_parent(store, documents)), ""
     for document in documents:
         span = find_quote(document.text, evidence.quote)
         if span:
@@ -79,7 +80,7 @@ def _within_file(store: ChunkStore, document: Document, evidence: Evidence, star
         return evidence, _no_page([number for number, _ in starts], evidence.page or 0)
     if not evidence.quote:
         if evidence.page is None:
-            return replace(evidence, context=_first_parent(store, document)), ""
+            return replace(evidence, context=_only_parent(store, [document])), ""
         return replace(evidence, page=None, start=page[0], end=page[1], context=text[slice(*page)]), ""
     found = find_quote(text[page[0] :], evidence.quote)
     start, end = (page[0] + place for place in found or (len(text), len(text)))
@@ -94,8 +95,11 @@ def _no_quote(quote: str, page: int | None) -> str:
     return f"the quote {_short(quote)!r} does not stand on {where}; correct the quote or the page."
 
 
-def _first_parent(store: ChunkStore, document: Document) -> str:
-    return store.parents(document.source, document.page)[0].text
+def _only_parent(store: ChunkStore, documents: list[Document]) -> str:
+    if len(documents) > 1:
+        return ""
+    parents = store.parents(documents[0].source, documents[0].page)
+    return parents[0].text if len(parents) == 1 else ""
 
 
 def _context(document: Document, parents: list[Chunk], start: int, end: int) -> str:

@@ -1,4 +1,7 @@
-"""Answers against references, as SQuAD measures them (Rajpurkar et al. 2016), and abstention (SQuAD 2.0's idea)."""
+"""Answers against references, as SQuAD measures them (Rajpurkar et al. 2016), and abstention.
+
+As in SQuAD 2.0 (Rajpurkar et al. 2018), who abstains says nothing: the words that say so are not compared.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import string
 from collections import Counter
 from collections.abc import Callable
 
-from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.evaluation.metric import NOTHING_TO_READ, Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import Answer, Trace
 
 _NEEDS: Needs = frozenset({"answer", "reference"})
@@ -38,7 +41,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the answer measure called `name`."""
-    return TraceMetric(name, info.needs, _COMPUTE[name])
+    return TraceMetric(name, info.needs, _COMPUTE[name], _VERSIONS.get(name, 1))
 
 
 def normalize(text: str) -> str:
@@ -62,19 +65,26 @@ def token_f1(answer: str, reference: str) -> float:
 
 def _exact_match(trace: Trace) -> float | Gap:
     given = normalize(_answer(trace).text)
-    return float(any(given == normalize(reference) for reference in trace.question.answers))
+    return float(_says_something(trace) and any(given == normalize(reference) for reference in trace.question.answers))
 
 
 def _token_f1(trace: Trace) -> float | Gap:
-    return max(token_f1(_answer(trace).text, reference) for reference in trace.question.answers)
+    found = max(token_f1(_answer(trace).text, reference) for reference in trace.question.answers)
+    return found if _says_something(trace) else 0.0
 
 
 def _abstention(trace: Trace) -> float | Gap:
+    if trace.has_nothing_to_read:
+        return NOTHING_TO_READ
     return float(_answer(trace).abstained != trace.question.answerable)
 
 
 def _words(trace: Trace) -> float | Gap:
     return float(len(_answer(trace).text.split()))
+
+
+def _says_something(trace: Trace) -> bool:
+    return not _answer(trace).abstained
 
 
 def _answer(trace: Trace) -> Answer:
@@ -88,5 +98,6 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "answer.words": _words,
 }
 
+_VERSIONS = {"answer.exact_match": 2, "answer.token_f1": 2, "answer.abstention": 2}
 
 FAMILY = Family(INFOS, build)

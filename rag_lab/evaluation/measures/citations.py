@@ -9,7 +9,17 @@ from collections.abc import Callable
 
 from rag_lab.data.same_evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers
-from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.evaluation.metric import (
+    NOTHING_TO_READ,
+    OF_LABELS,
+    Family,
+    Gap,
+    Metric,
+    MetricInfo,
+    Needs,
+    Tools,
+    TraceMetric,
+)
 from rag_lab.records import Answer, Passage, Trace
 
 _NO_CITATION = Gap("not_applicable", "the answer cites nothing")
@@ -43,15 +53,21 @@ def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
 
 
 def _precision(trace: Trace) -> float | Gap:
-    cited, n_made = _citations(trace)
     evidence = trace.question.evidence
+    if trace.reads_labels and all(any(covers(passage, item) for item in evidence) for passage in trace.passages):
+        return OF_LABELS  # whatever is cited is evidence
+    cited, n_made = _citations(trace)
     supporting = [passage for passage in cited if any(covers(passage, item) for item in evidence)]
     return len(supporting) / n_made if n_made else _NO_CITATION
 
 
 def _recall(trace: Trace) -> float | Gap:
-    cited, _ = _citations(trace)
+    if trace.has_nothing_to_read:
+        return NOTHING_TO_READ
     evidence = distinct(trace.question.evidence)
+    if trace.reads_labels and all(covers(passage, item) for item in evidence for passage in trace.passages):
+        return OF_LABELS  # whatever is cited is all of the evidence
+    cited, _ = _citations(trace)
     return sum(any(covers(passage, item) for passage in cited) for item in evidence) / len(evidence)
 
 
@@ -87,6 +103,6 @@ _COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
     "citations.quotes_verified": _quotes_verified,
 }
 
-_VERSIONS = {"citations.recall": 2}
+_VERSIONS = {"citations.precision": 2, "citations.recall": 3}
 
 FAMILY = Family(INFOS, build)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag_lab.evaluation.metric import Gap, Need, Needs
-from rag_lab.records import Trace
+from rag_lab.records import Evidence, Trace
 
 _COLLECTIONS = "ragas.metrics.collections"
 
@@ -39,6 +39,9 @@ class RagasSpec:
         return self.module != _COLLECTIONS
 
 
+# A sentence that says so is none of the subject: what it shares with a reference is its words.
+ABSTAINED = Gap("not_applicable", "the reader abstained, so there is no answer to compare; answer.abstention counts it")
+
 _NEED: dict[str, Need] = {
     "response": "answer",
     "reference": "reference",
@@ -58,16 +61,28 @@ def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
     """Return RAGAs' arguments for a trace that has what the metric needs, or why RAGAs could not score it."""
     arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
     if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
-        return Gap(
-            "not_applicable",
-            "where the evidence stands is not known: it was not found in the documents, or nobody looked for it, as "
-            "Pipeline.run and Pipeline.locate do",
-        )
+        return Gap("not_applicable", _no_context(trace.question.evidence))
+    if "judge" not in spec.models and "response" in arguments and trace.answer is not None and trace.answer.abstained:
+        return ABSTAINED
     if "judge" in spec.models and "response" in arguments and not arguments["response"].strip():
         if trace.answer is not None and trace.answer.abstained and not trace.question.answerable:
             return Gap("not_applicable", "the reader rightly said nothing")
         return Gap("failed", "the answer is empty")
     return arguments
+
+
+def _no_context(evidence: Sequence[Evidence]) -> str:
+    """Return why the text of some evidence is not known."""
+    missing = next(item for item in evidence if not item.context)
+    if missing.quote is None:
+        place = "file" if missing.page is None else "page"
+        return (
+            f"the labels name a {place} of several passages and no quote, so which of them is the evidence is not known"
+        )
+    return (
+        "where the evidence stands is not known: it was not found in the documents, or nobody looked for it, as "
+        "Pipeline.run and Pipeline.locate do"
+    )
 
 
 def _response(trace: Trace) -> str:

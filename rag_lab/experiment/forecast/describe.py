@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
+from rag_lab._kit.home import usable_home
 from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
 from rag_lab.data.clusters import cluster_proposal, clusters_of, clusters_told
-from rag_lab.evaluation.foreseen import Foreseen, foreseen_gaps
+from rag_lab.data.whole_files import names_file_alone, whole_files_told
+from rag_lab.evaluation.foreseen import Foreseen, compares_passages, foreseen_gaps
 from rag_lab.evaluation.shallow import shallow, shallow_told
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.experiment.config import Limits
@@ -24,6 +26,8 @@ from rag_lab.experiment.forecast.search_forecast import is_search
 from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
 from rag_lab.experiment.model_checks import embedding_price, models_asked, price_of
 from rag_lab.experiment.plan import Plan
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Question
 from rag_lab.report.text.plan_tree_text import tree_lines
 from rag_lab.runs.asked import asked_told
 from rag_lab.runs.run_folder import RunFolder
@@ -135,9 +139,8 @@ def models_of(plan: Plan) -> list[tuple[str, str]]:
 
 
 def not_applicable(plan: Plan) -> list[str]:
-    """Return one sentence for each metric and reason; it names the variants where they are not all."""
-    asked = set(plan.questions)
-    questions = [question for question in plan.dataset.questions if question.question_id in asked]
+    """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
+    questions = _asked(plan)
     variants_of: dict[Foreseen, list[str]] = {}
     with modules_beside(plan.folder):
         gaps = {
@@ -147,19 +150,31 @@ def not_applicable(plan: Plan) -> list[str]:
     for variant in plan.variants:
         for gap in gaps[variant.config.answer.is_on]:
             variants_of.setdefault(gap, []).append(variant.variant_id)
-    return [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
+    told = [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
+    return [*_by_whole_files(plan, questions), *told]
+
+
+def _by_whole_files(plan: Plan, questions: Sequence[Question]) -> list[str]:
+    """Say that labels name files alone, and which metrics cannot be measured by them."""
+    if not any(names_file_alone(item) for question in questions for item in question.evidence):
+        return []
+    with modules_beside(plan.folder):
+        pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
+        told = whole_files_told(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
+    blind = [metric for metric in plan.experiment.metrics if compares_passages(metric)]
+    return [f"{one[:-1]}, so that {listing(blind)} cannot be measured." if blind else one for one in told]
+
+
+def _asked(plan: Plan) -> list[Question]:
+    asked = set(plan.questions)
+    return [question for question in plan.dataset.questions if question.question_id in asked]
 
 
 def too_deep(plan: Plan) -> list[str]:
     """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     metrics = plan.experiment.metrics
-    asked = set(plan.questions)
-    questions = [question for question in plan.dataset.questions if question.question_id in asked]
-    return [
-        *shallow_told(shallow(metrics, configs).values()),
-        *unequal_text(metrics, configs, questions=questions),
-    ]
+    return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs, questions=_asked(plan))]
 
 
 def unread(plan: Plan) -> list[str]:

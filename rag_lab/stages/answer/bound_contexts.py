@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.page_starts import PageStarts
-from rag_lab.records import Chunk, Document, Evidence, Passage, Question, Trace
+from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Question, Trace
 from rag_lab.stages.answer.context_budget import ContextBudget, Wanted, budget_of
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
+from rag_lab.stores.sparse.analyzer import VERSION as WORDS_VERSION
+from rag_lab.stores.sparse.analyzer import terms
 
-NO_LABEL = "no evidence is labelled that the asker may see"
+NEAREST = "of a file or page of several passages those nearest to question and answers"
+_PIECE = 400  # characters of the pieces of a passage; a passage without a quote is cut around the nearest
 
 
 @dataclass(frozen=True)
@@ -35,60 +39,80 @@ class NoContext:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Set no passage."""
-        return [Outcome({"passages": ()}, reason="the book is closed", seconds=0.0) for _ in traces]
+        return [Outcome({"passages": ()}, reason=CLOSED_BOOK, seconds=0.0) for _ in traces]
 
 
 @dataclass(frozen=True)
 class _OfEvidence:
-    """What reads the labels of a question, of files that its asker may see."""
+    """What reads the labels of a question, of files that its asker may see.
+
+    A label without a quote may name several passages. The nearest are then taken for the evidence: those that score
+    highest by BM25 among them, asked the question and its answers.
+    """
 
     index: CorpusIndex
     budget: ContextBudget
 
     name: ClassVar[str] = "context"
-    reads: ClassVar[tuple[str, ...]] = ("question.evidence", "question.may_see", "question.namespace")
+    reads: ClassVar[tuple[str, ...]] = (
+        "question.text",
+        "question.answers",
+        "question.evidence",
+        "question.may_see",
+        "question.namespace",
+    )
     writes: ClassVar[tuple[str, ...]] = ("passages",)
     batch_size: ClassVar[int] = 32
     costly: ClassVar[bool] = True
     context: ClassVar[str]
 
     def identity(self) -> Mapping[str, Any]:
-        """Index (for the texts), the model that counts, and the budgets."""
-        return {"version": 3, "context": self.context, "index": self.index.digest, **self.budget.identity()}
+        """Index (for the texts), how words are cut, the model that counts, and the budgets."""
+        made_of = {"context": self.context, "index": self.index.digest, "words": WORDS_VERSION}
+        return {"version": 4, **made_of, **self.budget.identity()}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Assemble each trace's context."""
-        return [self._assemble(self._labelled(trace.question)) for trace in traces]
+        return [self._assemble(trace.question) for trace in traces]
 
-    def _labelled(self, question: Question) -> list[Evidence]:
-        return [one for one in question.evidence if self.index.is_visible(one.source, question)]
+    def _assemble(self, question: Question) -> Outcome:
+        evidence = [one for one in question.evidence if self.index.is_visible(one.source, question)]
+        if not evidence:
+            return Outcome({"passages": ()}, reason=NO_LABEL)
+        passages, n, is_guessed = self._passages(evidence, " ".join((question.text, *question.answers)))
+        reasons = (OF_LABELS, NEAREST if is_guessed else "", self.budget.left_out(n, passages))
+        return Outcome({"passages": tuple(passages)}, reason="; ".join(filter(None, reasons)))
 
-    def _assemble(self, evidence: Sequence[Evidence]) -> Outcome:
-        passages, n = self._passages(evidence)
-        reason = self.budget.left_out(n, passages) if evidence else NO_LABEL
-        return Outcome({"passages": tuple(passages)}, reason=reason)
-
-    def _passages(self, evidence: Sequence[Evidence]) -> tuple[list[Passage], int]:
-        """Return what fits the budget, and of how many passages."""
+    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
+        """Return what fits the budget, of how many passages, and whether the nearest were taken."""
         raise NotImplementedError
 
 
 class GoldContext(_OfEvidence):
     """Give the reader the parents that hold the labelled evidence, each an equal share of the budget.
 
-    A parent that does not fit is cut to a window around the quote. Evidence without a quote stands for its page, and
-    evidence without a page for its file.
+    A parent that does not fit is cut to a window around the quote. Where a label names several parents, the nearest
+    stand whole, in turn with those of the other labels, until the budget is full.
     """
 
     context: ClassVar[str] = "gold"
 
-    def _passages(self, evidence: Sequence[Evidence]) -> tuple[list[Passage], int]:
+    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
         wanted: dict[str, Wanted] = {}
+        several: list[list[Chunk]] = []
         for one in evidence:
-            for document in self._documents(one):
-                for parent in self._parents(document, one):
-                    wanted.setdefault(parent.chunk_id, _around(parent, one, self.index.page_starts(parent.source)))
-        return self.budget.shared([*wanted.values()]), len(wanted)
+            parents = [parent for document in self._documents(one) for parent in self._parents(document, one)]
+            if one.start is None and len(parents) > 1:
+                several.append([parents[place] for place in _nearest([parent.text for parent in parents], asked)])
+                continue
+            for parent in parents:
+                wanted.setdefault(parent.chunk_id, self._around(parent, one, asked))
+        if not several:
+            return self.budget.shared([*wanted.values()]), len(wanted), False
+        for parent in (parent for turn in zip_longest(*several) for parent in turn if parent is not None):
+            if parent.chunk_id not in wanted:
+                wanted[parent.chunk_id] = self._around(parent, None, asked)
+        return self.budget.in_turn([*wanted.values()]), len(wanted), True
 
     def _documents(self, evidence: Evidence) -> list[Document]:
         found = self.index.documents_of(evidence.source)
@@ -105,6 +129,10 @@ class GoldContext(_OfEvidence):
             return [min(whole, key=lambda parent: (parent.end - parent.start, parent.start))]
         return [parent for parent in parents if parent.start < end and parent.end > start]
 
+    def _around(self, parent: Chunk, evidence: Evidence | None, asked: str) -> Wanted:
+        whole = Passage(0, parent.chunk_id, parent.source, parent.page, parent.start, parent.end, parent.text)
+        return Wanted(whole, _middle(whole, evidence, asked), self.index.page_starts(parent.source))
+
 
 class DocumentContext(_OfEvidence):
     """Give the reader the files that hold the labelled evidence, page by page, in their order.
@@ -114,25 +142,25 @@ class DocumentContext(_OfEvidence):
 
     context: ClassVar[str] = "document"
 
-    def _passages(self, evidence: Sequence[Evidence]) -> tuple[list[Passage], int]:
-        sources = dict.fromkeys(one.source for one in evidence)
-        pages = [page for source in sources for page in self._pages(source, evidence)]
+    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
+        pages: list[tuple[int, Wanted]] = []
+        is_guessed = False
+        for source in dict.fromkeys(one.source for one in evidence):
+            documents = self.index.documents_of(source)
+            labels = {one.page: one for one in evidence if one.source == source}
+            labelled = [place for place, document in enumerate(documents) if document.page in labels]
+            if not labelled:
+                labelled, is_guessed = _nearest([document.text for document in documents], asked)[:1], True
+            starts = self.index.page_starts(source)
+            pages += [
+                (min(abs(place - one) for one in labelled), _page(document, labels.get(document.page), asked, starts))
+                for place, document in enumerate(documents)
+            ]
         nearest = sorted(range(len(pages)), key=lambda place: pages[place][0])
         kept = self.budget.in_turn([pages[place][1] for place in nearest])
         while not self.budget.holds(in_order := _in_order(nearest, kept)):
             kept.pop()  # numbers are counted with the texts, and change places with them
-        return in_order, len(pages)
-
-    def _pages(self, source: str, evidence: Sequence[Evidence]) -> list[tuple[int, Wanted]]:
-        """Return the pages of a file, each with how many pages it is from the nearest with evidence."""
-        documents = self.index.documents_of(source)
-        labels = {one.page: one for one in evidence if one.source == source}
-        starts = self.index.page_starts(source)
-        labelled = [place for place, document in enumerate(documents) if document.page in labels] or [0]
-        return [
-            (min(abs(place - other) for other in labelled), _page(document, labels.get(document.page), starts))
-            for place, document in enumerate(documents)
-        ]
+        return in_order, len(pages), is_guessed
 
 
 def _in_order(places: Sequence[int], passages: Sequence[Passage]) -> list[Passage]:
@@ -141,22 +169,33 @@ def _in_order(places: Sequence[int], passages: Sequence[Passage]) -> list[Passag
     return [replace(passage, number=number) for number, (_, passage) in enumerate(pairs, start=1)]
 
 
-def _around(parent: Chunk, evidence: Evidence, starts: PageStarts) -> Wanted:
-    whole = Passage(0, parent.chunk_id, parent.source, parent.page, parent.start, parent.end, parent.text)
-    return Wanted(whole, _middle(evidence) - parent.start, starts)
-
-
-def _page(document: Document, evidence: Evidence | None, starts: PageStarts) -> Wanted:
+def _page(document: Document, evidence: Evidence | None, asked: str, starts: PageStarts) -> Wanted:
     """Return a whole page, under the id that it has as a parent."""
     source, page, text = document.source, document.page, document.text
     parent_id = f"{source}#0-{len(text)}" if page is None else f"{source}#p{page}"
     whole = Passage(0, parent_id, source, page, 0, len(text), text)
-    return Wanted(whole, 0 if evidence is None else _middle(evidence), starts)
+    return Wanted(whole, _middle(whole, evidence, asked), starts)
 
 
-def _middle(evidence: Evidence) -> int:
-    """Return the middle of the quote; the beginning where there is none."""
-    return 0 if evidence.start is None or evidence.end is None else (evidence.start + evidence.end) // 2
+def _middle(passage: Passage, evidence: Evidence | None, asked: str) -> int:
+    """Return the middle of the quote in a passage; without one that of the piece nearest to what is asked."""
+    if evidence is not None and evidence.start is not None and evidence.end is not None:
+        return (evidence.start + evidence.end) // 2 - passage.start
+    pieces = [passage.text[start : start + _PIECE] for start in range(0, len(passage.text), _PIECE)]
+    return _PIECE * _nearest(pieces, asked)[0] + _PIECE // 2
+
+
+def _nearest(texts: Sequence[str], asked: str) -> list[int]:
+    """Return the places of `texts` by BM25 among them, best first, ties in order."""
+    import bm25s
+
+    question, *found = terms([asked, *texts], "unicode")
+    if set(question).isdisjoint(word for one in found for word in one):
+        return [*range(len(texts))]
+    index = bm25s.BM25(k1=1.5, b=0.75, method="lucene", backend="numpy", csc_backend="scipy")
+    index.index(found, show_progress=False)
+    scores = index.get_scores_from_ids(index.get_tokens_ids(question))
+    return sorted(range(len(texts)), key=lambda place: -scores[place])
 
 
 def no_context(_: Parts) -> NoContext:

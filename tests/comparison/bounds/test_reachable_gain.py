@@ -54,7 +54,7 @@ def test_bounds_and_metrics_that_read_no_answer_have_no_share(found):
 def test_another_reader_needs_bounds_of_its_own(found):
     one = reach(found, "quotes")
     assert (one.floor, one.ceiling, one.means, one.found.share) == (None, None, None, None)
-    assert one.found.reason == "no variant with its reader and scores reads nothing or the labelled evidence"
+    assert one.found.reason == "no variant with its reader reads nothing or the labelled evidence"
 
 
 def test_of_several_bounds_that_with_the_same_budget_counts(synthetic, tmp_path):
@@ -70,6 +70,13 @@ def test_a_question_without_all_three_scores_is_left_out_and_counted(synthetic, 
     scores["closed"][:7] = np.nan
     run = compare(synthetic.write_run(tmp_path / "run", PLANS, {F1: scores}).path)
     assert reach(run, "base").found.n == N - 7
+
+
+def test_a_closed_book_that_never_answers_is_no_floor_and_the_reason_is_told(synthetic, tmp_path):
+    scores = values()
+    scores["closed"][:] = np.nan
+    told = gain_told(compare(synthetic.write_run(tmp_path / "run", PLANS, {F1: scores}).path))
+    assert "No share of the gain is told of A (base), D (file) and E (wider): B (closed) has no score: " in told[1]
 
 
 def test_no_bound_is_recommended_however_good(found):

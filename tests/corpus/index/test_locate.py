@@ -44,9 +44,15 @@ def test_a_page_alone_is_given_the_pages_parent(store: ChunkStore) -> None:
     assert (found.start, found.context, reason) == (None, PAGE_2, "")
 
 
-def test_a_file_alone_is_given_its_first_parent(store: ChunkStore) -> None:
-    found, reason = locate_evidence(store, Evidence("notes.txt"))
-    assert reason == "" and found.context == store.parents("notes.txt", None)[0].text
+@pytest.mark.parametrize("evidence", [Evidence("m.pdf"), Evidence("notes.txt")])
+def test_which_passage_of_a_file_is_meant_is_not_guessed(store: ChunkStore, evidence: Evidence) -> None:
+    assert locate_evidence(store, evidence) == (evidence, "")  # the first parent may be a cover page
+
+
+def test_a_file_of_one_passage_is_given_it(tmp_path: Path) -> None:
+    documents = [Document("note.txt", None, PAGE_2)]
+    write_chunks(tmp_path / "c.sqlite", documents, split(documents, CorpusConfig()))
+    assert locate_evidence(ChunkStore(tmp_path / "c.sqlite"), Evidence("note.txt"))[0].context == PAGE_2
 
 
 def test_a_quote_over_two_parents_is_given_both(store: ChunkStore) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import open_index
-from rag_lab.records import Evidence, Question, Trace
-from rag_lab.stages.answer.bound_contexts import NO_LABEL, DocumentContext, GoldContext, NoContext
+from rag_lab.records import NO_LABEL, OF_LABELS, Evidence, Question, Trace
+from rag_lab.stages.answer.bound_contexts import NEAREST, DocumentContext, GoldContext, NoContext
 from rag_lab.stages.answer.context_budget import ContextBudget
 from rag_lab.stages.answer.prompts import render_passages
 from rag_lab.stages.run_stage import stage_key
@@ -30,29 +30,30 @@ def given_to(stage, question):
     return outcome
 
 
-class _BoundContract(StageContract):
-    """A bound keeps to the contract of stages, but that it reads the labels: that is what it is for."""
-
-    def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self):
-        assert set(self.stage().reads) <= {"question.evidence", "question.may_see", "question.namespace"}
-
-    def test_what_it_does_not_read_does_not_matter(self):
-        trace = sample_trace()
-        other = replace(trace, question=replace(trace.question, answers=("x",), tags=("t",)), ranked=())
-        assert stage_key(self.stage(), "i", trace) == stage_key(self.stage(), "i", other)
-
-
-class TestNoContext(_BoundContract):
+class TestNoContext(StageContract):
     def make(self):
         return NoContext()
 
 
-class TestGold(_BoundContract):
+class _LabelContract(StageContract):
+    """It keeps to the contract of stages, but that it reads the labels: that is what it is for."""
+
+    def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self):
+        labels = {"question.text", "question.answers", "question.evidence", "question.may_see", "question.namespace"}
+        assert set(self.stage().reads) <= labels
+
+    def test_what_it_does_not_read_does_not_matter(self):
+        trace = sample_trace()
+        other = replace(trace, question=replace(trace.question, tags=("t",), query_class="fuzzy"), ranked=())
+        assert stage_key(self.stage(), "i", trace) == stage_key(self.stage(), "i", other)
+
+
+class TestGold(_LabelContract):
     def make(self):
         return GoldContext(sample_index(), budget())
 
 
-class TestDocument(_BoundContract):
+class TestDocument(_LabelContract):
     def make(self):
         return DocumentContext(sample_index(), budget())
 
@@ -147,7 +148,7 @@ def test_a_document_is_read_whole_where_it_fits_and_what_does_not_is_counted(ind
     question = Question("q", "At what pressure?", evidence=(rule(index, 150),))
     whole = given_to(DocumentContext(index, budget(100_000)), question)
     assert [(passage.text, passage.parent_text) for passage in whole.updates["passages"]] == [(LONG.strip(), "")]
-    assert whole.reason == ""
+    assert whole.reason == OF_LABELS
 
 
 def test_a_document_keeps_the_order_of_its_pages_and_loses_the_furthest(monkeypatch):
@@ -162,4 +163,27 @@ def test_a_document_keeps_the_order_of_its_pages_and_loses_the_furthest(monkeypa
     each = COUNTER.count_tokens(pages[0].text)
     outcome = given_to(DocumentContext(index, budget(int(each * 3.6))), question)
     assert [passage.page for passage in outcome.updates["passages"]] == [4, 5, 6]
-    assert outcome.reason.startswith("4 of 7 passages did not fit")
+    assert "; 4 of 7 passages did not fit" in outcome.reason
+
+
+@given(
+    number=st.integers(0, 199), max_tokens=st.integers(150, 300), kind=st.sampled_from([GoldContext, DocumentContext])
+)
+def test_of_a_file_that_is_named_alone_the_passages_nearest_to_question_and_answer_are_read(
+    index, number, max_tokens, kind
+):
+    asked = Question("q", "When does the press stop?", (f"By rule {number}.",), evidence=(Evidence("rules.md"),))
+    outcome = given_to(kind(index, budget(max_tokens)), asked)
+    passages = outcome.updates["passages"]
+    assert f"Rule {number}: the press" in passages[0].text
+    assert kind is DocumentContext or len(passages[0].text) > 500  # the whole parent, not a shred of each
+    assert kind is DocumentContext or f"{OF_LABELS}; {NEAREST}; " in outcome.reason
+    assert COUNTER.count_tokens(render_passages(passages)) <= max_tokens
+
+
+def test_beside_a_quote_the_nearest_of_a_whole_file_come_in_turn(index):
+    evidence = (Evidence("rules.md"), index.locate(Evidence("other.md", quote="Nothing of the kind")))
+    asked = Question("q", "When?", ("By rule 150.",), evidence=evidence)
+    passages = given_to(GoldContext(index, budget(400)), asked).updates["passages"]
+    assert [passage.source for passage in passages[:2]] == ["other.md", "rules.md"]
+    assert "Rule 150:" in passages[1].text
