@@ -1,8 +1,8 @@
 """Who may see what: the labels of documents, and which of them an asker's searches are held to.
 
-A label stands for a namespace and a list of permissions. Stores and indexes keep one beside each child and know nothing
-else of access: a search is given the set of labels that it may return. So the filter is applied inside the search,
-before the best k are taken, and the same way everywhere.
+A label stands for a namespace and a list of permissions. Vector stores keep one with each child and know nothing else
+of access: a search gets the set of labels that it may return, and filters before the best k are taken. Sparse indexes
+hold the texts of one such set alone, since their statistics are those of whatever they hold.
 """
 
 from __future__ import annotations

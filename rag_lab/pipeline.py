@@ -187,14 +187,14 @@ class Pipeline:
         """The language that `retrieval.analyzer: auto` goes by: what is declared, else what the texts are in."""
         return self.dataset.language or self.index.language
 
-    def prepare(self) -> None:
-        """Build what the searches read, where it is missing, so that no question is charged with it.
+    def prepare(self, questions: Sequence[Question] = ()) -> None:
+        """Build what the searches read for these questions, where it is missing, so that none is charged with it.
 
         Raises:
             ConfigError: if the embedding model does not read all of the chunks, and `on_truncation` is `refuse`.
         """
         self._check_unread()
-        prepare(self.parts, self.stages)
+        prepare(self.parts, self.stages, questions)
         self._check_unread()  # a model that was downloaded for it says only now how much it reads
 
     def _check_unread(self) -> None:
@@ -266,8 +266,9 @@ class Pipeline:
                 kept on the trace, which shows them.
             progress: called when a stage begins and after each batch with stage, traces done and traces to do.
         """
-        self.prepare()
-        located = self.locate(self.dataset.questions if questions is None else questions)[0]
+        asked = self.dataset.questions if questions is None else questions
+        self.prepare(asked)
+        located = self.locate(asked)[0]
         traces = [Trace(question, repeat) for question in located]
         for stage, places in self.steps(located, answer, read):
             some = [_keeping_order(stage, traces[place]) for place in places]
@@ -358,8 +359,6 @@ class Pipeline:
 
     def _parts(self, index: CorpusIndex, embedder: Embedder, memory: Memory | None, language: str) -> Parts:
         config = self.config
-        if config.retrieval.follows_language:
-            language = language or index.language
         return Parts(
             models=config.models,
             query=config.query,

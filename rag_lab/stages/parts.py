@@ -26,7 +26,7 @@ class Parts:
 
     `given` holds objects that stand in place of what the sections name, by slot; see `SLOTS` of the pipeline, and
     `prompts` those of one's own, by the key of the section that names them.
-    `retrieval` names an analyzer, the dataset's where the configuration leaves it to that.
+    `retrieval` names the analyzer of the dataset's language, where that is declared and the configuration says `auto`.
     """
 
     models: ModelsConfig

@@ -71,12 +71,13 @@ class ChunkStore:
             raise KeyError((source, page))
         return _record(Document, rows[0])
 
-    def beginnings(self, n: int, characters: int) -> list[str]:
-        """Return how `n` documents begin, evenly spread over the corpus; all of them where there are no more."""
-        (count,) = self._rows("SELECT count(*) FROM documents")[0]
-        step = max(1, count // n)
-        rows = self._rows("SELECT substr(text, 1, ?) FROM documents WHERE rowid % ? = 0", characters, step)
-        return [text for (text,) in rows]
+    def beginnings(self, n: int, characters: int, visible: Labels) -> list[str]:
+        """Return how `n` of the visible documents begin, evenly spread over the corpus; all where there are no more."""
+        rows = self._rows("SELECT rowid, namespace, permissions FROM documents ORDER BY rowid")
+        seen = [row for row, namespace, held in rows if access_label(namespace, json.loads(held)) in visible]
+        step = max(1, len(seen) // n)
+        query = "SELECT substr(text, 1, ?) FROM documents WHERE rowid = ?"
+        return [self._rows(query, characters, row)[0][0] for row in seen[step - 1 :: step]]
 
     def children(self) -> list[Chunk]:
         """Return all children, in the order of the corpus."""

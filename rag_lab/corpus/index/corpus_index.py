@@ -47,6 +47,7 @@ from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Ques
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName, open_sparse
+from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
 from rag_lab.stores.sparse.sparse_index import SparseIndex
 from rag_lab.stores.sparse.units import Unit
 from rag_lab.stores.vector.engine import SearchedRows
@@ -73,7 +74,8 @@ class CorpusIndex:
         self._store_name = ""
         self._chunks = ChunkStore(path / CHUNKS)
         self._unread: UnreadChildren | None = None
-        self._sparse: dict[tuple[SparseName, Analyzer, Unit], SparseIndex] = {}
+        self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
+        self._languages: dict[Labels | None, str] = {}
         self._levels: dict[Level, Units] = {}
         self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
@@ -139,11 +141,14 @@ class CorpusIndex:
         """The access labels of the children."""
         return self._chunks.labels()
 
-    @cached_property
+    @property
     def language(self) -> str:
-        """The language of most of the corpus, as `english`, told by a sample of it; '' where it cannot be told."""
-        texts = self._chunks.beginnings(*_SAMPLE) if self.is_built else []
-        return main_language((language_of(text), len(text)) for text in texts)
+        """The language of most of the corpus, as `english`, detected in a sample of it; '' where there is none."""
+        return self._language(None)
+
+    def analyzer(self, choice: AnalyzerChoice, allowed: Labels | None = None) -> Analyzer:
+        """Return the analyzer that is chosen; for `auto` that of the language of most of what is allowed."""
+        return choice if choice != "auto" else analyzer_for(choice, self._language(self._visible(allowed)))
 
     @property
     def has_vectors(self) -> bool:
@@ -200,29 +205,35 @@ class CorpusIndex:
             )
 
     def search_terms(
-        self, name: SparseName, analyzer: Analyzer, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        self, name: SparseName, analyzer: AnalyzerChoice, texts: Sequence[str], k: int, allowed: Labels | None = None,
         level: Level = "parent",
     ) -> list[list[Hit]]:  # fmt: skip
         """Return the k units of `level` whose best child scores highest for each text in a sparse index.
 
-        See `search`; the step is the name of the index.
+        See `search`; the step is the name of the index. Scores are those of a corpus of the allowed children alone.
         """
-        words = self.sparse(name, analyzer)
+        words = self.sparse(name, analyzer, allowed=allowed)
         with span(f"search {name}", {"rag_lab.queries": len(texts), "rag_lab.k": k}):
             return self._units(level).best(
-                lambda rows, n: words.search([texts[row] for row in rows], n, allowed), len(texts), k, name
+                lambda rows, n: words.search([texts[row] for row in rows], n), len(texts), k, name
             )
 
     def units(self, chunk_ids: Sequence[str], scores: Sequence[float], k: int, level: Level, step: str) -> list[Hit]:
         """Return the first k units of `level` that hold these children, given best first; see `search`."""
         return self._units(level).best(lambda rows, n: ([list(chunk_ids)], [list(scores)]), 1, k, step)[0]
 
-    def sparse(self, name: SparseName, analyzer: Analyzer, units: Unit = "child") -> SparseIndex:
-        """Return the sparse index of the children, or of the files, built when it is first asked for, and kept."""
-        key = (name, analyzer, units)
+    def sparse(
+        self, name: SparseName, analyzer: AnalyzerChoice, units: Unit = "child", allowed: Labels | None = None
+    ) -> SparseIndex:
+        """Return the sparse index of the children, or of the files, built when it is first asked for, and kept.
+
+        Each set of allowed labels has an index of its own, so that nothing of what is not allowed shows in a score.
+        """
+        visible = self._visible(allowed)
+        key = (name, self.analyzer(analyzer, visible), units, visible)
         if key not in self._sparse:
             texts = self._chunks.children if units == "child" else self._chunks.files
-            self._sparse[key] = open_sparse(self.path / SEARCHED, name, analyzer, texts, units)
+            self._sparse[key] = open_sparse(self.path / SEARCHED, *key[:2], texts, units, visible)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
@@ -291,6 +302,16 @@ class CorpusIndex:
         if evidence not in self._located:
             self._located[evidence] = locate_evidence(self._chunks, evidence, self._as_read)
         return self._located[evidence]
+
+    def _visible(self, allowed: Labels | None) -> Labels | None:
+        """Return those of the labels here that are allowed, None where all are."""
+        return None if allowed is None or allowed >= self.labels else allowed & self.labels
+
+    def _language(self, visible: Labels | None) -> str:
+        if visible not in self._languages:
+            texts = self._chunks.beginnings(*_SAMPLE, visible or self.labels) if self.is_built else []
+            self._languages[visible] = main_language((language_of(text), len(text)) for text in texts)
+        return self._languages[visible]
 
     def _units(self, level: Level) -> Units:
         if level not in self._levels:

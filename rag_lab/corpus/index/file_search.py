@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from rag_lab.access import Labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.records import Hit, Level
-from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName
+from rag_lab.stores.sparse.language import AnalyzerChoice
 
 
 def search_files(
     index: CorpusIndex,
     name: SparseName,
-    analyzer: Analyzer,
+    analyzer: AnalyzerChoice,
     texts: Sequence[str],
     k: int,
     allowed: Labels | None,
@@ -25,7 +25,7 @@ def search_files(
     A unit has its file's score, kept under the name of the index, too. Of a file it is the unit whose child scores
     highest by itself, by the same method over all children.
     """
-    found = zip(*index.sparse(name, analyzer, "document").search(texts, k, allowed), strict=True)
+    found = zip(*index.sparse(name, analyzer, "document", allowed).search(texts, k), strict=True)
     of_children = index.search_terms(name, analyzer, texts, max(1, index.n_files), allowed, "document")
     hits = []
     for (sources, scores), children in zip(found, of_children, strict=True):

@@ -90,7 +90,7 @@ class VariantWork:
             progress.enter("index")
             if progress.folder is not None:  # what reads the file sees how much is embedded
                 self.pipeline = self.pipeline.watched(partial(progress, "index"))
-            self.pipeline.prepare()
+            self.pipeline.prepare(asked)
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
             self.not_indexed = unindexed(self.pipeline.index.spans(), located)

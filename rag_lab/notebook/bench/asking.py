@@ -21,7 +21,7 @@ def ask_in_steps(pipeline: Pipeline, question: Question, enter: Enter) -> Iterat
         enter: called before each step; what it raises ends the walk.
     """
     enter(OPENING, 0, 1)
-    pipeline.prepare()
+    pipeline.prepare([question])
     (located,), _ = pipeline.locate([question])
     trace = Trace(located)
     stages = [stage for stage, _ in pipeline.steps([located])]

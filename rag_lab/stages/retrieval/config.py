@@ -70,14 +70,9 @@ class RetrievalConfig(Section):
         weights = {name: given.get(name, 1.0) for name in searches}
         return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
 
-    @property
-    def follows_language(self) -> bool:
-        """Whether results depend on the language: words are searched, and the analyzer is left to it."""
-        return self.analyzer == "auto" and bool(self.weights.keys() & {"bm25", "tfidf"})
-
     def in_language(self, language: str) -> RetrievalConfig:
-        """Return the configuration with the analyzer of a corpus's language in place of `auto`."""
-        return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)})
+        """Return the configuration with the analyzer of a declared language in place of `auto`, which stays for ''."""
+        return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)}) if language else self
 
     @model_validator(mode="after")
     def _there_is_a_choice(self) -> RetrievalConfig:

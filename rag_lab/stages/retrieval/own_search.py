@@ -1,12 +1,14 @@
 """A search of one's own: `(query, k) -> ids or texts`, or pairs of one with a score; see `FoundChunks`.
 
-A class may have `build(chunks)` instead, which is called once with all children and returns such a function.
+A class may have `build(chunks)` instead, which is called with the children that an asker may see and returns such a
+function: once for all who may see the same.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -43,7 +45,7 @@ class OwnSearcher:
 
     def identity(self) -> Mapping[str, Any]:
         """Index, level, and the module."""
-        return {"version": 1, "index": self.index.digest, "level": self.level, "code": self.code.identity()}
+        return {"version": 2, "index": self.index.digest, "level": self.level, "code": self.code.identity()}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the first k units that were found for each text, best first.
@@ -53,8 +55,8 @@ class OwnSearcher:
         """
         return [self._search(text, k, labels) for text, labels in zip(texts, allowed, strict=True)]
 
-    def ready(self) -> OwnCode:
-        """Return what is called with queries; it is built once for an index.
+    def ready(self, labels: Labels | None = None) -> OwnCode:
+        """Return what is called with queries; it is built once for the children that have one of these labels.
 
         Raises:
             OwnCodeError: if it cannot be built.
@@ -62,10 +64,12 @@ class OwnSearcher:
         if not self.builds:
             return self.code
         built = _BUILT.setdefault(self.index, {})
-        key = digest(self.code.identity())
+        seen = self.index.labels if labels is None else labels & self.index.labels
+        key = digest([self.code.identity(), sorted(seen)])
         if key not in built:
+            children = [child for child in self.index.children() if _label(child) in seen]
             try:
-                built[key] = self.code.built(self.index.children())
+                built[key] = self.code.built(children)
             except OwnCodeError as error:
                 built[key] = error
         ready = built[key]
@@ -74,7 +78,7 @@ class OwnSearcher:
         return ready
 
     def _search(self, text: str, k: int, labels: Labels | None) -> list[Hit]:
-        code, wanted = self.ready(), k
+        code, wanted = self.ready(labels), k
         while True:
             n, found = code.call(text, wanted, accept=lambda returned: self._found(returned, labels))
             hits = self.index.units(
@@ -139,12 +143,11 @@ class OwnSearch:
         """The search, and k."""
         return self.search.identity()
 
-    def prepare(self) -> None:
+    def prepare(self, allowed: Iterable[Labels | None]) -> None:
         """Build what is searched, so that no question is charged with it; where that fails, each question says so."""
-        try:
-            self.searcher.ready()
-        except OwnCodeError:
-            return
+        with suppress(OwnCodeError):
+            for labels in allowed:
+                self.searcher.ready(labels)
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search for each trace."""

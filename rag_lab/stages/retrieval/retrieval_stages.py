@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Literal
 
 from rag_lab._kit.registry import Module, own
+from rag_lab.access import allowed_labels
 from rag_lab.errors import ConfigError
+from rag_lab.records import Question
 from rag_lab.stages.choose import code_of, stage_of, whole_stage
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.hyde_search import SearchHyde
@@ -22,7 +25,6 @@ from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stages.stage import Stage
 from rag_lab.stages.switched_off import Off
 from rag_lab.stores.sparse.choose import SPARSE, SparseName
-from rag_lab.stores.sparse.language import analyzer_for
 from rag_lab.stores.sparse.units import Unit
 
 _ENTRY = "hits."  # before the name of a search, where its hits are on a trace
@@ -50,19 +52,19 @@ def hyde_search(parts: Parts) -> Stage:
     return SearchHyde(dense, parts.index, k, min_score, several, query.hyde_with_query, _mmr(parts))
 
 
-def prepare(parts: Parts, stages: Iterable[Stage]) -> None:
-    """Build what the searches among `stages` read, where it is missing: no question is charged with it."""
+def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question] = ()) -> None:
+    """Build what the searches among `stages` read for these questions, where it is missing: none is charged with it."""
     weights = _weights(parts)
     if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()
+    allowed = {allowed_labels(parts.index.labels, question) for question in questions} - {frozenset()} or {None}
     for name in SPARSE:
         if name in weights:
-            analyzer = analyzer_for(parts.retrieval.analyzer, "")
-            for units in {"child", _units(parts, name)}:
-                parts.index.sparse(name, analyzer, units)
+            for units, labels in product({"child", _units(parts, name)}, allowed):
+                parts.index.sparse(name, parts.retrieval.analyzer, units, labels)
     for stage in stages:
         if isinstance(stage, OwnSearch):
-            stage.prepare()
+            stage.prepare(allowed)
 
 
 def selection(parts: Parts) -> Stage:
@@ -133,8 +135,7 @@ def _least(parts: Parts) -> float | None:
 
 def _sparse(parts: Parts, name: SparseName) -> Search:
     retrieval = parts.retrieval
-    analyzer = analyzer_for(retrieval.analyzer, "")
-    searcher = SparseSearcher(parts.index, name, analyzer, retrieval.level, _units(parts, name))
+    searcher = SparseSearcher(parts.index, name, retrieval.analyzer, retrieval.level, _units(parts, name))
     return Search(searcher, parts.index, retrieval.base_k, name, _least(parts))
 
 

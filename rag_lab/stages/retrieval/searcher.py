@@ -12,9 +12,9 @@ from rag_lab.corpus.index.file_search import search_files
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Level
-from rag_lab.stores.sparse.analyzer import Analyzer
 from rag_lab.stores.sparse.choose import SparseName
 from rag_lab.stores.sparse.choose import identity as sparse_identity
+from rag_lab.stores.sparse.language import AnalyzerChoice
 from rag_lab.stores.sparse.units import Unit
 
 Rows = Sequence[int]
@@ -85,13 +85,13 @@ class SparseSearcher:
 
     index: CorpusIndex
     name: SparseName
-    analyzer: Analyzer
+    analyzer: AnalyzerChoice
     level: Level = "parent"
     units: Unit = "child"
 
     def identity(self) -> Mapping[str, Any]:
         """Index, level, and the method with its analyzer and what it compares."""
-        sparse = dict(sparse_identity(self.name, self.analyzer, self.units))
+        sparse = dict(sparse_identity(self.name, self.index.analyzer(self.analyzer), self.units))
         return {"index": self.index.digest, "level": self.level, "sparse": sparse}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:

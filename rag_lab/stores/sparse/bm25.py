@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.stores.sparse.analyzer import Analyzer, terms
-from rag_lab.stores.sparse.scored import ScoredTexts
-from rag_lab.stores.vector.entries import write_entries
+from rag_lab.stores.sparse.scored import ScoredTexts, write_ids
 from rag_lab.stores.vector.vector_store import Found
 
 _ANALYZER_FILE = "analyzer.json"
@@ -28,14 +27,12 @@ class BM25Index(ScoredTexts):
     library: ClassVar[str] = "bm25s"
 
     @classmethod
-    def build(
-        cls, path: Path, ids: Sequence[str], texts: Sequence[str], labels: Sequence[str], analyzer: Analyzer
-    ) -> None:
+    def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
         """Write a new index of `texts` into the folder `path`; see `SparseIndex.build`."""
         import bm25s
 
         path.mkdir(parents=True)
-        write_entries(path, ids, labels)
+        write_ids(path, ids)
         (path / _ANALYZER_FILE).write_text(json.dumps(analyzer), encoding="utf-8")
         index = bm25s.BM25(k1=1.5, b=0.75, method="lucene", backend="numpy", csc_backend="scipy")
         found = terms(texts, analyzer)
@@ -43,17 +40,16 @@ class BM25Index(ScoredTexts):
         index.index(found if any(found) else [[""] for _ in found], show_progress=False)
         index.save(path / _POSTINGS, show_progress=False)
 
-    def search(self, texts: Sequence[str], k: int, allowed: frozenset[str] | None = None) -> Found:
+    def search(self, texts: Sequence[str], k: int) -> Found:
         """Return the ids and scores of the k best texts for each query; see `SparseIndex.search`."""
-        mask = self._mask(allowed)
-        found = [self._search(query, k, mask) for query in terms(texts, self._analyzer)]
+        found = [self._search(query, k) for query in terms(texts, self._analyzer)]
         return [ids for ids, _ in found], [scores for _, scores in found]
 
-    def _search(self, query: Sequence[str], k: int, mask: Any) -> tuple[list[str], list[float]]:
+    def _search(self, query: Sequence[str], k: int) -> tuple[list[str], list[float]]:
         known = self._postings.get_tokens_ids(query)
         if not known:
             return [], []
-        return self._best(self._postings.get_scores_from_ids(known, weight_mask=mask), k)
+        return self._best(self._postings.get_scores_from_ids(known), k)
 
     @cached_property
     def _analyzer(self) -> Analyzer:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.whole_folder import whole_folder
-from rag_lab.access import access_label
+from rag_lab.access import Labels, access_label
 from rag_lab.records import Chunk
 from rag_lab.stores.sparse import analyzer as analyzers
 from rag_lab.stores.sparse.analyzer import Analyzer
@@ -22,7 +22,7 @@ from rag_lab.stores.sparse.units import Unit
 SparseName = Literal["bm25", "tfidf"]
 SPARSE: dict[SparseName, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
-_FORMAT = 2  # raised when the files of an index, or what is indexed, change
+_FORMAT = 3  # raised when the files of an index, or what is indexed, change
 
 
 def identity(name: SparseName, analyzer: Analyzer, units: Unit = "child") -> Mapping[str, Any]:
@@ -43,17 +43,25 @@ def _version(library: str) -> str:
 
 
 def open_sparse(
-    folder: Path, name: SparseName, analyzer: Analyzer, texts: Callable[[], Iterable[Chunk]], units: Unit = "child"
+    folder: Path,
+    name: SparseName,
+    analyzer: Analyzer,
+    texts: Callable[[], Iterable[Chunk]],
+    units: Unit = "child",
+    visible: Labels | None = None,
 ) -> SparseIndex:
     """Open a sparse index in `folder`; where it is missing or damaged, build it from `texts`, which are its units.
 
-    Processes that want it at the same time build it once.
+    It holds the texts whose label is `visible` alone (all where None): weights of words and lengths of texts are
+    statistics of whatever is indexed, so those of closed texts would show in the scores of open ones. Processes that
+    want it at the same time build it once.
     """
     index = SPARSE[name]
-    target = folder / f"{name}-{analyzer}-{digest(identity(name, analyzer, units))[:12]}"
+    whole = identity(name, analyzer, units)
+    made_of = digest(whole if visible is None else [whole, sorted(visible)])
+    target = folder / f"{name}-{analyzer}-{made_of[:12]}"
     with whole_folder(target) as partial:
         if partial:
-            found = list(texts())
-            labels = [access_label(child.namespace, child.permissions) for child in found]
-            index.build(partial, [c.chunk_id for c in found], [c.text for c in found], labels, analyzer)
+            found = [c for c in texts() if visible is None or access_label(c.namespace, c.permissions) in visible]
+            index.build(partial, [c.chunk_id for c in found], [c.text for c in found], analyzer)
     return index.open(target)

@@ -1,17 +1,24 @@
-"""What the sparse indexes share: a folder with ids and labels, and how the best of all scores are chosen."""
+"""What the sparse indexes share: a folder with ids, and how the best of all scores are chosen."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab.stores.vector.entries import Entries
+_IDS = "ids.json"
 
 Positions = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
+
+
+def write_ids(path: Path, ids: Sequence[str]) -> None:
+    """Write the ids of the texts, in order, into the folder `path`."""
+    (path / _IDS).write_text(json.dumps(list(ids)), encoding="utf-8")
 
 
 class ScoredTexts:
@@ -19,22 +26,21 @@ class ScoredTexts:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._entries = Entries(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Return the index that `build` wrote, for reading."""
         return cls(path)
 
-    def _mask(self, allowed: frozenset[str] | None) -> Mask | None:
-        """Return which texts have an allowed label, (n,), or None where all have."""
-        numbers = self._entries.numbers_of(allowed)
-        return None if numbers is None else self._entries.mask(numbers)
+    @cached_property
+    def _ids(self) -> list[str]:
+        ids: list[str] = json.loads((self.path / _IDS).read_text(encoding="utf-8"))
+        return ids
 
     def _best(self, scores: npt.NDArray[np.floating], k: int) -> tuple[list[str], list[float]]:
         """Return ids and scores of the k best of (n,) scores."""
-        positions, ids = best(scores, k), self._entries.ids
-        return [ids[position] for position in positions.tolist()], scores[positions].tolist()
+        positions = best(scores, k)
+        return [self._ids[position] for position in positions.tolist()], scores[positions].tolist()
 
 
 def best(scores: npt.NDArray[np.floating], k: int) -> Positions:

@@ -14,22 +14,16 @@ class SparseIndex(Protocol):
     """Texts ranked by the terms that they share with a query. Opening is lazy: the constructor only stores."""
 
     @classmethod
-    def build(
-        cls, path: Path, ids: Sequence[str], texts: Sequence[str], labels: Sequence[str], analyzer: Analyzer
-    ) -> None:
-        """Write a new index of n >= 1 texts into the folder `path`, which is made.
-
-        `labels` say who may see each text (see `rag_lab.access`); ids, texts and labels are in the same order.
-        """
+    def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
+        """Write a new index of n >= 1 texts into the folder `path`, which is made; `ids` are in their order."""
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Return the index that `build` wrote, for reading."""
 
-    def search(self, texts: Sequence[str], k: int, allowed: frozenset[str] | None = None) -> Found:
+    def search(self, texts: Sequence[str], k: int) -> Found:
         """Return the ids of the k texts that score highest for each query, and their scores, best first.
 
         Only texts that share a term with the query are found, so there may be fewer than k, or none. Equal scores stand
-        in the order in which the ids were given to `build`. Where `allowed` is set, texts with other labels take no
-        part in the search.
+        in the order in which `build` had the ids.
         """

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab.stores.sparse.analyzer import Analyzer, terms
-from rag_lab.stores.sparse.scored import ScoredTexts
-from rag_lab.stores.vector.entries import write_entries
+from rag_lab.stores.sparse.scored import ScoredTexts, write_ids
 from rag_lab.stores.vector.vector_store import Found
 
 _TERMS_FILE = "terms.json"  # analyzer, and the vocabulary by column
@@ -30,14 +29,12 @@ class TfidfIndex(ScoredTexts):
     library: ClassVar[str] = "scikit-learn"
 
     @classmethod
-    def build(
-        cls, path: Path, ids: Sequence[str], texts: Sequence[str], labels: Sequence[str], analyzer: Analyzer
-    ) -> None:
+    def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
         """Write a new index of `texts` into the folder `path`; see `SparseIndex.build`."""
         import scipy.sparse
 
         path.mkdir(parents=True)
-        write_entries(path, ids, labels)
+        write_ids(path, ids)
         vectorizer, matrix = _fit(texts, analyzer)
         vocabulary = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.get)
         saved = json.dumps({"analyzer": analyzer, "vocabulary": vocabulary}, ensure_ascii=False)
@@ -45,11 +42,10 @@ class TfidfIndex(ScoredTexts):
         np.save(path / "idf.npy", vectorizer.idf_, allow_pickle=False)
         scipy.sparse.save_npz(path / "matrix.npz", matrix.T.tocsr(), compressed=False)
 
-    def search(self, texts: Sequence[str], k: int, allowed: frozenset[str] | None = None) -> Found:
+    def search(self, texts: Sequence[str], k: int) -> Found:
         """Return the ids and cosines of the k best texts for each query; see `SparseIndex.search`."""
-        mask = self._mask(allowed)
         found = [
-            self._best(scores if mask is None else scores * mask, k)
+            self._best(scores, k)
             for start in range(0, len(texts), _QUERIES_AT_ONCE)
             for scores in self._cosines(texts[start : start + _QUERIES_AT_ONCE])
         ]

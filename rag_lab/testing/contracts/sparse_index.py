@@ -15,7 +15,6 @@ TEXTS = [
     "!!!",
     "Grease the ram guides of the press every 500 hours, oven or not.",
 ]
-_LABELS = ["a", "b"] * 3
 
 
 class SparseIndexContract:
@@ -25,10 +24,10 @@ class SparseIndexContract:
         """Return the class that is tested."""
         raise NotImplementedError("make() returns the class of the index that is tested.")
 
-    def build(self, path: Path, texts: Sequence[str] = TEXTS, labels: Sequence[str] = ()) -> SparseIndex:
+    def build(self, path: Path, texts: Sequence[str] = TEXTS) -> SparseIndex:
         """Build an index of `texts`, named t0, t1 and so on, in a new folder below `path`, and open it."""
         ids = [f"t{number}" for number in range(len(texts))]
-        self.make().build(path / "index", ids, texts, labels or ["a"] * len(texts), "unicode")
+        self.make().build(path / "index", ids, texts, "unicode")
         return self.make().open(path / "index")
 
     def test_only_texts_that_share_a_term_are_found(self, tmp_path: Path) -> None:
@@ -52,15 +51,6 @@ class SparseIndexContract:
             assert index.search([query], 3) == ([found], [values])
         assert ids[:4] == ids[-4:]
         assert index.search([], 3) == ([], [])
-
-    def test_the_filter_works_before_the_best_are_taken(self, tmp_path: Path) -> None:
-        index = self.build(tmp_path, labels=_LABELS)
-        assert index.search(["press bar"], 1, frozenset("a"))[0] == [["t0"]]
-        assert index.search(["press bar"], 1, frozenset("b"))[0] == [["t3"]]
-        assert index.search(["press bar"], 9, frozenset("b"))[0] == [["t3", "t5"]]
-        assert index.search(["press bar"], 9, frozenset("ab")) == index.search(["press bar"], 9)
-        assert index.search(["press bar"], 9, frozenset("c"))[0] == [[]]
-        assert index.search(["press bar"], 9, frozenset())[0] == [[]]
 
     def test_texts_without_terms_are_no_error(self, tmp_path: Path) -> None:
         for place, texts in enumerate(([""], ["", "..."], ["", "oven"])):

@@ -31,9 +31,9 @@ def name(request):
     return request.param
 
 
-def built(name, path, texts=TEXTS, labels=None, analyzer="unicode"):
+def built(name, path, texts=TEXTS, analyzer="unicode"):
     ids = [f"t{number}" for number in range(len(texts))]
-    SPARSE[name].build(path / name, ids, texts, labels or ["a"] * len(texts), analyzer)
+    SPARSE[name].build(path / name, ids, texts, analyzer)
     return SPARSE[name].open(path / name)
 
 
