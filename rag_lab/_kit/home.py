@@ -14,6 +14,7 @@ from rag_lab.errors import ConfigError
 
 NAME = ".rag_lab"
 VARIABLE = "RAG_LAB_HOME"
+PRIVATE = 0o700  # the mode of folders that are made for what is remembered: documents that only their owner reads, too
 _OF_CHECKOUT = "rag_lab/_kit/home.py"  # this file: where it lies, so, is a checkout
 
 
@@ -38,12 +39,14 @@ def home() -> Path:
 def usable_home() -> Path:
     """Return `home()`, made where it is not there; which one that is, is said once, unless the environment names it.
 
+    One that the environment does not name is this user's alone, unless a group may write to it.
+
     Raises:
         ConfigError: if nothing can be written there.
     """
     folder = home()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(PRIVATE, parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -51,6 +54,8 @@ def usable_home() -> Path:
             f"Cannot write to {folder}, the workbench's folder: {error.strerror}; set RAG_LAB_HOME to another."
         ) from None
     if not os.environ.get(VARIABLE):
+        if is_own(folder) and not folder.stat().st_mode & 0o020:
+            folder.chmod(PRIVATE)  # it may have been made before all of it was
         _say(folder)
     return folder
 

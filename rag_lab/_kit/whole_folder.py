@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rag_lab._kit.home import PRIVATE
+
 SEAL = "digests.json"
 
 _Stamps = dict[str, tuple[int, int, int, int]]  # size, times and place of each file
@@ -40,7 +42,7 @@ def whole_folder(target: Path, apart: str = "") -> Iterator[Path | None]:
         return
     from filelock import FileLock
 
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):
         if is_whole(target, apart):
             yield None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,7 +156,7 @@ class Ledger:
         """Return by model how its calls have failed since its last answer in the present start."""
         if not is_there(self.path):
             return {}
-        with self._change() as database:
+        with self._opened() as database:
             rows = database.execute("SELECT model, calls, time_outs, reason FROM failing ORDER BY model").fetchall()
         return {row[0]: Failing(*row[1:]) for row in rows}
 
@@ -184,7 +184,7 @@ class Ledger:
         """Return what this sweep alone has used so far."""
         if not is_there(self.path):
             return Used()
-        with self._change() as database:
+        with self._opened() as database:
             return _used_here(database)
 
     def refused(self) -> dict[str, str]:
@@ -206,14 +206,17 @@ class Ledger:
         )
         if not is_there(self.path):
             return []
-        with self._change() as database:
+        with self._opened() as database:
             return [(Caller(*row[:3]), row[3], Made(*row[4:])) for row in database.execute(query, [answered])]
 
     @contextmanager
     def _change(self) -> Iterator[Database]:
-        with opened_store(self.path, _SCHEMA, _MEND) as database, database:
+        with self._opened() as database, database:
             database.lock()
             yield database
+
+    def _opened(self) -> AbstractContextManager[Database]:
+        return opened_store(self.path, _SCHEMA, _MEND, private=False)  # whoever reads the run may read it
 
 
 def environment_ledger() -> tuple[Ledger | None, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -57,9 +58,10 @@ class Database(Protocol):
 class SqliteDatabase(sqlite3.Connection):
     """A file, as a `Database`."""
 
-    def __init__(self, path: Path, *given: Any, **more: Any) -> None:
+    def __init__(self, path: str, *given: Any, **more: Any) -> None:
         super().__init__(path, *given, **more)
-        self._path = path
+        self._path = Path(path)
+        self.reads_only = bool(more.get("uri"))  # by an address a file is opened that cannot be written
 
     def lock(self) -> None:
         """Be alone until the transaction ends."""
@@ -67,6 +69,8 @@ class SqliteDatabase(sqlite3.Connection):
 
     def now(self) -> float:
         """Return the seconds of the clock of the disk it lies on, which machines that share it have in common."""
+        if self.reads_only:
+            return time.time()
         os.utime(self._path)
         return self._path.stat().st_mtime
 
@@ -82,13 +86,14 @@ class SqliteDatabase(sqlite3.Connection):
 
 
 @contextmanager
-def opened_store(path: Path, tables: str, mend: str = REMEMBERED) -> Iterator[Database]:
+def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bool = True) -> Iterator[Database]:
     """Open what is remembered in the file at `path`, or in the store in its place, for one block.
 
     Args:
         path: of the file.
         tables: statements that make what is not there yet.
         mend: what to do where a file is damaged.
+        private: whether a file that is made now is for this user alone.
 
     Raises:
         RagLabError: if it cannot be used.
@@ -97,7 +102,7 @@ def opened_store(path: Path, tables: str, mend: str = REMEMBERED) -> Iterator[Da
         with opened_schema(address, schema_of(path), tables) as shared:
             yield shared
     else:
-        with opened(path, tables, mend, SqliteDatabase) as database:
+        with opened(path, tables, mend, SqliteDatabase, private=private) as database:
             file = cast(SqliteDatabase, database)
             _bring_up(file, path)
             yield file
@@ -130,10 +135,13 @@ def schema_of(path: Path) -> str:
 
 
 def _bring_up(database: SqliteDatabase, path: Path) -> None:
-    """Refuse a file of a newer version; to one from before versions were written, add what it lacks."""
+    """Refuse a file of a newer version; to one from before versions were written, add what it lacks.
+
+    One that cannot be written stays as it is.
+    """
     (version,) = database.execute("PRAGMA user_version").fetchone()
     refuse_newer(version, path)
-    if version == VERSION:
+    if version == VERSION or database.reads_only:
         return
     with database:
         database.lock()

@@ -119,3 +119,12 @@ def test_that_of_the_installation_is_not_used_either_where_it_is_another_user_s(
     give_away(checkout / ".rag_lab")
     monkeypatch.chdir(checkout)
     assert home() == tmp_path / "data/rag_lab"
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 0o700), (0o755, 0o700), (0o775, 0o775)])
+def test_the_folder_is_its_owners_alone_unless_a_group_writes_to_it(checkout, monkeypatch, before, after):
+    monkeypatch.chdir(checkout)
+    if before:
+        (checkout / ".rag_lab").mkdir()
+        (checkout / ".rag_lab").chmod(before)
+    assert usable_home().stat().st_mode & 0o777 == after

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.home import PRIVATE
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.attributes import Attributes
 
@@ -49,7 +50,7 @@ def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping
     before = _before(path)
     changes = Changes.between(before, digests)
     if changes != Changes():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         with whole_file(path) as partial:
             partial.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
     return changes

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.home import home
+from rag_lab._kit.home import PRIVATE, home
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.evaluation.judge_trial.result import JudgeCheck
 from rag_lab.evaluation.metric import model_name
@@ -22,7 +22,7 @@ _COMMAND = "rag-lab judge check"
 def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:
     """Write the record where `judge_banner` finds it, below `home()`; return its path."""
     path = _record_path(check.identity, check.language, Path(folder or home()))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
     with whole_file(path) as partial:
         partial.write_text(hide_known_json(check.to_json()), encoding="utf-8")
     return path

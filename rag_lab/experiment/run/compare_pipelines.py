@@ -16,6 +16,7 @@ from typing import Any, get_args
 from tqdm.auto import tqdm
 
 from rag_lab._kit.digest import digest, short_name, spoken
+from rag_lab._kit.home import PRIVATE
 from rag_lab._kit.source_digest import source_digest
 from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.data.dataset import Dataset
@@ -163,7 +164,7 @@ class _Progress(VariantProgress):
 def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool | Tell) -> Path:
     """Run the pipelines and leave their run folder, whole or not at all; what is computed is remembered anyway."""
     target = home / "compared" / plan.experiment.name
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
     start = now()
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
         run = dated_after(plan.run_folder(Path(scratch, "run")), target)
