@@ -42,6 +42,7 @@ from rag_lab.models.providers import MODEL_KINDS
 from rag_lab.models.shared import model_of
 
 _LOOK_EVERY_S = 1.0
+_GRACE_S = 1.0  # at the end, for a caller that is connected and has not asked
 _WAITING = 64  # calls that wait to be taken
 
 
@@ -52,7 +53,7 @@ class HolderProcess:
         self.folder, self.name = folder, name
         self._computes = threading.Lock()
         self._is_ending = threading.Event()
-        self._callers: list[threading.Thread] = []
+        self._callers: dict[threading.Thread, bool] = {}  # who are not answered yet: whether they have asked
         made = model_of(kind, model)
         device = _device(made.runs_on)
         need_mb = foretold_mb(kind, model)
@@ -67,8 +68,9 @@ class HolderProcess:
         self._is_ending.wait()
         Path(socket_path(self.folder, self.name)).unlink(missing_ok=True)
         (self.folder / f"{self.name}.holder").unlink(missing_ok=True)
-        for caller in list(self._callers):
-            caller.join()
+        until_s = time.monotonic() + _GRACE_S
+        while any(self._callers.copy().values()) or (self._callers and time.monotonic() < until_s):
+            time.sleep(_LOOK_EVERY_S / 100)
 
     def _accept(self) -> None:
         """Take each call to a thread of its own."""
@@ -77,21 +79,23 @@ class HolderProcess:
                 connection: Any = self._listener.accept()
             except OSError:  # a caller that was killed while it knocked
                 continue
-            self._callers = [one for one in self._callers if one.is_alive()]
             caller = threading.Thread(target=self._answer, args=(connection,), daemon=True)
+            self._callers[caller] = False
             caller.start()
-            self._callers.append(caller)
 
     def _answer(self, connection: Connection) -> None:
+        me = threading.current_thread()
         with suppress(EOFError, OSError):  # a caller that was killed
             asked = receive(connection)
-            if asked.head["do"] == "end":
+            if asked.head.get("do") == "end":
+                self._callers.pop(me)
                 self._is_ending.set()
-                return  # with the connection open: who asked waits for its end, which is the process's
+                threading.Event().wait()  # with the connection open: who asked waits for its end, the process's
+            self._callers[me] = True
             with connection, self._computes:
-                if connection.poll():  # its end: nobody waits for the reply any more
-                    return
-                send(connection, Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked))
+                if not connection.poll():  # else its end: nobody waits for the reply any more
+                    send(connection, Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked))
+        self._callers.pop(me)
 
     def _reply(self, asked: Sent) -> Sent:
         try:

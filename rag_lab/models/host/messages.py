@@ -14,6 +14,7 @@ from rag_lab import errors
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message, Vectors
 from rag_lab.records import MachineUse
 
+_MOST_BYTES = 2**30  # of one part of a message
 _ERRORS = {
     kind.__name__: kind
     for kind in vars(errors).values()
@@ -44,10 +45,13 @@ def receive(connection: Connection) -> Sent:
     """Wait for a message.
 
     Raises:
-        EOFError, OSError: if the other side has gone.
+        EOFError, OSError: if the other side has gone, or sends what is no message.
     """
-    head = json.loads(connection.recv_bytes())
-    return Sent(head, tuple(connection.recv_bytes() for _ in range(head.pop("n_parts"))))
+    try:
+        head = json.loads(connection.recv_bytes(_MOST_BYTES))
+        return Sent(head, tuple(connection.recv_bytes(_MOST_BYTES) for _ in range(head.pop("n_parts"))))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise OSError("what was received is no message") from None
 
 
 def requests_sent(requests: Sequence[ChatRequest]) -> Sent:

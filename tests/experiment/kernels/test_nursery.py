@@ -3,15 +3,20 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
+import zmq
 from import_traps import set_traps
 from nbformat.v4 import new_code_cell, new_notebook
+from other_user import as_nobody, needs_root
 
 from rag_lab.experiment.executors import stopped
 from rag_lab.experiment.executors.job import Job
@@ -114,6 +119,58 @@ def test_a_kernel_is_asked_through_files_of_this_user_and_no_port_that_another_m
     transport, place = json.loads((tmp_path / "one.json").read_text())
     assert transport == "ipc"
     assert not Path(place).parent.exists()  # it was the notebook's own, and has gone with it
+
+
+WAITS = """
+import json, os, time
+from pathlib import Path
+from ipykernel.kernelapp import IPKernelApp
+kernel = IPKernelApp.instance()
+Path(f"{OUT}.new").write_text(json.dumps(sorted(map(str, Path(kernel.ip).parent.glob(f"{Path(kernel.ip).name}-*")))))
+os.rename(f"{OUT}.new", OUT)
+while not Path(OUT).with_name("go_on").exists():
+    time.sleep(0.02)
+"""
+UNSIGNED = {"msg_id": "1", "session": "x", "username": "x", "msg_type": "execute_request", "version": "5.3"}
+
+
+def connect(place):
+    socket.socket(socket.AF_UNIX).connect(place)
+
+
+def send_garbage(place):
+    """Send what no kernel expects, and a request to run code that is not signed."""
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(place)
+        raw.sendall(os.urandom(65_536))
+    request = json.dumps({"code": "LEFT = 1", "silent": False, "store_history": False}).encode()
+    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+        dealer.linger = 200
+        dealer.connect(f"ipc://{place}")
+        for signature in (b"", b"0" * 64):
+            dealer.send_multipart([b"<IDS|MSG>", signature, json.dumps(UNSIGNED).encode(), b"{}", b"{}", request])
+        dealer.send(b"[" * 100_000)
+
+
+@needs_root
+def test_garbage_and_another_user_at_the_sockets_of_a_kernel_change_nothing(tmp_path):
+    found = []
+    one = job(tmp_path, "one", WAITS)
+    book = nbformat.read(one.notebook, as_version=4)
+    book.cells.append(new_code_cell("assert 'LEFT' not in globals()"))
+    nbformat.write(book, one.notebook)
+    run = threading.Thread(target=lambda: found.extend(execute([one], cwd=tmp_path)), daemon=True)
+    run.start()
+    while not (tmp_path / "one.json").exists() and run.is_alive():
+        time.sleep(0.02)
+    places = json.loads((tmp_path / "one.json").read_text())
+    refused = [as_nobody(partial(connect, place)).split()[0] for place in places]
+    for place in places:
+        send_garbage(place)
+    (tmp_path / "go_on").touch()
+    run.join()
+    assert refused == ["PermissionError"] * 5
+    assert [done.reason for done in found] == [""]
 
 
 def test_a_cold_job_runs_in_a_process_of_its_own(tmp_path):

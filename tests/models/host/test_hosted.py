@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from import_traps import set_traps
+from other_user import as_nobody, needs_root
 from tiny_gguf import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
 from rag_lab.models.host import ask
 from rag_lab.models.host.hosted import HostedChat
-from rag_lab.models.host.place import HOST_VARIABLE, holders, model_host
+from rag_lab.models.host.place import HOST_VARIABLE, holders, log_path, model_host
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
 
@@ -126,6 +128,49 @@ def test_a_kernel_that_is_killed_or_interrupted_disturbs_nobody(place, tiny):
     (again,) = shared.chat_model(tiny).generate([REQUEST])
     assert again.text == first.text
     assert [one.process for one in holders(place)] == [held.process]
+
+
+GARBAGE = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x00\x00\x00\x05hello",
+    b"\x00\x00\x00\x02[]",
+    b"\x00\x00\x00\x02{}",
+    b'\x00\x00\x00\x0e{"n_parts": 0}',
+    b"\x00\x01\x00\x00" + b"[" * 65_536,
+    b"\xff\xff\xff\xff\x00\x00\x7f\xff\xff\xff\xff\xff",
+]
+
+
+def knock(folder, name, sent):
+    """Connect to the process of a model as it does not expect it; the connection is returned open."""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(str(folder / f"{name}.sock"))
+    line.sendall(sent)
+    return line
+
+
+def test_garbage_and_silence_at_its_socket_disturb_no_call_and_keep_no_memory(place, tiny, monkeypatch):
+    monkeypatch.setenv("RAG_LAB_MODEL_MEMORY_GB", "0.5")  # of which one process takes 0.4 at least
+    (first,) = shared.chat_model(tiny).generate([REQUEST])
+    (held,) = holders(place)
+    for sent in GARBAGE:
+        knock(place, held.name, sent).close()
+    silent = [knock(place, held.name, sent) for sent in (b"", *GARBAGE)]
+    (again,) = shared.chat_model(tiny).generate([REQUEST])
+    assert (again.text, [one.process for one in holders(place)]) == (first.text, [held.process])
+    assert "Traceback" not in log_path(place, held.name).read_text()
+    other = tiny.replace("context=256", "context=512")
+    shared.chat_model(other).generate([REQUEST])  # the first ends, whoever is silent there
+    assert [one.model for one in holders(place)] == [other]
+    for line in silent:
+        line.close()
+
+
+@needs_root
+def test_another_user_reaches_no_process_of_a_model(place, tiny):
+    shared.chat_model(tiny).generate([REQUEST])
+    (held,) = holders(place)
+    assert as_nobody(lambda: knock(place, held.name, b"")).startswith("PermissionError")
 
 
 def test_one_that_died_is_started_again(place, tiny):
