@@ -7,15 +7,19 @@ loopback's are refused, since a page from elsewhere could have its own name reso
 from __future__ import annotations
 
 import secrets
+import socket
 import sys
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
 from typing import Any
 
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.report.live.live_report import QUESTIONS, REPORT, LiveReport
 
 LOOPBACK = "127.0.0.1"
+_MOST_STRANGERS = 64  # connections that have not shown the token: any user of this machine can open some
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -29,10 +33,13 @@ class LiveServer(ThreadingHTTPServer):
     """Serves `report` on loopback; `address` is where. Use `serve_forever` and `server_close`."""
 
     daemon_threads = True
+    request_queue_size = 2 * _MOST_STRANGERS
 
     def __init__(self, report: LiveReport, port: int = 0) -> None:
         self.report = report
         self.token = secrets.token_urlsafe(24)
+        self._strangers: dict[Any, None] = {}  # their sockets, the oldest first
+        self._lock = Lock()
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
@@ -42,6 +49,27 @@ class LiveServer(ThreadingHTTPServer):
     def address(self) -> str:
         """The page's address, with its token."""
         return f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Take a connection; of too many that have not shown the token the oldest is ended."""
+        with self._lock:
+            self._strangers[request] = None
+            oldest = next(iter(self._strangers)) if len(self._strangers) > _MOST_STRANGERS else None
+        if oldest is not None:
+            self.let_in(oldest)
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def let_in(self, request: Any) -> None:
+        """Count a connection no longer among the strangers."""
+        with self._lock:
+            self._strangers.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        self.let_in(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Pass over a browser that went away while it was answered; anything else is a fault, and told."""
@@ -65,6 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.FORBIDDEN, "The token in the address is not the one that `rag-lab open` printed.")
             return
+        self.server.let_in(self.request)
         try:
             self._answer(rest)
         except (RagLabError, OSError) as error:  # the folder was moved away, say

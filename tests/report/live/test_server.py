@@ -3,9 +3,11 @@
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +95,31 @@ def test_a_finished_run_is_the_very_page_of_its_folder(tmp_path, serve):
     assert headers["Content-Type"] == "text/html; charset=utf-8"
     assert headers["Referrer-Policy"] == "no-referrer" and headers["Cache-Control"] == "no-store"
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_silent_and_slow_strangers_keep_nobody_from_the_report(tmp_path, serve):
+    server = serve(write_run(tmp_path, GRID, {MAIN: factorial()}).path)
+    before = threading.active_count()
+    strangers = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(150)]
+    for one in strangers[100:]:
+        one.sendall(b"GET /state HTTP/1.1\r\nHost: ")  # and no more
+    assert ask(server, "state")[0] == 200
+    assert strangers[0].recv(1) == b""
+    assert threading.active_count() - before < 100
+    for one in strangers:
+        one.close()
+
+
+def test_who_asks_and_does_not_read_is_no_fault(tmp_path, serve, monkeypatch, capsys):
+    server = serve(write_run(tmp_path, GRID, {MAIN: factorial()}).path)
+    monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.2)
+    monkeypatch.setattr(server.report, "page", lambda: "x" * 50_000_000)
+    with socket.create_connection(("127.0.0.1", server.server_port)) as slow:
+        slow.sendall(f"GET /{server.token}/ HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+        assert ask(server, "state")[0] == 200
+        while any(thread.name.endswith("(process_request_thread)") for thread in threading.enumerate()):
+            time.sleep(0.05)
+    assert capsys.readouterr().err == ""
 
 
 def test_the_pages_of_questions_beside_a_long_report_are_served_and_nothing_beside_them(tmp_path, serve):
