@@ -63,13 +63,22 @@ def questions_file(dataset: Dataset) -> Path:
     return dataset.questions_path
 
 
-def labelled_questions(dataset: Dataset) -> dict[str, Question]:
-    """Return the questions that stand in the file now, by their text as `same_text` has it."""
+Asked = tuple[str, frozenset[str] | None, str | None]  # words, permissions, namespace
+
+
+def asked_by(question: Question) -> Asked:
+    """Return what a label goes by: the same words of another asker are another question, of other documents."""
+    permissions = None if question.may_see is None else frozenset(question.may_see)
+    return same_text(question.text), permissions, question.namespace
+
+
+def labelled_questions(dataset: Dataset) -> dict[Asked, Question]:
+    """Return the questions without turns before them that stand in the file now, as `asked_by` has them."""
     path = questions_file(dataset)
     if not path.exists():
         return {}
     questions, _ = read_questions(path, list_files(dataset.corpus_dir, None).files.keys(), dataset.page_base)
-    return {same_text(one.text): one for one in questions}
+    return {asked_by(one): one for one in questions if not one.history}
 
 
 def add_evidence(dataset: Dataset, question: Question, source: str, page: int | None, quote: str) -> Written:

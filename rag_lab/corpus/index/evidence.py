@@ -12,13 +12,15 @@ from rag_lab.records import Evidence, Problem, Question
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
     """Return the questions with their evidence located, and a problem for each piece of evidence that was not found.
 
-    Evidence in a document that the asker may not see is taken off the question: nothing of such a document may stand in
-    a trace, be it as a label.
+    Evidence in a document that the asker may not see is taken off the question, and its answers in words with it:
+    nothing of such a document may stand in a trace, be it as a label.
     """
     located, problems = [], []
     for question in questions:
         found = [_locate(index, question, evidence) for evidence in question.evidence]
-        located.append(replace(question, evidence=tuple(evidence for evidence, _ in found if evidence)))
+        kept = tuple(evidence for evidence, _ in found if evidence)
+        answers = question.answers if len(kept) == len(found) else ()
+        located.append(replace(question, evidence=kept, answers=answers))
         problems += [
             Problem(str(index.corpus_dir / given.source), f"evidence of question {question.question_id!r}: {reason}")
             for given, (_, reason) in zip(question.evidence, found, strict=True)

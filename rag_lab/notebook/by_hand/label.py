@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab.data import labels
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.given import same_text
 from rag_lab.data.labels import Written, questions_file
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.pipeline import Pipeline
@@ -71,12 +70,12 @@ class Labelling:
     def question(self) -> Question:
         """What is labelled now, with the labels that it has by now."""
         asked = self.questions[self._place]
-        return self._known.get(same_text(asked.text), asked)
+        return self._known.get(labels.asked_by(asked), asked)
 
     @property
     def labelled(self) -> int:
         """How many of the questions have a label."""
-        return sum(self._known.get(same_text(one.text), one).is_labelled for one in self.questions)
+        return sum(self._known.get(labels.asked_by(one), one).is_labelled for one in self.questions)
 
     @property
     def passages(self) -> list[Found]:
@@ -169,7 +168,7 @@ class Labelling:
         return self._pipelines[0].dataset
 
     @cached_property
-    def _known(self) -> dict[str, Question]:
+    def _known(self) -> dict[labels.Asked, Question]:
         return labels.labelled_questions(self._dataset)
 
     def _read_again(self) -> None:
