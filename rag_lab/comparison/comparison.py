@@ -58,7 +58,7 @@ class Comparison(RunTables):
     @cached_property
     def effects(self) -> EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
-        return effects_found(self)
+        return effects_found(self, {key: one.said for key, one in self.not_worse.items() if one.is_found})
 
     @cached_property
     def not_worse(self) -> Mapping[Key, NotWorse]:
@@ -114,7 +114,7 @@ class Comparison(RunTables):
 
     @cached_property
     def unread(self) -> Mapping[str, VariantUnread]:
-        """What models were sent and did not read, of each variant under which there was any."""
+        """What models were sent and did not read, of each variant."""
         return unread_found(self)
 
     @cached_property

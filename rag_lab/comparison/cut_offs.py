@@ -14,6 +14,8 @@ from rag_lab.evaluation.registry import cutoff, text_budget
 from rag_lab.evaluation.shallow import ranks_seen
 from rag_lab.evaluation.unequal_text import unit_of
 
+_NOT_COMPARED = "not compared: "
+
 
 def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:
     """Return why variants are not compared in a metric, or "": one whose pipeline is not known is compared."""
@@ -21,7 +23,19 @@ def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: I
     depths = sorted(depth for depth in seen if depth is not None)
     if len(depths) < 2:
         return ""
-    return f"not compared: {metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
+    return f"{_NOT_COMPARED}{metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
+
+
+def half_told(verdicts: Sequence[str]) -> str:
+    """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
+
+    Args:
+        verdicts: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
+    """
+    reasons = [one.removeprefix(_NOT_COMPARED) for one in verdicts if one.startswith(_NOT_COMPARED)]
+    if not reasons or 2 * len(reasons) <= len(verdicts):
+        return ""
+    return f"{len(reasons)} of {len(verdicts) + 1} variants cannot be compared with the baseline: {reasons[0]}."
 
 
 def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
@@ -48,9 +62,9 @@ def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
     k = min(beyond) - 1
     up_to = f"a cut-off of {k:g} or " if k else ""
     return (
-        f"not compared: labels name files or pages, of which one ranking holds more than the other, and {metric} finds "
-        f"evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger rerank.final_k "
-        "compares them"
+        f"{_NOT_COMPARED}labels name files or pages, of which one ranking holds more than the other, and {metric} "
+        f"finds evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger "
+        "rerank.final_k compares them"
     )
 
 

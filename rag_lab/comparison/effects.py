@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,8 @@ from rag_lab.statistics.effects.factors import GRIDS, Factors, factor_values
 from rag_lab.statistics.effects.module_effects import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
+Key = tuple[str, str, str]  # metric, factor and level; or metric, variant and what it is compared with
+
 
 @dataclass(frozen=True)
 class EffectsFound:
@@ -27,12 +30,14 @@ class EffectsFound:
     kind: `grid`, `nested`, `fraction`, `one_factor`, `other`, or `none` where no effect can be told.
     note: what the design can and cannot show, in a sentence.
     confounded: of a fraction, what its effects are confounded with; else "".
+    by_margin: what a margin allows one to say, by metric, factor and level.
     """
 
     table: pd.DataFrame = field(repr=False)
     kind: str
     note: str
     confounded: str = ""
+    by_margin: Mapping[Key, str] = field(default_factory=dict)
 
     @property
     def is_grid(self) -> bool:
@@ -42,7 +47,7 @@ class EffectsFound:
     def sentences(self, metric: str) -> list[str]:
         """Return what the effects on `metric` say, in plain words."""
         if metric not in self._told:
-            self._told[metric] = sentences(self.table, metric)
+            self._told[metric] = sentences(self.table, metric, self.by_margin)
         return list(self._told[metric])
 
     @cached_property
@@ -97,13 +102,25 @@ def planned_effects(tables: RunTables) -> PlannedEffects:
     return PlannedEffects(effects, factors.kind, _note(factors, not effects) + left_out, _confounded(factors))
 
 
-def effects_found(tables: RunTables) -> EffectsFound:
-    """Return the effects of the run with their answers."""
+def effects_found(tables: RunTables, by_margin: Mapping[Key, str]) -> EffectsFound:
+    """Return the effects of the run with their answers.
+
+    Args:
+        tables: of the run.
+        by_margin: what a margin allows one to say of a main effect, by metric, factor and level, or of a variant, by
+            metric, variant and what it is compared with.
+    """
     planned = planned_effects(tables)
     if not planned.effects:
         return EffectsFound(pd.DataFrame(columns=list(EFFECT_COLUMNS)), planned.kind, planned.note)
     table = effects_table(planned.effects, tables.answers)
-    return EffectsFound(table, planned.kind, planned.note, planned.confounded)
+    said = {}
+    for one in planned.effects:
+        keys = [(one.contrast.factor, one.contrast.level), tuple(one.contrast.weights)]
+        told = next((by_margin[(one.metric, *key)] for key in keys if (one.metric, *key) in by_margin), None)
+        if told and one.contrast.kind in ("main", "toggle"):
+            said[(one.metric, one.contrast.factor, one.contrast.level)] = told
+    return EffectsFound(table, planned.kind, planned.note, planned.confounded, said)
 
 
 def _is_uneven(tables: RunTables, effect: Effect) -> bool:
@@ -138,7 +155,9 @@ def _note(factors: Factors, without_effects: bool) -> str:
     return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so {told}."
 
 
-def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
+def sentences(
+    effects: pd.DataFrame, metric: str | None = None, by_margin: Mapping[Key, str] | None = None
+) -> list[str]:
     """Return what `effects` says: a sentence a main effect or toggle, and one a pair of levels of an interaction.
 
     An interaction is told both ways round: what each of the two does without and with the other. That an effect is
@@ -148,23 +167,25 @@ def sentences(effects: pd.DataFrame, metric: str | None = None) -> list[str]:
     Args:
         effects: as `effects_table` returns them.
         metric: of which, where not all are wanted.
+        by_margin: as that of `EffectsFound`.
     """
     rows = effects if metric is None else effects[effects["metric"] == metric]
     said = []
     for row in rows.to_dict("records"):
         if row["kind"] in ("main", "toggle"):
-            said.append(_main(row, rows))
+            said.append(_main(row, rows, (by_margin or {}).get((row["metric"], row["factor"], row["level"]), "")))
         elif row["kind"] == "interaction":
             said.append(_interaction(row, rows))
     return said
 
 
-def _main(row: dict[Any, Any], rows: pd.DataFrame) -> str:
+def _main(row: dict[Any, Any], rows: pd.DataFrame, by_margin: str) -> str:
     others = [name for name in dict.fromkeys(rows.loc[rows["kind"] == "main", "factor"]) if name != row["factor"]]
     over = f", averaged over {listing(others)}" if row["kind"] == "main" and others else ""
     against = f"against {row['first']}{over}"
     size = counted(row["n"], "question")
-    return f"{row['factor']}={row['level']} {_does(row)} in {row['metric']} {against} ({size})."
+    does = f"{by_margin} ({_seen(row)})" if by_margin and row["verdict"] not in ("better", "worse") else _does(row)
+    return f"{row['factor']}={row['level']} {does} in {row['metric']} {against} ({size})."
 
 
 def _interaction(row: dict[Any, Any], rows: pd.DataFrame) -> str:

@@ -17,6 +17,8 @@ from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.redaction import redact_value
 from rag_lab.runs.run_folder import DONE_FILE, MANIFEST_FILE, RunFolder
 
+NOTHING_MEASURED = "Labels, or a metric of quality, were added after a first run, which had none"
+
 
 def margin_problems(margins: Mapping[str, float], infos: Mapping[str, MetricInfo | None]) -> list[str]:
     """Return a sentence for each margin that cannot be.
@@ -99,7 +101,12 @@ def dated_after(run: RunFolder, path: Path) -> RunFolder:
 
 def _since(before: RunFolder | None, run: RunFolder) -> RunFolder:
     margins, post_hoc = ({}, ()) if before is None else (before.margins, before.post_hoc_margins)
-    late = (metric for metric, margin in run.margins.items() if metric in post_hoc or margins.get(metric) != margin)
+    is_measured = before is None or _primary(before) is not None
+    late = (
+        metric
+        for metric, margin in run.margins.items()
+        if metric in post_hoc or (is_measured and margins.get(metric) != margin)
+    )
     changed = () if before is None else tuple(dict.fromkeys([*before.changed_late, *_changed(before, run)]))
     return replace(run, post_hoc_margins=tuple(late), changed_late=changed)
 
@@ -112,8 +119,9 @@ def _recorded(run: RunFolder) -> RunFolder | None:
 
 
 def _changed(before: RunFolder, now: RunFolder) -> Iterable[str]:
-    if before.metrics[:1] != now.metrics[:1]:
-        yield "the primary metric"
+    was, decides = _primary(before), _primary(now)
+    if was != decides:
+        yield "the primary metric" if was else NOTHING_MEASURED
     known = {one.variant_id for one in before.variants} & {one.variant_id for one in now.variants}
     declared = ({pair for pair in one.pairs if known.issuperset(pair)} for one in (before, now))
     if len(set(map(frozenset, declared))) > 1:
@@ -122,10 +130,19 @@ def _changed(before: RunFolder, now: RunFolder) -> Iterable[str]:
         yield "strict"
 
 
+def _primary(run: RunFolder) -> str | None:
+    """Return the first metric that is no cost: without labels there may be none."""
+    infos = {metric: run.metric(metric) for metric in run.metrics}
+    return next((metric for metric, info in infos.items() if info is None or not info.is_cost), None)
+
+
 def post_hoc_told(run: RunFolder) -> str:
     """Say which margins, and what else, are post hoc, or ''."""
-    told = [f"the margin of {metric}" for metric in run.post_hoc_margins] + list(run.changed_late)
-    if not told:
-        return ""
-    are = f"{listing(told)} {'is' if len(told) == 1 else 'are'}"
-    return f"{are[:1].upper()}{are[1:]} post hoc: declared or changed when variants of this run had been scored."
+    told = [f"the margin of {metric}" for metric in run.post_hoc_margins]
+    told += [one for one in run.changed_late if one != NOTHING_MEASURED]
+    if told:
+        are = f"{listing(told)} {'is' if len(told) == 1 else 'are'}"
+        return f"{are[:1].upper()}{are[1:]} post hoc: declared or changed when variants of this run had been scored."
+    if NOTHING_MEASURED in run.changed_late:
+        return f"{NOTHING_MEASURED}. That is fine for exploring; confirm on new questions."
+    return ""

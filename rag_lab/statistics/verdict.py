@@ -15,6 +15,7 @@ ALPHA = 0.05
 CANNOT_TELL = "the data cannot tell"
 NO_DIFFERENCE = "no difference"
 DEPENDS_ON_FAILURES = "depends on failures"
+BELOW_NOISE = "below the noise floor of"
 
 FamilyName = Literal["primary", "secondary"]
 
@@ -96,7 +97,7 @@ class Answer:
         if d.mean is None or self.p_value is None or self.is_found or not (self._is_apart or self.p_value < alpha):
             return ""
         if self._is_in_noise:
-            return f"{signed(d.mean)} is below the noise floor of {plain(self.noise_floor)}"
+            return f"{signed(d.mean)} is {BELOW_NOISE} {plain(self.noise_floor)}"
         if self._too_few_differ:
             return self._too_few_differ
         if self.p_value >= alpha:

@@ -116,6 +116,20 @@ def test_a_primary_metric_that_was_changed_after_a_score_is_post_hoc_and_stays_s
     assert start(run).changed_late == ("the primary metric", "strict")
 
 
+def test_labels_that_were_added_after_a_run_without_any_are_no_change_of_the_primary_metric(tmp_path):
+    run = folder(tmp_path)
+    start(replace(run, metrics=("cost.seconds",)))
+    score(run, "b")
+    labelled = start(folder(tmp_path, ndcg=0.05))
+    assert post_hoc_told(labelled) == (
+        "Labels, or a metric of quality, were added after a first run, which had none. That is fine for exploring; "
+        "confirm on new questions."
+    )
+    assert post_hoc_told(start(replace(labelled, metrics=run.metrics[::-1]))).startswith(
+        "The primary metric is post hoc"
+    )
+
+
 def test_a_further_variant_changes_no_pair_that_was_declared(tmp_path):
     run = folder(tmp_path)
     start(run)

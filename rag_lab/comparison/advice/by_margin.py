@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab._kit.numbers import number, p_text, with_interval
+from rag_lab._kit.numbers import p_text
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.choices import Choices
 from rag_lab.comparison.advice.gained import gained
 from rag_lab.comparison.advice.price import surplus
-from rag_lab.runs.margins import post_hoc_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,28 +23,31 @@ class ByMargin:
 
 
 def by_margin(choices: Choices) -> ByMargin | None:
-    """Return what the margin of the main metric recommends; None without one, or where no variant is shown to be so."""
-    comparison = choices.comparison
-    rows = {str(row["variant_id"]): row for row in comparison.not_worse_than_best.to_dict("records")}
-    shown = choices.cheapest_first([variant for variant, row in rows.items() if row["is_not_worse"]])
-    if not shown:
+    """Return what the margin of the main metric recommends; None without one, or where no variant is shown to be so.
+
+    What costs more than the reference and is not reliably better is not recommended by its margin alone.
+    """
+    comparison, shown = choices.comparison, choices.near_best
+    if not shown or (choices.surplus(shown[0]).is_costing and shown[0] not in choices.better):
         return None
-    chosen = shown[0]
+    chosen, rows = shown[0], comparison.not_worse_than_best.to_dict("records")
+    row = next(row for row in rows if row["variant_id"] == chosen)
     name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
-    headline = f"Use {name}: {_why(choices, chosen, len(shown), rows[chosen]['margin'])}."
-    late = post_hoc_told(comparison.run)
-    told = (_proof(choices, rows[chosen], len(rows)), *_saved(choices, chosen), *([late] if late else []))
+    headline = f"Use {name}: {_why(choices, chosen, row['margin'])}."
+    told = (_proof(choices, row, len(rows)), *_saved(choices, chosen))
     return ByMargin(chosen, headline, told)
 
 
-def _why(choices: Choices, chosen: str, n_shown: int, margin: float) -> str:
+def _why(choices: Choices, chosen: str, margin: float) -> str:
     """Say what the variant gains, where it is reliably better than the reference, and that it is good enough."""
-    near = f"not worse than the best variant by more than {margin:g}"
-    if chosen in choices.better:
-        which = f"the cheapest of the {n_shown}" if n_shown > 1 else "the only variant"
-        return f"{gained(choices, chosen)} and is {which} shown to be {near}"
-    which = f"the cheapest of the {n_shown} shown to be so" if n_shown > 1 else "the only one shown to be so"
-    return f"it is {near} in {choices.comparison.directed(choices.metric)}, and {which}"
+    metric = choices.comparison.directed(choices.metric)
+    gains = f"{gained(choices, chosen)}; " if chosen in choices.better else ""
+    if chosen == choices.best:
+        start = gains or f"it has the best mean in {metric}, and "
+        return f"{start}no cheaper variant is shown to be within {margin:g} of it"
+    where = "" if gains else f" in {metric}"
+    near = f"it is not worse than the best variant by more than {margin:g}{where}"
+    return f"{gains}{near}; no cheaper one is shown to be so"
 
 
 def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
@@ -60,22 +62,13 @@ def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
 
 
 def _saved(choices: Choices, chosen: str) -> list[str]:
-    """Say what the variant takes beside the one with the best mean, and beside the baseline."""
+    """Say what the variant takes beside the one with the best mean, and beside the baseline, where that is not said."""
     comparison, best = choices.comparison, choices.best
-    others = {best: f"{comparison.called(best)}, which has the best mean,", comparison.run.baseline: "the baseline"}
-    told = [
-        f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}{_differs(choices, chosen, other)}."
+    others = {best: f"{comparison.called(best)}, which has the best mean,"}
+    if chosen not in choices.better:
+        others[comparison.run.baseline] = "the baseline"
+    return [
+        f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}."
         for other, name in others.items()
         if other != chosen
     ]
-    return told if best != chosen else [*told, "No other variant has a better mean."]
-
-
-def _differs(choices: Choices, chosen: str, other: str) -> str:
-    """Say how the scores of two variants differ, where they were compared."""
-    row = choices.comparison.pair(chosen, other, choices.metric)
-    if row is None or number(row["low"]) is None:
-        return ""
-    is_found = row["verdict"] in ("better", "worse")
-    said = f"reliably {row['verdict']}" if is_found else "which the data cannot tell from chance"
-    return f", at {with_interval(row['difference'], row['low'], row['high'])}, {said}"

@@ -9,8 +9,10 @@ from typing import Any
 
 from rag_lab._kit.numbers import number
 from rag_lab.comparison.advice import price
-from rag_lab.comparison.bounds.bound_arms import bound_arms
+from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows
+from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.statistics.effects.factors import factor_values
 
 Row = Mapping[str, Any]  # of a table of differences
 
@@ -42,9 +44,66 @@ class Choices:
 
     @property
     def better(self) -> list[str]:
-        """The variants that are reliably better than the reference, the best first, failures counted as the worst."""
-        order = self.comparison.ranking["variant_id"]
-        return [variant for variant in order if variant in self.rows and self.rows[variant]["verdict"] == "better"]
+        """The variants that a primary finding makes better than the reference, the best first.
+
+        In a grid the effects of modules are primary: there it is a variant with a level that is better over all
+        settings of the others, and that is better by itself, too. What gains less than the margin is not among them.
+        """
+        found = [one for one in self._in_order if self.rows[one]["verdict"] == "better"]
+        return [one for one in found if self._is_primary(one) and not self.may_go(one)]
+
+    @property
+    def promising(self) -> list[str]:
+        """The variants that look better and are no finding, or one of a secondary comparison alone, the best first."""
+        ahead = [one for one in self._in_order if self.sign * float(self.rows[one]["difference"]) > 0]
+        looks = [one for one in ahead if self.rows[one]["doubt"] or self.rows[one]["verdict"] == "better"]
+        return [one for one in looks if one not in self.better and not self.may_go(one)]
+
+    def may_go(self, variant: str) -> bool:
+        """Tell whether a variant is an addition that is shown to gain no more than the margin."""
+        by = self.comparison.not_worse.get((self.metric, variant, self.reference or ""))
+        return by is not None and by.is_found and by.is_addition
+
+    @cached_property
+    def better_levels(self) -> dict[str, ModuleRow]:
+        """The levels of a grid that are better over all settings of the other modules, the best of each factor."""
+        found: dict[str, ModuleRow] = {}
+        for row in module_rows(self.comparison):
+            is_bound = row.factor == "answer.context" and row.level in BOUNDS
+            if row.factor and row.word == "better" and not row.is_lesser and not is_bound:
+                found.setdefault(row.factor, row)
+        return found
+
+    @cached_property
+    def levels(self) -> dict[str, dict[str, str]]:
+        """The level of each factor under each variant."""
+        changes = {plan.variant_id: plan.changes for plan in self.comparison.variants}
+        return factor_values(changes, self.comparison.baseline_values)
+
+    @property
+    def _in_order(self) -> list[str]:
+        """The variants that have a difference from the reference, the best mean first; failures count as the worst."""
+        return [variant for variant in self.comparison.ranking["variant_id"] if variant in self.rows]
+
+    def _is_primary(self, variant: str) -> bool:
+        levels = self.better_levels if self.comparison.effects.is_grid else {}
+        has_level = any(self.levels[variant].get(factor) == row.level for factor, row in levels.items())
+        return has_level or self.rows[variant]["family"] == "primary"
+
+    def is_dear(self, variant: str) -> bool:
+        """Tell whether a variant takes many times what the reference takes, and no margin says whether that pays."""
+        return self.metric not in self.comparison.run.margins and self.times(variant) > price.MANY_TIMES
+
+    def times(self, variant: str) -> float:
+        """Return how many times what the reference takes a variant takes."""
+        ours, base = (self.comparison.prices.get(one or "", price.Price()) for one in (variant, self.reference))
+        return ours.times(base)
+
+    @property
+    def near_best(self) -> list[str]:
+        """The variants that are shown to be not worse than the best by more than the margin, the cheapest first."""
+        table = self.comparison.not_worse_than_best
+        return self.cheapest_first([str(one) for one in table.loc[table["is_not_worse"].astype(bool), "variant_id"]])
 
     @property
     def savings(self) -> list[str]:
@@ -87,12 +146,15 @@ class Choices:
         return 1 if scale is None else scale.sign
 
     def cheapest_first(self, variants: Sequence[str]) -> list[str]:
-        """Return variants by dollars, then by seconds that are noticed, tokens, and how many settings they change."""
+        """Return variants by dollars, then by seconds that are noticed, and tokens.
+
+        Of those that take the same, what is better comes first, then the reference, then the others by their means.
+        """
         costs = self.comparison.prices
-        changes = {plan.variant_id: len(plan.changes) for plan in self.comparison.variants}
+        order = [*self.better, self.reference, *self.comparison.ranking["variant_id"]]
 
         def key(one: str) -> tuple[float, float, float, int]:
             took = costs.get(one, price.Price())
-            return took.usd or 0.0, (took.seconds or 0.0) // price.NOTICED_S, took.tokens or 0.0, changes[one]
+            return took.usd or 0.0, (took.seconds or 0.0) // price.NOTICED_S, took.tokens or 0.0, order.index(one)
 
         return sorted(variants, key=key)

@@ -13,7 +13,6 @@ from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.advice.price import Price, average, surplus
 from rag_lab.comparison.advice.statements import is_lesser, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.unread.unread_sentences import unlike_told
 from rag_lab.statistics.effects.factors import factor_values
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
@@ -95,7 +94,6 @@ def _pair(comparison: Comparison, variant: str, against: str, metric: str) -> Mo
     said = _word(row, row["difference"], _sign(comparison, metric), found, removed(comparison, variant, against))
     if said[0] == "no difference" and (fields := unmoved(comparison, variant, against, metric)):
         said = "no difference", f"the metric is blind to it: it reads the {fields}"
-    said = _qualified(unlike_told(comparison, [variant], [against]), said)
     ends = (number(row["difference"]), number(row["low"]), number(row["high"]))
     lesser = is_lesser(str(row["verdict"]), found)
     return ModuleRow(label, variant, int(row["n"]), *ends, *said, price, other, is_lesser=lesser)
@@ -114,16 +112,9 @@ def _main_effects(comparison: Comparison, metric: str) -> list[ModuleRow]:
         found = comparison.not_worse.get((metric, factor, level))
         gone = removed_level(factor, level, first)
         said = _word(row, row["effect"], _sign(comparison, metric), found, gone)
-        said = _qualified(unlike_told(comparison, ours, theirs), said)
         at, lesser = (factor, level), is_lesser(str(row["verdict"]), found)
         rows.append(ModuleRow(f"{factor} = {level}", "", int(row["n"]), *ends, *said, price, first, *at, lesser))
     return rows
-
-
-def _qualified(unlike: str, said: tuple[Word, str]) -> tuple[Word, str]:
-    """Return what is said, with what makes it no fair comparison before what else qualifies it."""
-    word, why = said
-    return word, "; ".join(filter(None, (unlike, why)))
 
 
 def _sign(comparison: Comparison, metric: str) -> int:

@@ -53,6 +53,11 @@ class NotWorse:
     reason: str
     price: Price
 
+    @property
+    def said(self) -> str:
+        """What was found of the variant, or of the level."""
+        return f"is not {'better' if self.is_addition else 'worse'} by more than {self.margin:g}"
+
 
 def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key, NotWorse]:
     """Return what the margins of a run allow one to say; empty where it has none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass
 
@@ -11,6 +12,9 @@ from rag_lab.comparison.run_tables import RunTables
 # Differences below these are the machine's, not the variant's.
 NOTICED_S, NOTICED_TOKENS, NOTICED_SHARE = 0.05, 10, 0.02
 SAME = "about the same"
+# Rewriting, classifying and HyDE ask a chat model once each, as the reader does: more than all four together is many
+# times the price. A second, or a tenth of a cent, is what an asker, or a budget, notices of one question.
+MANY_TIMES, LEAST_S, LEAST_USD = 4, 1.0, 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,12 @@ class Price:
         pairs = zip(astuple(self), astuple(other), least, strict=True)
         return Price(*(None if a is None or b is None else a - b if abs(a - b) >= few else 0.0 for a, b, few in pairs))
 
+    def times(self, other: Price) -> float:
+        """Return how many times what `other` takes this takes, where the difference is noticed of one question."""
+        pairs = ((self.seconds, other.seconds, LEAST_S), (self.usd, other.usd, LEAST_USD))
+        known = [(a, b) for a, b, least in pairs if a is not None and b is not None and a - b >= least]
+        return max((a / b if b else math.inf for a, b in known), default=1.0)
+
     @property
     def is_saving(self) -> bool:
         """Whether, as a difference, it is less in something and more in nothing."""
@@ -40,10 +50,9 @@ class Price:
         return any(value < 0 for value in known) and all(value <= 0 for value in known)
 
     @property
-    def is_same(self) -> bool:
-        """Whether, as a difference, it is known and nothing."""
-        known = [value for value in astuple(self) if value is not None]
-        return bool(known) and not any(known)
+    def is_costing(self) -> bool:
+        """Whether, as a difference, it is more in anything."""
+        return any(value is not None and value > 0 for value in astuple(self))
 
     @property
     def told(self) -> str:

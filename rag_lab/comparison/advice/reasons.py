@@ -25,25 +25,30 @@ def reference_named(choices: Choices) -> str:
 
 
 def margin_wanted(choices: Choices) -> list[str]:
-    """Say how the report could tell what may be left out, where no margin was given and one could be."""
+    """Say how the report could tell what pays and what may be left out, where no margin was given and one could be."""
     comparison, metric = choices.comparison, choices.metric
     scale = comparison.scales.get(metric)
     if metric in comparison.run.margins or scale is None or scale.width is None:
         return []
     return [
-        f"What may be left out can be said with a margin, the largest loss that you would accept: `margin: {{{metric}: "
-        f"…}}` in the experiment file before it runs, or afterwards `rag-lab report RUN --margin {metric}=…`."
+        "A margin, the largest loss that you would accept, says what pays and what may be left out: `margin: "
+        f"{{{metric}: …}}` in the experiment file before it runs, or then `rag-lab report RUN --margin {metric}=…`."
     ]
 
 
 def margin_not_met(choices: Choices) -> list[str]:
-    """Say that a margin was given and nothing was shown by it, and that it was given late."""
-    margin = choices.comparison.run.margins.get(choices.metric)
+    """Say that nothing was shown by the margin that was given, or nothing that would be recommended."""
+    comparison, near = choices.comparison, choices.near_best
+    margin = comparison.run.margins.get(choices.metric)
     if margin is None:
         return []
-    late = post_hoc_told(choices.comparison.run)
-    told = f"No variant is shown to be not worse than the best by more than {margin:g}."
-    return [told, *([late] if late else [])]
+    near_best = f"shown to be not worse than the best by more than {margin:g}"
+    if not near:
+        return [f"No variant is {near_best}."]
+    name = comparison.called(near[0])
+    return [
+        f"{name} is {near_best}, but costs more than {reference_named(choices)}, and no gain is shown that pays it."
+    ]
 
 
 def takes(comparison: Comparison, variant: str) -> str:
@@ -55,14 +60,14 @@ def takes(comparison: Comparison, variant: str) -> str:
     return f"It takes {price.told} a question."
 
 
-def promising(choices: Choices) -> list[str]:
-    """Name what would count as better if nothing else had been compared."""
+def why_no_finding(choices: Choices) -> str:
+    """Say of what looks better why it is no finding."""
     told = [
-        f"{choices.comparison.called(variant)} {seen(row)}: {row['doubt']}"
+        f"{choices.comparison.called(variant)} {seen(row)}: {row['doubt'] or 'found by a secondary comparison alone'}"
         for variant, row in choices.rows.items()
-        if row["doubt"] and choices.sign * float(row["difference"]) > 0
+        if variant in choices.promising
     ]
-    return [f"Promising, but no finding: {'; '.join(told)}."] if told else []
+    return f"Promising, but no finding: {'; '.join(told)}."
 
 
 def left_open(choices: Choices) -> str:
@@ -103,10 +108,11 @@ def lost(comparison: Comparison, variant: str, metric: str) -> list[str]:
 
 
 def caveats(comparison: Comparison) -> list[str]:
-    """Name the variants without scores, and the modules whose effects reliably depend on each other."""
+    """Name modules whose effects reliably depend on each other, variants without scores, and what was declared late."""
     codes = [comparison.codes[variant] for variant in comparison.failed]
     absent = [f"Without scores, and so not compared: {listing(codes)}."] if codes else []
-    return [*_interactions(comparison), *absent]
+    late = post_hoc_told(comparison.run)
+    return [*_interactions(comparison), *absent, *([late] if late else [])]
 
 
 def _interactions(comparison: Comparison) -> list[str]:

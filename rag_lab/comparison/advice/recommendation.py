@@ -1,10 +1,12 @@
 """Which variant to use, in a sentence, and what it rests on: the first thing that anybody reads of a run.
 
 With a margin it is the cheapest variant that is shown to be not worse than the best by more than the margin. Where none
-is shown to be, and without a margin, a variant is recommended over the baseline where it is reliably better in the main
-metric, of several the one with the best mean; where none is better, with a margin, the cheapest that is not worse than
-the baseline. Else the baseline stays, since what adds nothing that can be seen need not be kept; what would be cheaper
-is named with what it may cost. Where an experiment names its pairs, what they share stands for the baseline.
+is shown to be, and without a margin, a variant is recommended over the baseline where a primary finding makes it better
+in the main metric, of several the one with the best mean; what takes many times the price is named with it and left to
+a margin. Where none is better, with a margin, it is the cheapest that is not worse than the baseline. What looks better
+and is no finding is called that. Else the baseline stays, since what adds nothing that can be seen need not be kept;
+what would be cheaper is named with what it may cost. Where an experiment names its pairs, what they share stands for
+the baseline.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from dataclasses import dataclass
 
 from rag_lab._kit.numbers import plain, with_interval
 from rag_lab._kit.wording import counted, listing, short_verdict
+from rag_lab.comparison.advice.answers import answers_told, largest_loss
 from rag_lab.comparison.advice.by_margin import by_margin
 from rag_lab.comparison.advice.choices import Choices
 from rag_lab.comparison.advice.gained import gained
-from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows
+from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.price import surplus
 from rag_lab.comparison.advice.reasons import (
     caveats,
@@ -25,18 +28,22 @@ from rag_lab.comparison.advice.reasons import (
     lost,
     margin_not_met,
     margin_wanted,
-    promising,
     reference_named,
     savings,
     takes,
+    why_no_finding,
 )
 from rag_lab.comparison.advice.statements import margin_sentence, removed
 from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
-from rag_lab.comparison.changes.change_sentences import nothing_by_labels
+from rag_lab.comparison.bounds.gain_sentences import gain_told
+from rag_lab.comparison.changes.change_sentences import labels_wanted, nothing_by_labels
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.cut_offs import half_told
 from rag_lab.comparison.unread.unread_sentences import measures_cutting
 from rag_lab.comparison.verdict_caveats import FEW
-from rag_lab.statistics.effects.factors import factor_values
+from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES
+
+MOST_TIMES = 1000  # a larger ratio is that of a price that is nearly nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +52,23 @@ class Recommendation:
 
     variant_id: the variant to use; None where the data do not say.
     headline: that in a sentence.
+    answers: what becomes of the answers; "" where none were asked for.
+    do_first: where most evidence is lost, and the setting that decides it; what labels are missing; a sentence each.
     reasons: what it costs, what the data rule out, and what to doubt; a sentence each.
     yaml: the whole configuration of the variant; "" where there is none.
     """
 
     variant_id: str | None
     headline: str
+    answers: str
+    do_first: tuple[str, ...]
     reasons: tuple[str, ...]
     yaml: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What stands below the headline, a line each, before the reasons."""
+        return (*([self.answers] if self.answers else []), *self.do_first)
 
 
 def recommendation(comparison: Comparison) -> Recommendation:
@@ -66,37 +82,57 @@ def recommendation(comparison: Comparison) -> Recommendation:
         return _undecided(comparison, f"the baseline is a bound, which reads {BOUNDS[labels]}, so nothing can be kept.")
     choices = Choices(comparison, metric)
     if reason := _nothing_compared(comparison, metric, choices):
-        return _undecided(comparison, reason)
+        return _undecided(comparison, reason, gain_told(comparison)[1:])
     if (found := by_margin(choices)) is not None:
-        return _use(choices, found.variant_id, found.headline, found.rests_on)
+        return _made(choices, found.headline, found.variant_id, found.rests_on)
     if choices.better:
         return _use_better(choices)
-    return _of_better_levels(choices) or _keep_reference(choices)
+    if levels := _of_better_levels(choices):
+        return levels
+    if choices.not_worse:
+        return _use_instead(choices, choices.not_worse[0])
+    return _looks_better(choices) if choices.promising else _keep_reference(choices)
 
 
 def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = ()) -> Recommendation:
-    reasons = (*measures_cutting(comparison), *told, *caveats(comparison))
-    return Recommendation(None, f"Undecided: {reason}", reasons, "")
+    return _of(comparison, f"Undecided: {reason}", None, comparison.run.baseline, told)
 
 
-def _use(choices: Choices, variant: str, headline: str, told: Sequence[str]) -> Recommendation:
-    comparison = choices.comparison
-    config = comparison.run.config(variant)
-    told = (*measures_cutting(comparison), *told)
-    reasons = (*told, *lost(comparison, variant, choices.metric), *caveats(comparison))
-    return Recommendation(variant, headline, reasons, config.to_yaml() if config is not None else "")
+def _made(
+    choices: Choices, headline: str, variant: str | None, told: Sequence[str], about: str | None = None
+) -> Recommendation:
+    """Return a recommendation: what `variant` lost stands with it; answers and evidence are those of `about`."""
+    more = lost(choices.comparison, variant, choices.metric) if variant is not None else []
+    return _of(choices.comparison, headline, variant, about or variant or choices.reference or "", [*told, *more])
+
+
+def _of(comparison: Comparison, headline: str, variant: str | None, about: str, told: Sequence[str]) -> Recommendation:
+    config = comparison.run.config(variant) if variant is not None else None
+    rows = [comparison.difference(plan.variant_id, comparison.main_metric or "") for plan in comparison.variants[1:]]
+    partly = half_told([str(row["verdict"]) if row else "" for row in rows])
+    return Recommendation(
+        variant,
+        f"{partly} {headline}".strip(),
+        answers_told(comparison, about),
+        (*largest_loss(comparison, about), *labels_wanted(comparison)),
+        (*measures_cutting(comparison), *told, *caveats(comparison)),
+        config.to_yaml() if config is not None else "",
+    )
 
 
 def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> str:
     """Return why no variant can be set against the baseline, or ""."""
     cells = {plan.variant_id: comparison.cell(plan.variant_id, metric) for plan in comparison.variants}
-    scored = {variant: cell for variant, cell in cells.items() if cell and cell["scored"]}
+    bounds = bound_arms(comparison)
+    scored = {variant: cell for variant, cell in cells.items() if cell and cell["scored"] and variant not in bounds}
     if not scored:
         return f"no variant has a score in {metric}."
     if comparison.run.baseline not in scored:
         return f"the baseline has no score in {metric}, so there is nothing to compare with."
     if len(scored) == 1:
         cell = scored[comparison.run.baseline]
+        if bounds and set(cells) <= {*scored, *bounds}:
+            return "the other variants are bounds, which show how far answers can get and are no choice."
         which = "there is one variant" if len(cells) == 1 else "only the baseline has scores"
         over = counted(int(cell["scored"]), "question")
         return f"{which}, so there is nothing to compare; its mean in {metric} is {plain(cell['mean'])} over {over}."
@@ -113,13 +149,23 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
 
 
 def _use_better(choices: Choices) -> Recommendation:
-    comparison, (best, *others) = choices.comparison, choices.better
-    does = f"{gained(choices, best)} and {choices.surplus(best).sentence}"
+    ordered = sorted(choices.better, key=choices.is_dear)
+    best, *others = ordered
     told = (
         [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}."] if others else []
     )
-    told += [*margin_not_met(choices), *margin_wanted(choices)]
-    return _use(choices, best, f"Use {comparison.called(best)}: {does}.", told)
+    return _if_worth_it(
+        choices, best, gained(choices, best), [*told, *margin_not_met(choices), *margin_wanted(choices)]
+    )
+
+
+def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str]) -> Recommendation:
+    """Recommend what is better, unless it takes many times the price: whether that pays only a margin can say."""
+    name, times = choices.comparison.called(variant), choices.times(variant)
+    if not choices.is_dear(variant):
+        return _made(choices, f"Use {name}: {does}.", variant, told)
+    many = f"{times:.0f}" if times < MOST_TIMES else "many"
+    return _made(choices, f"{name} is better, at {many} times the price: {does}.", None, told, variant)
 
 
 def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
@@ -129,60 +175,66 @@ def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
     for variant in others:
         less = surplus(prices, variant, best)
         saves = f", which saves {less.told} against it" if less.is_saving else ""
-        told.append(f"{choices.comparison.called(variant)}{saves}")
+        dear = ", at many times the price" if choices.is_dear(variant) else ""
+        told.append(f"{choices.comparison.called(variant)}{saves}{dear}")
     return "; ".join(told)
 
 
 def _of_better_levels(choices: Choices) -> Recommendation | None:
     """Recommend, in a grid, the variant with the levels that are reliably better over all settings of the others."""
-    comparison = choices.comparison
-    levels: dict[str, ModuleRow] = {}
-    for row in module_rows(comparison):
-        is_bound = row.factor == "answer.context" and row.level in BOUNDS
-        if row.factor and row.word == "better" and not row.is_lesser and not is_bound:
-            levels.setdefault(row.factor, row)
-    values = factor_values({plan.variant_id: plan.changes for plan in comparison.variants}, comparison.baseline_values)
-    wanted = values[comparison.run.baseline] | {factor: row.level for factor, row in levels.items()}
-    for variant, found in values.items():
-        if levels and found == wanted:
-            seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in levels.values()]
+    comparison, better = choices.comparison, choices.better_levels
+    wanted = choices.levels[comparison.run.baseline] | {factor: row.level for factor, row in better.items()}
+    for variant, found in choices.levels.items():
+        if better and found == wanted:
+            seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in better.values()]
             does = f"over all settings of the other modules, {listing(seen)} in {comparison.directed(choices.metric)}"
-            headline = f"Use {comparison.called(variant)}: {does}; it {choices.surplus(variant).sentence}."
-            return _use(choices, variant, headline, ["Set against the baseline alone, it is not reliably better."])
+            does = f"{does}; it {choices.surplus(variant).sentence}"
+            return _if_worth_it(choices, variant, does, ["Set against the baseline alone, it is not reliably better."])
     return None
+
+
+def _looks_better(choices: Choices) -> Recommendation:
+    """Say what would be better if more questions showed the same, and why it is no finding."""
+    first, comparison = choices.promising[0], choices.comparison
+    row = choices.rows[first]
+    why = f"; {counted(int(row['n']), 'question')} are too few"
+    if any(doubt in row["doubt"] for doubt in (DEPENDS_ON_FAILURES, BELOW_NOISE)):
+        why = f", but {row['doubt']}"
+    score = f"{row['wins']} won, {row['losses']} lost"
+    headline = f"{comparison.called(first)} looks better in {comparison.directed(choices.metric)} ({score}){why}."
+    told = [why_no_finding(choices), f"Until more is known, {reference_named(choices)} stays.", *savings(choices)]
+    return _made(choices, headline, None, [*told, *margin_not_met(choices), *margin_wanted(choices)], first)
 
 
 def _keep_reference(choices: Choices) -> Recommendation:
     comparison, rows, reference = choices.comparison, choices.rows, choices.reference or choices.comparison.run.baseline
     metric = comparison.directed(choices.metric)
-    if choices.not_worse:
-        return _use_instead(choices, choices.not_worse[0])
     if all(int(row["ties"]) == int(row["n"]) for row in rows.values()):
         missed = max(float(row["high"]) for row in rows.values())
         could = f"; they could have missed a difference of up to {plain(missed)}" if missed else ""
         same = f"every question scores the same in {metric} under all variants, so the price decides{could}."
         return _undecided(comparison, same, [*savings(choices), *margin_wanted(choices)])
     n = max(int(row["n"]) for row in rows.values())
-    told = [left_open(choices), *promising(choices), *savings(choices), *margin_not_met(choices)]
-    if n < FEW and not any(row["verdict"] in ("better", "worse") for row in rows.values()):
+    told = [left_open(choices), *savings(choices), *margin_not_met(choices)]
+    verdicts = {row["verdict"] for row in rows.values()}
+    if n < FEW and not verdicts & {"better", "worse"}:
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
         return _undecided(comparison, few, told)
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
-    headline = f"Use {reference_named(choices)}: {none} reliably better in {metric}{_gains_little(choices)}."
-    return _use(choices, reference, headline, [takes(comparison, reference), *told, *margin_wanted(choices)])
+    enough = " by enough" if "better" in verdicts else ""
+    headline = f"Use {reference_named(choices)}: {none} reliably better{enough} in {metric}{_gains_little(choices)}."
+    return _made(choices, headline, reference, [takes(comparison, reference), *told, *margin_wanted(choices)])
 
 
 def _gains_little(choices: Choices) -> str:
     """Name the additions that are shown to gain no more than the margin."""
     if choices.comparison.effects.is_grid:
         return _levels_gain_little(choices)
-    answers = choices.comparison.not_worse
-    found = {one: answers.get((choices.metric, one, choices.reference or "")) for one in choices.rows}
-    shown = {one: by for one, by in found.items() if by and by.is_found and by.is_addition}
-    useless = [choices.comparison.called(one) for one in shown if choices.rows[one]["verdict"] != "worse"]
+    gone = [one for one in choices.rows if choices.may_go(one) and choices.rows[one]["verdict"] != "worse"]
+    useless = [choices.comparison.called(one) for one in gone]
     if not useless:
         return ""
-    margin = next(iter(shown.values())).margin
+    margin = choices.comparison.run.margins[choices.metric]
     they = "it" if len(useless) == 1 else "they"
     return f", and {listing(useless)} may be left out: {they} would not gain more than {margin:g}"
 
@@ -205,4 +257,4 @@ def _use_instead(choices: Choices, variant: str) -> Recommendation:
     headline = (
         f"Use {margin_sentence(comparison.called(variant), reference_named(choices), choices.metric, found, gone)}"
     )
-    return _use(choices, variant, headline, margin_not_met(choices))
+    return _made(choices, headline, variant, margin_not_met(choices))

@@ -7,11 +7,13 @@ one is turned round: it is *not better* by more than the margin, and may be left
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from rag_lab._kit.numbers import p_text
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, short_verdict
 from rag_lab.comparison.advice.not_worse import NotWorse
+from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.effects.factors import level_text
 
@@ -40,6 +42,13 @@ def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[
     if found.is_addition or found.price.is_saving:
         told += f": {_may_go(found, removed)}"
     return ("not better" if found.is_addition else "not worse"), told
+
+
+def difference_said(comparison: Comparison, row: Mapping[str, Any]) -> str:
+    """Return what is said of a row of `differences`, by test, interval and margin, as for the first table."""
+    metric, pair = str(row["metric"]), (str(row["variant_id"]), str(row["against"]))
+    word, why = statement(str(row["verdict"]), comparison.not_worse.get((metric, *pair)), removed(comparison, *pair))
+    return short_verdict(str(row["verdict"])) if word == "cannot tell" else f"{word} {why}".rstrip()
 
 
 def is_lesser(verdict: str, found: NotWorse | None) -> bool:

@@ -8,9 +8,9 @@ from rag_lab._kit.numbers import number, plain, seconds
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.changes.what_changed import Changes, VariantChange
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.verdict_caveats import FEW
 
 FULLY_TOLD = 5  # variants with a sentence of their own
-FEW_LABELS = 5  # from so many labelled questions on, comparing by labels is worth a look
 DOLLARS = 0.0001
 
 
@@ -66,11 +66,18 @@ def next_steps(comparison: Comparison) -> list[str]:
             "Read the questions that changed most, then say which answer is better without seeing whose it is: "
             f'in a notebook, `rag_lab.prefer("{comparison.run.path}")`.'
         )
-    steps.append(
-        "Label some questions: `rag_lab.label(pipeline, question)` in a notebook, or `rag-lab ask QUESTION --label`; "
-        f"with {FEW_LABELS} labels or more compare again, and retrieval is measured by them."
-    )
-    return steps
+    return [*steps, *labels_wanted(comparison)]
+
+
+def labels_wanted(comparison: Comparison) -> list[str]:
+    """Count down to the labelled questions from which on variants can be told apart; none where so many were asked."""
+    labelled = sum(question.is_labelled for question in comparison.asked.values())
+    if labelled >= FEW or not comparison.asked or comparison.run.left_out:
+        return []
+    return [
+        f"{labelled} of about {FEW} questions are labelled. Label more: `rag-lab ask QUESTION --dataset "
+        f"{comparison.run.dataset} --label`, or `rag_lab.label(pipeline, question)` in a notebook."
+    ]
 
 
 def _told(comparison: Comparison, one: VariantChange) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rag_lab.comparison.step_names import stage_name
-from rag_lab.models.limits.unread import percent
+from rag_lab.models.limits.unread import NOTICED, percent
 from rag_lab.records import StageRecord, Trace
 from rag_lab.runs.unread_record import SEARCHES, UnreadRecord, unread_record
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rag_lab.comparison.run_tables import RunTables
-
-ALIKE = 0.05  # variants whose shares of cut chunks differ by no more are cut alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +44,31 @@ class VariantUnread:
     metrics: Mapping[str, StageUnread] = field(default_factory=dict)
 
     @property
-    def share(self) -> float:
-        """The share of the chunks that were not embedded to their end."""
-        return self.corpus.chunks.share_longer if self.corpus else 0.0
+    def share(self) -> float | None:
+        """The share of the text that no search finds by meaning; None where no embedding model was asked."""
+        return self.corpus.chunks.share_unread if self.corpus else None
 
     @property
     def mark(self) -> str:
-        """What stands beside the variant's name; '' where all was read."""
-        chunks = f"{percent(self.share)} of chunks cut at {self.corpus.chunks.limit:,} tokens" if self.corpus else ""
-        told = [chunks] if self.share else []
+        """What stands beside the variant's name; '' where nearly all was read."""
+        told = []
+        if self.corpus and self.corpus.chunks.share_unread >= NOTICED:
+            chunks = self.corpus.chunks
+            told.append(f"{percent(chunks.share_longer)} of chunks cut at {chunks.limit:,} tokens")
         if self.corpus and self.corpus.asked_cut:
             told.append(f"questions: not all read of {self.corpus.asked_cut:,} of {self.corpus.asked:,}")
         told += [
             f"{stage_name(stage).lower()}: not all read on {one.n:,} of {one.runs:,} questions"
             for stage, one in self.stages.items()
         ]
-        told += [f"{name}: not all read for {one.n:,} of {one.runs:,} scores" for name, one in self.metrics.items()]
-        return "; ".join(told)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether it is more than a few chunks, or concerns questions."""
-        return self.share > ALIKE or bool(self.stages or self.metrics) or bool(self.corpus and self.corpus.asked_cut)
+        return "; ".join(
+            [*told, *(f"{m}: not all read for {n.n:,} of {n.runs:,} scores" for m, n in self.metrics.items())]
+        )
 
 
 def unread_found(tables: RunTables) -> dict[str, VariantUnread]:
-    """Return what was not read under each variant, by its id; those under which all was are not in it."""
-    found = {
+    """Return what was not read under each variant, by its id."""
+    return {
         plan.variant_id: VariantUnread(
             unread_record(tables.run, plan.variant_id),
             _by_stage(tables.traces.get(plan.variant_id, [])),
@@ -80,27 +76,28 @@ def unread_found(tables: RunTables) -> dict[str, VariantUnread]:
         )
         for plan in tables.variants
     }
-    return {variant: one for variant, one in found.items() if one.mark}
 
 
-def is_unlike(one: float, other: float) -> bool:
-    """Tell whether two shares of chunks that were cut are those of different comparisons."""
-    return abs(one - other) > ALIKE
+def is_unlike(one: float | None, other: float | None) -> bool:
+    """Tell whether two shares of text that was not read make a difference; without an embedding model none does."""
+    return one is not None and other is not None and abs(one - other) >= NOTICED
 
 
 def _by_stage(traces: list[Trace]) -> dict[str, StageUnread]:
     records = [record for trace in traces for record in trace.stages if record.stage not in SEARCHES]
     cut = dict.fromkeys(record.stage for record in records if record.truncated_tokens)
-    return {stage: _of_stage([one for one in records if one.stage == stage]) for stage in cut}
+    found = {stage: _of_stage([one for one in records if one.stage == stage]) for stage in cut}
+    return {stage: one for stage, one in found.items() if one.n >= NOTICED * one.runs}
 
 
 def _by_metric(scores: pd.DataFrame, variant: str) -> dict[str, StageUnread]:
     ours = scores[scores["variant_id"] == variant]
     cut = ours[ours["truncated_tokens"] > 0]
-    return {
+    found = {
         str(metric): StageUnread(int(rows["truncated_tokens"].sum()), len(rows), int((ours["metric"] == metric).sum()))
         for metric, rows in cut.groupby("metric", sort=False)
     }
+    return {metric: one for metric, one in found.items() if one.n >= NOTICED * one.runs}
 
 
 def _of_stage(records: list[StageRecord]) -> StageUnread:

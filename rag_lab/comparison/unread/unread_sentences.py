@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import mean
+from collections.abc import Mapping
 
 from rag_lab._kit.wording import listing, some_of
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.step_names import stage_name
 from rag_lab.comparison.unread.unread_found import VariantUnread, is_unlike
-from rag_lab.models.limits.unread import percent, short_name
+from rag_lab.models.limits.unread import NOTICED, percent, short_name
 
 _NAMED = 6  # pairs that are written out
 
 
 def unread_told(comparison: Comparison) -> list[str]:
-    """Return what is to be known before differences are believed: comparisons of cutting first, then what was cut."""
+    """Return what models did not read, of which variants."""
     found = comparison.unread
     told: dict[str, list[str]] = {}
     for variant, one in found.items():
@@ -23,50 +22,46 @@ def unread_told(comparison: Comparison) -> list[str]:
             told.setdefault(sentence, []).append(comparison.codes[variant])
     everyone = len(comparison.variants)
     return [
-        *measures_cutting(comparison),
-        *(
-            f"{'Under every variant' if len(codes) == everyone else f'{listing(codes)}'}: {sentence}"
-            for sentence, codes in told.items()
-        ),
+        f"{'Under every variant' if len(codes) == everyone else f'{listing(codes)}'}: {sentence}"
+        for sentence, codes in told.items()
     ]
 
 
 def measures_cutting(comparison: Comparison) -> list[str]:
-    """Say which differences are of what was cut as well, where chunks of two variants were not cut alike."""
-    run = comparison.run
+    """Say which variants are at a disadvantage, as less of their text was read, where that may decide a verdict.
+
+    What is better in spite of it stays better.
+    """
+    run, share = comparison.run, {name: one.share for name, one in comparison.unread.items()}
     pairs = [(plan.variant_id, run.baseline) for plan in comparison.variants if plan.variant_id != run.baseline]
-    unlike = [
-        pair for pair in dict.fromkeys([*run.pairs, *pairs]) if is_unlike(*(_share(comparison, one) for one in pair))
-    ]
-    if not unlike:
+    unlike = [pair for pair in dict.fromkeys([*run.pairs, *pairs]) if is_unlike(*(share.get(one) for one in pair))]
+    behind = {
+        max(pair, key=lambda one: share[one] or 0.0): min(pair, key=lambda one: share[one] or 0.0)
+        for pair in unlike
+        if not _is_better_anyway(comparison, pair, share)
+    }
+    if not behind:
         return []
-    named = [f"{_cut(comparison, one)} against {_cut(comparison, other)}" for one, other in unlike]
+    involved = dict.fromkeys([*behind, *behind.values()])
+    told = [f"{percent(share[one] or 0.0)} of the text under {comparison.codes[one]}" for one in involved]
+    codes = listing([comparison.codes[one] for one in behind])
     return [
-        f"Not a fair comparison: of {some_of(named, _NAMED)} of the chunks, the embedding model read the beginning "
-        "alone, so that these differences are of what was cut as well as of what was changed; make chunks smaller, or "
-        "take an embedding model that reads more."
+        f"{codes} {'is' if len(behind) == 1 else 'are'} at a disadvantage: the embedding model does not read "
+        f"{some_of(told, _NAMED)}, and no search finds that part by meaning; make chunks smaller, or take an embedding "
+        "model that reads more."
     ]
 
 
-def unlike_told(comparison: Comparison, variants: Sequence[str], against: Sequence[str]) -> str:
-    """Return what stands beside the difference of variants whose chunks were not cut alike, on average, or ''."""
-    ours, theirs = (mean(_share(comparison, each) for each in some) if some else 0.0 for some in (variants, against))
-    if not is_unlike(ours, theirs):
-        return ""
-    return f"or what was cut: {percent(ours)} of its chunks were not read to their end, against {percent(theirs)}"
-
-
-def _share(comparison: Comparison, variant: str) -> float:
-    return comparison.unread[variant].share if variant in comparison.unread else 0.0
-
-
-def _cut(comparison: Comparison, variant: str) -> str:
-    return f"{comparison.codes[variant]} {percent(_share(comparison, variant))}"
+def _is_better_anyway(comparison: Comparison, pair: tuple[str, str], share: Mapping[str, float | None]) -> bool:
+    """Tell whether the variant of a pair of which less was read is found to be the better one."""
+    row = comparison.pair(*pair, comparison.main_metric or "")
+    wanted = "better" if (share[pair[0]] or 0.0) > (share[pair[1]] or 0.0) else "worse"
+    return row is not None and row["verdict"] == wanted
 
 
 def _of(one: VariantUnread) -> list[str]:
     told = []
-    if one.share and one.corpus is not None:
+    if one.corpus is not None and one.corpus.chunks.share_unread >= NOTICED:
         chunks, corpus = one.corpus.chunks, one.corpus
         given = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
         told.append(

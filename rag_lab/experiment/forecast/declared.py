@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_lab._kit.wording import counted, listing
+from rag_lab.comparison.cut_offs import half_told, not_compared
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.evaluation.shallow import comparable
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
@@ -14,14 +15,27 @@ _FEWEST = smallest_n(ALPHA)
 _NAMED = 5  # pairs that are written out
 
 
+def not_compared_told(plan: Plan) -> str:
+    """Say that half of the variants, or more, cannot be compared with the baseline in the primary metric; else ""."""
+    primary, baseline = _decides(plan), plan.expansion.baseline.variant_id
+    if primary is None:
+        return ""
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    return half_told([not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline])
+
+
 def declared_told(plan: Plan) -> list[str]:
     """Return what is primary, at which level, the margins, and one sentence for each thing that cannot be concluded."""
-    primary = next((metric for metric in plan.metrics if not metric.info.is_cost), None)
+    primary = _decides(plan)
     if primary is None:
         return ["Nothing is primary: no metric says which variant is better, so that none will be called better."]
     if len(plan.variants) == 1:
         return [f"Primary: {primary.name}, of one variant; nothing is compared."]
     return [f"{_primary(plan, primary.name)} {_level(plan)}", _margins(plan, primary), *_limits(plan, primary)]
+
+
+def _decides(plan: Plan) -> ParsedName | None:
+    return next((metric for metric in plan.metrics if not metric.info.is_cost), None)
 
 
 def _primary(plan: Plan, metric: str) -> str:

@@ -45,12 +45,14 @@ _TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
-    from rag_lab.experiment.forecast.declared import declared_told  # with the statistics, which a sweep does not need
+    # with the statistics, which a sweep does not need
+    from rag_lab.experiment.forecast.declared import declared_told, not_compared_told
 
     grown = GrownTree()
     bill = estimate(plan, tree=grown)
     models = models_of(plan)
     parts = [
+        *filter(None, [not_compared_told(plan)]),
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_told(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",

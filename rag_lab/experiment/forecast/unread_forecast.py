@@ -17,7 +17,7 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared
 from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
-from rag_lab.models.limits.unread import Unread, percent, short_name
+from rag_lab.models.limits.unread import NOTICED, Unread, percent, short_name
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.stages.rerank.pair_rerank import PairRerank
@@ -75,7 +75,7 @@ def _alike(found: Iterable[UnreadFound]) -> list[UnreadFound]:
 
 def unread_told(found: Sequence[UnreadFound], plan: Plan) -> list[str]:
     """Return a sentence for each model that cuts what it is sent, and what a comparison would then measure."""
-    cut = [one for one in found if one.total.n_longer]
+    cut = [one for one in found if one.total.share_unread >= NOTICED]
     return [*(_sentence(one, plan) for one in cut), *_measures_cutting(found), *_unknown(plan)]
 
 
@@ -173,7 +173,7 @@ def _measures_cutting(found: Sequence[UnreadFound]) -> list[str]:
     told = []
     for model in dict.fromkeys(one.model for one in found if not one.is_sample):
         ours = [one.total for one in found if one.model == model and not one.is_sample]
-        shares = [one.share_longer for one in ours]
+        shares = [one.share_unread for one in ours]
         if len(ours) > 1 and is_unlike(min(shares), max(shares)):
             told.append(
                 f"What {short_name(model)} cuts is not alike in the variants, so that their differences are of what "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+NOTICED = 0.02  # of what is read: less decides no comparison
+
 
 @dataclass(frozen=True, slots=True)
 class Unread:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from rag_lab.experiment.forecast.declared import declared_told
+from rag_lab.experiment.forecast.declared import declared_told, not_compared_told
 from rag_lab.experiment.forecast.describe import (
     BILL_HEADER,
     MODEL_HEADER,
@@ -49,6 +49,7 @@ def _view(plan: Plan) -> View:
     return View(
         title=f"{experiment.name}: {experiment.question}",
         facts=(
+            ("Not compared", not_compared_told(plan)),
             ("Questions", questions_told(plan)),
             ("Metrics", ", ".join(experiment.metrics)),
             ("Declared", " ".join(declared_told(plan))),

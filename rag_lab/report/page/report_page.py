@@ -29,7 +29,7 @@ from rag_lab.report.page import page_figures
 from rag_lab.report.page.question_list import FOLDER, question_list
 from rag_lab.report.page.question_pages import MOST_CHARS, bodies_or_pages, card_body
 from rag_lab.report.page.templates import asset, render, script_digest
-from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_table, differences_title
+from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_of, differences_title
 from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.manifest_diff import plain_text
@@ -116,7 +116,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         script=script,
         script_digest=script_digest(script),
         correction=CORRECTIONS[comparison.correction],
-        other_pairs=differences_table("", _other_pairs(comparison), comparison.name, is_paired=True),
+        other_pairs=differences_of(comparison, _other_pairs(comparison)),
         keys=comparison.changed_keys,
         base=comparison.baseline_values,
         quality_figures=page_figures.quality_figures(comparison),

@@ -13,11 +13,12 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from rag_lab._kit import numbers, wording
+from rag_lab._kit import numbers
 from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
+from rag_lab.comparison.advice.statements import difference_said
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.comparison.evidence.state_names import evidence_told, state_names
 from rag_lab.comparison.front.front_sentences import MEANING, fronts_told
@@ -74,7 +75,6 @@ def _environment() -> Environment:
         "p": numbers.p_value,
         "soft": soft,
         "prose": prose,
-        "short": wording.short_verdict,
         "setting": setting,
         "cells": cells,
         "address": address,
@@ -92,7 +92,7 @@ def _environment() -> Environment:
     made.globals |= {"preferences_table": preferences_table, "anchors": anchors}
     made.globals |= {"routing": routing_text, "coverage": coverage}
     made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
-    made.globals |= {"families_told": families_told}
+    made.globals |= {"families_told": families_told, "difference_said": difference_said}
     made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}
     made.globals |= {"fronts_told": fronts_told, "front_table": front_table, "FRONT_MEANING": MEANING}
     made.globals |= {"race_tables": race_tables, "cost_of": cost_of, "race_sentences": race_sentences}

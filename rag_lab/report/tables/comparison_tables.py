@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.numbers import DASH, interval, number, p_value, plain, signed, signed_interval
 from rag_lab._kit.wording import short_verdict
 from rag_lab.comparison.across import AcrossRuns
+from rag_lab.comparison.advice.statements import difference_said
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.effects import EffectsFound
 from rag_lab.comparison.run_tables import RunTables
@@ -60,7 +62,7 @@ def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
         "scores": [
             scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.measured)
         ],
-        "differences": [differences_table(differences_title(comparison), comparison.differences, comparison.name)],
+        "differences": [differences_of(comparison)],
         "order": [order_table(comparison)] if decides is not None else [],
         "effects": effect_tables(comparison.effects, decides) if decides is not None else [],
         "evidence": evidence_tables(comparison),
@@ -92,8 +94,7 @@ def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
 
 def verdicts_table(comparison: Comparison) -> Table:
     """Return of each difference what fits beside its verdict in full into the lines of a terminal."""
-    table = differences_table(differences_title(comparison), comparison.differences, comparison.name)
-    return table.only("variant", "metric", "difference", "95% interval", "verdict")
+    return differences_of(comparison).only("variant", "metric", "difference", "95% interval", "verdict")
 
 
 def differences_title(comparison: Comparison) -> str:
@@ -124,12 +125,28 @@ def scores_table(
     return Table(title, SUMMARY_HEADER, tuple(_scores(row, name, measured) for row in rows), names=2)
 
 
+def differences_of(comparison: Comparison, differences: pd.DataFrame | None = None) -> Table:
+    """Return the differences of a run, or some of them, with what test, interval and margin allow one to say."""
+    return differences_table(
+        differences_title(comparison) if differences is None else "",
+        comparison.differences if differences is None else differences,
+        comparison.name,
+        is_paired=differences is not None,
+        said=partial(difference_said, comparison),
+    )
+
+
 def differences_table(
-    title: str, differences: pd.DataFrame, name: Callable[[str], str], *, is_paired: bool = False
+    title: str,
+    differences: pd.DataFrame,
+    name: Callable[[str], str],
+    *,
+    is_paired: bool = False,
+    said: Callable[[dict[str, Any]], str] = lambda row: short_verdict(str(row["verdict"])),
 ) -> Table:
     """Return a row a comparison: difference, interval, p, and what can be said; all pairs name both variants."""
     is_paired = is_paired or differences["against"].nunique() > 1
-    rows = tuple(_difference(row, name, is_paired) for row in _records(differences))
+    rows = tuple((*_difference(row, name, is_paired), said(row)) for row in _records(differences))
     return Table(title, DIFFERENCE_HEADER, rows, names=2, words=1)
 
 
@@ -161,7 +178,6 @@ def _difference(row: dict[str, Any], name: Callable[[str], str], is_paired: bool
         str(row["family"]),
         signed(row["effect_size"]),
         f"{row['wins']}/{row['ties']}/{row['losses']}",
-        short_verdict(str(row["verdict"])),
     )
 
 

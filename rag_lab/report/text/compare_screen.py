@@ -76,7 +76,8 @@ def screen(comparison: Comparison) -> str:
     )
     failed = [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in comparison.failed.items()]
     preferred = [one.sentence for one in comparison.preferences]
-    advised = [recommendation(comparison).headline, *measures_cutting(comparison), *preferred]
+    found = recommendation(comparison)
+    advised = [found.headline, *found.lines, *measures_cutting(comparison), *preferred]
     lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_told(comparison)]
     told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
     raced = race_sentences(comparison.race, cost_of(comparison.run))[:2] if comparison.race else []

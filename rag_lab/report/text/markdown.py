@@ -89,7 +89,8 @@ def _advice(comparison: Comparison) -> list[str]:
     """Return what to use, why, and a row a module."""
     found, rows = recommendation(comparison), module_rows(comparison)
     table = module_table(comparison, rows).to_markdown() if rows else ""
-    return [f"**{escape_markdown(found.headline)}**", escape_markdown(" ".join(found.reasons)), table]
+    lines = [escape_markdown(line) for line in (*found.lines, " ".join(found.reasons))]
+    return [f"**{escape_markdown(found.headline)}**", *lines, table]
 
 
 def _all_scores(comparison: Comparison) -> list[str]:
@@ -115,8 +116,8 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
         f"|:--|{'--:|' * (len(metrics) + 1)}",
     ]
     for plan in comparison.variants:
-        cut = comparison.unread.get(plan.variant_id)
-        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}" + (f" ({cut.mark})" if cut else "")
+        cut = comparison.unread[plan.variant_id].mark
+        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}" + (f" ({cut})" if cut else "")
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:
             cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]

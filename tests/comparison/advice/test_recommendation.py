@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from evidence_ends import asked as asked_about
+from evidence_ends import trace_of
 
 from rag_lab.comparison.advice.recommendation import Recommendation, recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.stage_tables import stage_table
+from rag_lab.config import PipelineConfig
 from rag_lab.records import StageRecord
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.trace_file import write_traces
 
 BASE = np.linspace(0.2, 0.6, 40)
 WOBBLE = 0.01 * (np.arange(40) % 3 - 1)
@@ -55,11 +59,108 @@ def test_what_is_reliably_better_is_recommended_with_effect_and_price(runs: Runs
 
 def test_of_several_that_are_better_the_best_is_recommended_and_what_is_cheaper_is_named(runs: Runs) -> None:
     values = {"a": BASE, "b": BASE + 0.1 + WOBBLE, "c": BASE + 0.1 + WOBBLE[::-1] + 0.0005}
-    found = runs.recommended(values, {"a": 1.0, "b": 1.2, "c": 9.0})
+    found = runs.recommended(values, {"a": 1.0, "b": 1.2, "c": 3.0})
     assert found.variant_id == "c"
-    told = "Reliably better than the baseline as well: B (b), which saves 7.80 s against it."
+    told = "Reliably better than the baseline as well: B (b), which saves 1.80 s against it."
     assert found.reasons[0] == told
     assert "`margin: {retrieval.ndcg@5: …}` in the experiment file" in found.reasons[1]
+
+
+def test_what_takes_many_times_the_price_is_no_advice_until_a_margin_says_that_it_pays(runs: Runs) -> None:
+    values = {"a": BASE, "b": BASE + 0.1 + WOBBLE}
+    comparison = runs.compared(values, {"a": 0.3, "b": 33.7})
+    found = recommendation(comparison)
+    assert found.variant_id is None and not found.yaml
+    assert found.headline.startswith("B (b) is better, at 112 times the price: it raises retrieval.ndcg@5 by 0.1")
+    assert found.headline.endswith(" and costs 33.4 s a question.")
+    assert "says what pays and what may be left out" in found.reasons[0]
+    priced = replace(comparison, run=replace(comparison.run, margins={"retrieval.ndcg@5": 0.05}))
+    assert recommendation(priced).headline.startswith("Use B (b): it raises")
+
+
+def test_of_two_that_are_better_the_one_at_many_times_the_price_comes_second(runs: Runs) -> None:
+    values = {"a": BASE, "b": BASE + 0.1 + WOBBLE, "c": BASE + 0.2 + WOBBLE}
+    found = runs.recommended(values, {"a": 1.0, "b": 1.2, "c": 9.0})
+    assert found.variant_id == "b"
+    assert found.reasons[0] == "Reliably better than the baseline as well: C (c), at many times the price."
+
+
+def test_what_looks_better_and_is_no_finding_is_called_that(runs: Runs) -> None:
+    gains = np.where(np.arange(40) < 18, 0.25, np.where(np.arange(40) < 27, -0.1, 0.0))
+    comparison = runs.compared({"a": BASE, "b": BASE + gains})
+    row = comparison.difference("b", "retrieval.ndcg@5") or {}
+    assert row["p_corrected"] < 0.05 and row["low"] < 0 < row["high"]
+    found = recommendation(comparison)
+    assert found.variant_id is None and not found.yaml
+    assert found.headline == ("B (b) looks better in retrieval.ndcg@5 (18 won, 9 lost); 40 questions are too few.")
+    assert "but the interval holds zero: 27 of 40 questions differ" in found.reasons[0]
+    assert found.reasons[1] == "Until more is known, the baseline stays."
+
+
+def test_a_secondary_comparison_alone_recommends_nothing(synthetic: ModuleType, tmp_path: Path) -> None:
+    values = dict.fromkeys(synthetic.GRID, BASE) | {"always-query_likelihood": BASE + 0.1 + WOBBLE}
+    noise = np.random.default_rng(0).permuted(np.tile(np.linspace(-0.2, 0.2, 40), (2, 1)), axis=1)
+    values["none-query_likelihood"], values["always-none"] = BASE + 2 * noise
+    found = read_comparison(synthetic.write_run(tmp_path / "grid", synthetic.GRID, {synthetic.MAIN: values}).path)
+    row = found.difference("always-query_likelihood", synthetic.MAIN) or {}
+    assert (row["verdict"], row["family"]) == ("better", "secondary")
+    told = recommendation(found)
+    assert told.variant_id is None
+    assert (
+        told.headline
+        == "D (always-query_likelihood) looks better in retrieval.ndcg@5 (40 won, 0 lost); 40 questions are too few."
+    )
+    assert told.reasons[0].endswith(": found by a secondary comparison alone.")
+
+
+def test_where_all_others_are_bounds_it_says_so_and_what_is_reached(synthetic: ModuleType, tmp_path: Path) -> None:
+    plans = {"a": {}, "floor": {"answer.context": "none"}, "gold": {"answer.context": "gold"}}
+    values = {"a": BASE, "floor": BASE - 0.2, "gold": BASE + 0.2}
+    run = synthetic.write_run(tmp_path / "run", plans, {"ragas.semantic_similarity": values})
+    found = recommendation(read_comparison(run.path))
+    assert found.headline.startswith("Undecided: the other variants are bounds, which show how far answers can get")
+    assert "A (a) reaches 50%" in " ".join(found.reasons)
+
+
+def test_below_the_headline_stand_the_answers_and_where_most_evidence_is_lost(runs: Runs) -> None:
+    ends = {"a": ["used"] * 20 + ["not_found"] * 20, "b": ["used"] * 18 + ["budget"] * 22}
+    comparison = runs.compared({"a": BASE, "b": BASE + 0.1 + WOBBLE})
+    asked = tuple(comparison.run.questions)
+    for name, states in ends.items():
+        traces = [trace_of(asked_about(n, 1, None), 0, state) for n, state in enumerate(states)]
+        write_traces(comparison.run.variant_dir(name) / "traces.jsonl", traces)
+    replace(comparison.run, answered=asked).write_plan()
+    found = recommendation(read_comparison(comparison.run.path))
+    assert found.variant_id == "b"
+    assert found.lines == (
+        "Answers: they use 18 of 40 labelled pieces of evidence, under the baseline 20.",
+        "First, give the context more tokens: `answer.context_tokens` (1200). 22 of 40 labelled pieces of evidence are "
+        "lost in the budget.",
+    )
+
+
+def test_the_report_counts_down_to_twenty_labels_with_the_command(synthetic: ModuleType, tmp_path: Path) -> None:
+    values = {"a": BASE[:12], "b": BASE[:12] + 0.1}
+    run = synthetic.write_run(tmp_path / "run", {"a": {}, "b": {"rerank.final_k": 3}}, {synthetic.MAIN: values})
+    comparison = read_comparison(run.path)
+    told = "12 of about 20 questions are labelled. Label more: `rag-lab ask QUESTION --dataset made_up --label`"
+    assert recommendation(comparison).do_first[-1].startswith(told)
+    sampled = replace(comparison, run=replace(run, left_out={"beyond limits.questions": 200}))
+    assert recommendation(sampled).do_first == ()  # more are labelled than were asked
+
+
+@pytest.mark.parametrize("deep", [1, 2])
+def test_a_run_of_which_half_cannot_be_compared_says_so_first(synthetic: ModuleType, tmp_path: Path, deep: int) -> None:
+    plans: dict[str, Any] = {name: {"retrieval.base_k": 20 + n} for n, name in enumerate("abcd")}
+    plans |= {name: {"rerank.final_k": 10} for name in "cd"[-deep:]}
+    values = dict.fromkeys(plans, BASE) | {"b": BASE - 0.3}
+    run = synthetic.write_run(
+        tmp_path / "run", plans, {"retrieval.recall@10": values}, base=PipelineConfig().override({"rerank.final_k": 3})
+    )
+    headline = recommendation(read_comparison(run.path)).headline
+    first = "2 of 4 variants cannot be compared with the baseline: retrieval.recall@10 sees 6 ranks of one and 10"
+    assert headline.startswith(first) == (deep == 2)
+    assert "Use the baseline: the one change is not reliably better" in headline or deep == 1
 
 
 def test_an_interaction_is_named(grid: Comparison) -> None:

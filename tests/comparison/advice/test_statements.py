@@ -20,7 +20,7 @@ from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.tables.advice_table import module_table
-from rag_lab.report.tables.comparison_tables import named_tables
+from rag_lab.report.tables.comparison_tables import differences_of, named_tables
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.effects.factors import level_text
 
@@ -133,22 +133,63 @@ def test_the_cheapest_that_is_not_worse_than_the_best_is_recommended_with_what_t
     found = recommendation(made.run(shifts, {"base": 2.0, "best": 3.0, "cheap": 1.0, "cheaper": 0.1}))
     assert found.variant_id == "cheap" and "final_k: 7" in found.yaml
     assert found.headline == (
-        "Use C (cheap): it raises retrieval.ndcg@5 by 0.010 [0.007 to 0.013] and is the cheapest of the 3 shown to be "
-        "not worse than the best variant by more than 0.05."
+        "Use C (cheap): it raises retrieval.ndcg@5 by 0.010 [0.007 to 0.013] and saves 1.00 s a question; it is not "
+        "worse than the best variant by more than 0.05; no cheaper one is shown to be so."
     )
     told = " ".join(found.reasons)
     assert (
         "The margin holds against each of the 3 other variants, least clearly B (best) (margin 0.05; one-sided" in told
     )
     assert "Against B (best), which has the best mean, it saves 2.00 s a question." in told
-    assert "Against the baseline it saves 1.00 s a question, at +0.010 [" in told and "reliably better." in told
+    assert "Against the baseline" not in told  # the headline has it
+
+
+def test_of_the_best_variant_it_is_not_said_that_it_is_not_worse_than_the_best(made: Made) -> None:
+    found = recommendation(made.run({"best": 0.1 + WOBBLE}, {"best": 3.0}))
+    assert found.headline.startswith("Use B (best): it raises retrieval.ndcg@5 by 0.100 [")
+    assert found.headline.endswith("; no cheaper variant is shown to be within 0.05 of it.")
+    assert "not worse" not in " ".join([found.headline, *found.reasons])
+
+
+@pytest.mark.parametrize(("shift", "chosen"), [(0.01, "like"), (0.0001, "base")])
+def test_at_the_same_price_what_is_better_comes_first_and_else_the_reference(
+    made: Made, shift: float, chosen: str
+) -> None:
+    found = recommendation(made.run({"like": shift + WOBBLE}, {}))
+    assert found.variant_id == chosen and "cheapest" not in found.headline
+
+
+def test_what_costs_more_and_is_not_better_is_not_recommended_by_its_margin_alone(made: Made) -> None:
+    shift = NOISE - NOISE.mean() + 0.02
+    found = recommendation(made.run({"dear": shift}, {"dear": 9.0}, margins={"retrieval.ndcg@5": 0.03}))
+    assert found.headline.startswith("Use the baseline: the one change is not reliably better")
+    told = "B (dear) is shown to be not worse than the best by more than 0.03, but costs more than the baseline"
+    assert told in " ".join(found.reasons)
+
+
+def test_a_gain_below_the_margin_that_costs_more_is_one_verdict_everywhere(made: Made) -> None:
+    comparison = made.run({"little": 0.01 + WOBBLE}, {"little": 9.0})
+    found, (row,) = recommendation(comparison), module_rows(comparison)
+    assert (row.word, row.why) == ("better", "but by less than 0.05: it may be left out")
+    assert found.variant_id == "base"
+    assert row.why in differences_of(comparison).rows[0][-1]
+
+
+def test_effects_and_differences_say_what_the_first_table_says(made: Made) -> None:
+    comparison = made.run({"dear": WOBBLE}, {"dear": 9.0})
+    (row,) = module_rows(comparison)
+    assert (row.word, row.why) == ("not better", "by more than 0.05: it may be left out")
+    (told,) = comparison.effects.sentences("retrieval.ndcg@5")
+    assert told.startswith("rerank.final_k=6 is not better by more than 0.05 (") and "chance" not in told
+    assert differences_of(comparison).rows[0][-1] == f"{row.word} {row.why}"
+    assert to_html(comparison).count(f"{row.word} {row.why}") == 1
 
 
 def test_what_is_good_enough_and_not_better_than_the_baseline_is_not_said_to_gain_anything(made: Made) -> None:
     found = recommendation(made.run({"same": WOBBLE}, {"base": 2.0, "same": 1.0}))
     assert found.headline == (
-        "Use B (same): it is not worse than the best variant by more than 0.05 in retrieval.ndcg@5, and the cheapest "
-        "of the 2 shown to be so."
+        "Use B (same): it is not worse than the best variant by more than 0.05 in retrieval.ndcg@5; no cheaper one is "
+        "shown to be so."
     )
 
 

@@ -84,3 +84,22 @@ def test_a_variant_of_which_the_metric_sees_fewer_ranks_is_not_counted(told):
     first, *_ = told(factors={"rerank.final_k": [5, 2], "retrieval.mode": ["bm25", "dense"]})
     assert "1 comparison with the baseline;" in first
     assert "2 comparisons" in told(factors={"rerank.final_k": [5, 3], "retrieval.mode": ["bm25", "dense"]})[0]
+
+
+def test_a_grid_of_which_half_cannot_be_compared_says_so_in_the_first_line(tmp_path):
+    data = {
+        "name": "e",
+        "question": "q",
+        "dataset": str(write_dataset(tmp_path)),
+        "base": BASE,
+        "factors": {"rerank.final_k": [5, 3], "retrieval.mode": ["bm25", "tfidf"]},
+        "design": "grid",
+        "metrics": ["retrieval.recall@10", "retrieval.recall@5"],
+    }
+    first = describe(plan(data, folder=tmp_path)).splitlines()[0]
+    assert first == (
+        "2 of 4 variants cannot be compared with the baseline: retrieval.recall@10 sees 6 ranks of one and 10 of the "
+        "other."
+    )
+    data["metrics"] = data["metrics"][::-1]
+    assert describe(plan(data, folder=tmp_path)).splitlines()[0] == "e: q"
