@@ -13,7 +13,7 @@ help: ## list the targets
 setup: .venv/ready ## install everything into .venv
 
 demo: .venv/ready ## run the demo and print where its report is
-	$(BIN)/rag-lab demo
+	$(BIN)/rag-lab demo --yes
 
 quick: .venv/ready ## run the quick tests: no real models, kernels, browsers, servers
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --durations=5

@@ -17,7 +17,7 @@ from rag_lab.experiment.checkout import checkout_file
 pytestmark = pytest.mark.slow
 # Pictures that each shows, and what its text must say; the first embeds the documents for all.
 STORIES = {
-    "fusion": (3, ["rrf: mode = rrf", "dense", "mine"]),
+    "fusion": (3, ["rrf", "dense", "mine"]),
     "parents": (2, ["parents = page", "parent_size = 1200"]),
     "significance": (2, ["by more than 0.05", "most misleading ten"]),
     "sweeps": (2, ["4 variants (grid)", "diversity = mmr", "lost -"]),

@@ -1,4 +1,4 @@
-"""The tour runs again in the kernel in which it ran, and leaves the toggles that its user changed."""
+"""The tour runs again in the kernel in which it ran, and tells the same whatever its user tried on the bench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_lab.experiment.checkout import checkout_file
 pytestmark = pytest.mark.slow
 
 
-def test_all_cells_of_the_tour_run_again_with_the_toggles_of_the_bench(tmp_path: Path) -> None:
+def test_all_cells_of_the_tour_run_again_and_tell_the_same(tmp_path: Path) -> None:
     book = nbformat.read(checkout_file("notebooks/01_tour.ipynb"), as_version=4)
     first, *others = [cell.source for cell in book.cells if cell.cell_type == "code"]
     kernel = InteractiveShell()
@@ -26,8 +26,13 @@ def test_all_cells_of_the_tour_run_again_with_the_toggles_of_the_bench(tmp_path:
             kernel.run_cell(source).raise_error()
 
     run_all_cells()
-    assert kernel.user_ns["bench"].trace.hits.keys() == {"dense", "bm25"}
-    kernel.user_ns["bench"].set("retrieval.base_k", 2)
+    bench = kernel.user_ns["bench"]
+    assert bench.trace.hits.keys() == {"dense", "bm25"}
+    title, ranks = bench.compared.title, [hit.parent_id for hit in kernel.user_ns["now"].trace.ranked]
+    assert title.endswith("A as it started, B mode = rrf")
+    bench.set({"retrieval.base_k": 2, "retrieval.mode": "tfidf"})
+    bench.ask("Is there fish?")
+    bench.run()
     run_all_cells()
-    assert kernel.user_ns["bench"].config.retrieval.base_k == 2
-    assert len(kernel.user_ns["bench"].trace.candidates) == 2
+    assert kernel.user_ns["bench"].compared.title == title
+    assert [hit.parent_id for hit in kernel.user_ns["now"].trace.ranked] == ranks

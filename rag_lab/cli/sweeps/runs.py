@@ -14,6 +14,7 @@ from rag_lab.cli.finished_run import Margins, WithoutKnown
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line, next_steps, of_run
 from rag_lab.cli.sweeps.ahead import kernels_ahead
+from rag_lab.cli.sweeps.long_run import Yes, confirm_long
 from rag_lab.cli.sweeps.run_options import (
     CellMinutes,
     Check,
@@ -45,7 +46,7 @@ DryRun = Annotated[
 ]
 
 
-def demo(out: Out = None, jobs: Jobs = "auto") -> None:
+def demo(out: Out = None, jobs: Jobs = "auto", yes: Yes = False) -> None:
     """Run the demo: five changes to a pipeline, one at a time.
 
     On packaged data and models it needs no key, no network and no GPU, takes some minutes, and ends with a report to
@@ -65,7 +66,7 @@ def demo(out: Out = None, jobs: Jobs = "auto") -> None:
         from rag_lab.experiment.run.run_options import RunOptions
         from rag_lab.experiment.run.side_by_side import as_jobs
 
-        run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs), check=False))
+        run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -95,6 +96,7 @@ def sweep(
             autocompletion=completion.variants,
         ),
     ] = None,
+    yes: Yes = False,
 ) -> None:
     """Run every variant of an experiment, write one report.
 
@@ -143,7 +145,9 @@ def sweep(
             keep_going=keep_going,
             retry_failed=retry_failed,
         )
-        start(plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run)
+        start(
+            plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run, yes=yes
+        )
 
 
 def plan_(
@@ -169,6 +173,7 @@ def plan_(
         bool,
         typer.Option("--dry-run", help="With --pilot: show what the pilot would run and what it would cost; stop."),
     ] = False,
+    yes: Yes = False,
 ) -> None:
     """Say how many questions an experiment needs, before it is run.
 
@@ -209,7 +214,7 @@ def plan_(
         if dry_run:
             start(small, None, RunOptions(as_jobs(jobs)), dry_run)
             return
-        run_told(small, None, RunOptions(as_jobs(jobs)))
+        run_told(small, None, RunOptions(as_jobs(jobs)), yes=yes)
     told = power_told(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
@@ -284,7 +289,9 @@ def export(
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)
 
 
-def start(checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False) -> None:
+def start(
+    checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False, *, yes: bool = False
+) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     from rag_lab.experiment.run.finish import failures
 
@@ -302,11 +309,13 @@ def start(checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, s
         for sentence in filter(None, (told_late(checked, out), tried_again(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
-    elif failures(run_told(checked, out, options, scores)):
+    elif failures(run_told(checked, out, options, scores, yes=yes)):
         raise typer.Exit(1)
 
 
-def run_told(checked: Plan, out: Path | None, options: RunOptions, scores: bool = False) -> RunFolder:
+def run_told(
+    checked: Plan, out: Path | None, options: RunOptions, scores: bool = False, *, yes: bool = False
+) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     from rag_lab.comparison.race_sentences import race_sentences
     from rag_lab.experiment.forecast.bill import bill_rows
@@ -322,6 +331,7 @@ def run_told(checked: Plan, out: Path | None, options: RunOptions, scores: bool 
     known = (*too_deep(checked), *not_applicable(checked), *unread_counted(checked))
     for notice in (*left_out, *checked.expansion.notices, *known):
         typer.echo(notice, err=True)
+    confirm_long(checked, yes)
     try:
         run = run_plan(checked, out, options)
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
 from rag_lab.cli.set_option import Settings, parse_settings
 from rag_lab.cli.shell.next_step import command_line
+from rag_lab.cli.sweeps.long_run import Yes
 from rag_lab.cli.sweeps.run_options import Jobs
 from rag_lab.cli.sweeps.runs import DryRun, Out, start
 from rag_lab.errors import ConfigError
@@ -58,6 +59,7 @@ def run(
     judge: Judge = None,
     out: Out = None,
     dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
     """Run one pipeline on a data set, print its scores.
 
@@ -79,7 +81,7 @@ def run(
     experiment = asked.experiment()
     checked = plan({"name": run_name(asked.name, experiment), **experiment})
     _say_no_answers(asked)
-    start(checked, out, RunOptions(), dry_run, scores=True)
+    start(checked, out, RunOptions(), dry_run, scores=True, yes=yes)
 
 
 def vary(
@@ -115,6 +117,7 @@ def vary(
     out: Out = None,
     jobs: Jobs = "auto",
     dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
     """Run a sweep without a file, which it writes.
 
@@ -154,7 +157,7 @@ def vary(
     else:
         write_file(path, whole, command_line())
         typer.echo(f"Experiment: {path} (change it, and run it by `rag-lab sweep {path}`)", err=True)
-    start(checked, out, RunOptions(as_jobs(jobs)), dry_run)
+    start(checked, out, RunOptions(as_jobs(jobs)), dry_run, yes=yes)
 
 
 def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:

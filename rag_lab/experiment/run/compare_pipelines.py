@@ -19,6 +19,7 @@ from rag_lab._kit.digest import digest, short_name, spoken
 from rag_lab._kit.home import PRIVATE
 from rag_lab._kit.source_digest import source_digest
 from rag_lab._kit.whole_folder import put_in_place
+from rag_lab._kit.wording import letters
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.default_metrics import default_metrics
@@ -33,18 +34,20 @@ from rag_lab.experiment.run.finish import keep_manifest
 from rag_lab.experiment.run.sweep_progress import is_watched
 from rag_lab.experiment.run.variant_progress import VariantProgress
 from rag_lab.experiment.run.variant_work import VariantWork
-from rag_lab.experiment.variant_id import variant_label
+from rag_lab.experiment.variant_id import BASELINE, variant_label
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run
 from rag_lab.runs.margins import dated_after, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.stages.switched_off import Off
 from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.pairwise import Pairs
 
 _LONGEST = 64  # characters of a comparison's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_WORDS = re.compile(r"[A-Za-z0-9._-]+")
 Tell = Callable[[str, float], None]  # the step that begins, and which share of the work is done
 
 
@@ -148,17 +151,21 @@ def _name(pipelines: Iterable[str], made_of: Any) -> str:
 class _Progress(VariantProgress):
     """One bar for all pipelines, with the stage at which the one that runs is."""
 
-    def __init__(self, bar: Any, name: str, tell: Tell | None) -> None:
+    def __init__(self, bar: Any, name: str, tell: Tell | None, pipeline: Pipeline, place: int) -> None:
         super().__init__(None)
-        self._shown, self._name, self._tell = bar, name, tell
+        self._shown, self._name, self._tell, self._pipeline = bar, name, tell, pipeline
+        self._passed = self._place = float(place)  # pipelines before this one; and of this one the share of its stages
 
     def __call__(self, stage: str, done: int, total: int) -> None:
+        on = [one.name for one in self._pipeline.stages if not isinstance(one, Off)]
+        if stage in on:
+            self._passed = self._place + (on.index(stage) + done / max(total, 1)) / (len(on) + 1)  # scores come last
         self.enter(f"{stage} {done}/{total}")
 
     def enter(self, step: str) -> None:
         self._shown.set_postfix_str(f"{self._name}: {step}")
         if self._tell:
-            self._tell(f"{self._name}: {step}", self._shown.n / self._shown.total)
+            self._tell(f"{self._name}: {step}", self._passed / self._shown.total)
 
 
 def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool | Tell) -> Path:
@@ -173,8 +180,8 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
         shown = progress is True and is_watched()
         with tqdm(total=len(work), desc="pipelines", unit="pipeline", disable=not shown) as bar:
             states = []
-            for name, variant in work.items():
-                states.append(_ended(run, name, variant, _Progress(bar, name, tell)))
+            for place, (name, variant) in enumerate(work.items()):
+                states.append(_ended(run, name, variant, _Progress(bar, name, tell, variant.pipeline, place)))
                 bar.update()
         keep_manifest(plan, run, states, start)
         if (target / PREFERENCES_FILE).is_file():  # what a person did is not computed again
@@ -250,7 +257,8 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
     first = next(iter(pipelines.values()))
     before = _described(first)
     seen: dict[str, str] = {}
-    variants, notices, used = [], [], {}
+    variants: list[Variant] = []
+    notices, used = [], {}
     for name, pipeline in pipelines.items():
         identity = digest(_identity(pipeline))
         if identity in seen:
@@ -258,9 +266,16 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
             continue
         seen[identity], used[name] = name, pipeline
         changes = {key: value for key, value in _described(pipeline).items() if before.get(key) != value}
-        label = f"{name}: {variant_label(changes)}" if changes else name
-        variants.append(Variant(name, label, changes, pipeline.config))
+        variants.append(Variant(name, _label(name, letters(len(variants)), changes), changes, pipeline.config))
     return Expansion(tuple(variants), tuple(notices)), used
+
+
+def _label(name: str, letter: str, changes: Mapping[str, Any]) -> str:
+    """Return what a pipeline is called beside its letter: its name, with its changes where it does not name them."""
+    told = variant_label(changes)
+    if name == letter:
+        return told or BASELINE
+    return f"{name}: {told}" if told and name not in _WORDS.findall(told) else name
 
 
 def _described(pipeline: Pipeline) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rag_lab.notebook.bench.job import Job
 from rag_lab.notebook.bench.side_by_side import Column, SideBySide
 from rag_lab.notebook.bench.toggles import Toggles
 from rag_lab.pipeline import Pipeline
-from rag_lab.records import Question, Trace
+from rag_lab.records import Question, StageRecord, Trace
 
 WAITING = "its first step"  # of a setting whose turn has not come
 
@@ -87,6 +87,10 @@ class Answers:
             return None
         columns = (self._column(n, setting, self._asked, toggles) for n, setting in enumerate(self._settings))
         return SideBySide(self._asked, tuple(columns))
+
+    def records(self, setting: PipelineConfig) -> Sequence[StageRecord]:
+        """Return what each stage cost on a question that the setting was run on to its end; none where it was not."""
+        return next((trace.stages for (name, _), trace in self._traces.items() if name == setting.identity), ())
 
     def _answer(self, asked: Question, setting: PipelineConfig, enter: Callable[[str, float], None]) -> None:
         for trace in ask_in_steps(self.of(setting), asked, lambda step, done, steps: enter(step, done / steps)):

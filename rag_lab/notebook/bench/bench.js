@@ -108,10 +108,16 @@ function render({ model, el }) {
   const step = element("span", { className: "step" });
   const said = element("p", { className: "said", role: "status" });
 
-  const number = element("input", { type: "number", min: 2, value: 20, ariaLabel: "Number of questions" });
+  const number = element("input", { type: "number", min: 2, value: 20, ariaLabel: "Number of questions", oninput: () => offerTry() });
   const metrics = element("input", { type: "text", ariaLabel: "Metrics", spellcheck: false });
   const tryOn = button("Try on", () => send({ do: "try", value: Number(number.value), metrics: metrics.value }),
     "compare the settings side by side on a stratified sample of the data set's questions");
+
+  const offerTry = () => { // how many questions, and about how long
+    const n = Math.min(Number(number.value) || 0, questions.length || Infinity), s = n * model.get("state").try_s;
+    const long = s >= 90 ? `${Math.round(s / 60)} min` : s >= 5 ? `${Math.round(s)} s` : "";
+    tryOn.textContent = `Try on ${n}${long && ` (about ${long})`}`;
+  };
 
   const copy = async (what, name) => {
     const words = model.get("state")[what];
@@ -137,10 +143,10 @@ function render({ model, el }) {
 
   const bars = element("div", { className: "bars" },
     element("div", { className: "asking" }, text, pick),
-    element("div", { className: "row" }, run, stop, bar, step, pins),
+    element("div", { className: "row" }, run, stop, tryOn, bar, step, pins),
     said,
     element("details", { className: "more" }, element("summary", { textContent: "Try on more questions, copy, load" }),
-      element("div", { className: "row" }, tryOn, number, element("span", { textContent: "questions by" }), metrics),
+      element("div", { className: "row" }, element("span", { textContent: "Try on" }), number, element("span", { textContent: "questions by" }), metrics),
       element("div", { className: "row" }, button("Copy as YAML", () => copy("yaml", "YAML")),
         button("Copy as Python", () => copy("python", "Python")),
         button("Reset toggles", () => send({ do: "reset" }), "back to where the bench started")),
@@ -179,6 +185,7 @@ function render({ model, el }) {
     if (document.activeElement !== text || state.question !== text.dataset.sent) text.value = state.question;
     text.dataset.sent = state.question;
     pick.value = String(questions.findIndex(([, words]) => words === state.question)).replace("-1", "");
+    offerTry();
     run.disabled = tryOn.disabled = state.running;
     stop.disabled = !state.running || state.stopping;
     bar.hidden = !state.running;

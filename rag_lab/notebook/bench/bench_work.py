@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import letters
 from rag_lab.config import PipelineConfig, config_of
+from rag_lab.data.dataset import list_datasets
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.experiment.model_checks import model_problem, models_used
@@ -17,6 +20,7 @@ from rag_lab.notebook.bench.experiment_file import add_variants
 from rag_lab.notebook.bench.job import Job
 from rag_lab.notebook.bench.side_by_side import SideBySide
 from rag_lab.notebook.bench.toggles import Toggles
+from rag_lab.notebook.bench.try_time import seconds_a_question
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
 
@@ -180,6 +184,12 @@ class BenchWork:
         refuse_what_cannot_be_compared(len(settings), metrics)
         self._begin(lambda job: self._compare(job, settings, n, metrics), wait)
 
+    @property
+    def seconds_to_try(self) -> float:
+        """About how many seconds `try_on` takes for each question by the bench's metrics; 0 for one setting."""
+        settings = self.toggles.side_by_side
+        return seconds_a_question(settings, self._answers.records, self.metrics) if len(settings) > 1 else 0.0
+
     def add_to_experiment(self, path: Path | str = EXPERIMENT) -> list[str]:
         """Write the settings side by side into an experiment file as variants; return the names of those added.
 
@@ -194,11 +204,19 @@ class BenchWork:
         if self._documents is None:
             raise ConfigError("These documents live in this kernel alone; an experiment needs a data set or a folder.")
         question = "Which of the settings that were tried on the bench serves best?"
-        settings = self.toggles.side_by_side
-        added = add_variants(Path(path), settings, str(self._documents), self.metrics, question)
-        told = f"Added to {path}: {', '.join(added)}." if added else f"{path} holds these settings already."
-        self.say(f"{told} Look before you leap: rag-lab sweep {path} --dry-run")
+        file = Path(path).expanduser().resolve()  # a terminal is seldom in the folder of the notebook
+        added = add_variants(file, self.toggles.side_by_side, self._named_from(file.parent), self.metrics, question)
+        told = f"Added to {file}: {', '.join(added)}." if added else f"{file} holds these settings already."
+        self.say(f"{told} Look before you leap: rag-lab sweep {shlex.quote(str(file))} --dry-run")
         return added
+
+    def _named_from(self, folder: Path) -> str:
+        """Return what an experiment in this folder calls the documents: a name that is known everywhere, or a path."""
+        given = str(self._documents)
+        found = dict(list_datasets()).get(given.rpartition("/")[0] if given.endswith(".jsonl") else given)
+        if found is not None and found.is_absolute():
+            return given
+        return os.path.relpath(self._answers.pipeline.dataset.location.resolve(), folder)
 
     def as_yaml(self) -> str:
         """Return the toggles as a YAML file that `PipelineConfig.load` reads: what differs from the defaults."""

@@ -29,6 +29,7 @@ from rag_lab.runs.run_folder import RunFolder
 
 _FOLDER = Path(__file__).parent
 _MOST_OFFERED = 500  # questions in the list; others are found by id or text
+_LONG_MINUTES = 2
 _LIVE_EVERY_S = 0.25  # so often a result that is being made is drawn
 
 
@@ -50,6 +51,7 @@ class BenchWidget(anywidget.AnyWidget):
         super().__init__(drawing=[_drawn(box) for box in BOXES], kept=uuid4().hex, runs=_runs())
         self.questions = [[safe(one.question_id), safe(one.text)] for one in bench.questions[:_MOST_OFFERED]]
         self._bench, self._drawn_at, self._in_file = bench, 0.0, ""
+        self._warned: Any = None  # what was said to take long
         self._handle: DisplayHandle | None = None
         self._timer: Timer | None = None
         self._lock = RLock()  # what runs tells from its own thread
@@ -77,8 +79,7 @@ class BenchWidget(anywidget.AnyWidget):
                 case "pin":
                     bench.pin(str(value))
                 case "try":
-                    metrics = [name.strip() for name in str(message.get("metrics", "")).split(",") if name.strip()]
-                    bench.try_on(_count(value), metrics, wait=False)
+                    self._try_on(_count(value), str(message.get("metrics", "")))
                 case "variants":
                     self.variants = _variants(str(value))
                 case "load":
@@ -88,6 +89,18 @@ class BenchWidget(anywidget.AnyWidget):
         except RagLabError as error:
             bench.say(str(error), is_bad=True)
         self.heard += 1  # so that a control is set back also where nothing has changed
+
+    def _try_on(self, n: int, metrics: str) -> None:
+        """Compare; where that takes over two minutes, only when it is asked for once more."""
+        bench, names = self._bench, [name.strip() for name in metrics.split(",") if name.strip()]
+        wanted = (n, tuple(names), bench.toggles.side_by_side)
+        minutes = bench.seconds_to_try * min(n, len(bench.questions)) / 60
+        if minutes > _LONG_MINUTES and wanted != self._warned:
+            bench.say(f"This takes about {minutes:,.0f} minutes: press Try on again to begin, or try fewer questions.")
+            self._warned = wanted
+            return
+        self._warned = None
+        bench.try_on(n, names, wait=False)
 
     def refresh(self) -> None:
         """Send how the bench stands; while something runs, the result at most a few times a second."""
@@ -155,6 +168,7 @@ def _state(bench: BenchWork) -> dict[str, Any]:
         "python": bench.as_python(),
         "experiment": EXPERIMENT,
         "metrics": ", ".join(bench.metrics),
+        "try_s": bench.seconds_to_try,
     }
 
 

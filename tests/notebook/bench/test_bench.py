@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, current_thread
 
 import pytest
 from run_folder_fixture import build_run
+from small_dataset import write_dataset
 
 import rag_lab as rl
 from rag_lab import pipeline as pipeline_module
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, ModelError, RagLabError
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.plan import plan
 from rag_lab.notebook.bench.bench import Bench
 
 PATIENCE_S = 60
@@ -239,13 +242,29 @@ def test_results_are_not_taken_over_from_other_documents(bench: Bench, tmp_path:
 
 def test_settings_are_compared_on_more_questions_at_once(bench: Bench) -> None:
     bench.set("retrieval.mode", "tfidf")
-    steps = []
+    steps, shares = [], []
     bench.listeners.append(lambda: steps.append(bench.job.step_now if bench.job else ""))
+    bench.listeners.append(lambda: shares.append(bench.job.share if bench.job else 0))
     bench.try_on(3, ["retrieval.mrr@5"])
     assert bench.compared.title == "On 3 questions: A as it started, B mode = tfidf"
-    assert list(bench.compared.comparison.codes) == ["A", "B"]
+    assert shares == sorted(shares) and len({share for share in shares if share < 0.5}) > 3  # the bar moves
+    found = bench.compared.comparison
+    assert [found.name(v) for v in found.codes] == ["A baseline", "B mode = tfidf"]
+    assert found.called("B") == "B (mode = tfidf)"
     assert bench.compared.comparison.main_metric == "retrieval.mrr@5"
     assert "A: search_bm25 3/3" in steps and "B: search_tfidf 3/3" in steps
+
+
+def test_how_long_more_questions_take_is_told_by_what_one_took(answering: Callable[..., Bench]) -> None:
+    bench = answering(lambda _: '{"answer": "290 bar", "citations": [1]}')
+    assert bench.seconds_to_try == 0  # one setting is compared with nothing
+    bench.set({"query.hyde": "always", "rerank.name": "query_likelihood"})
+    assert bench.seconds_to_try == 5 + 20  # a call and twenty pairs of a packaged model; nothing has been run
+    bench.set({"query.hyde": "none", "rerank.name": "none", "rerank.final_k": 1})
+    bench.run()
+    both = [column.records for column in bench.result.columns]
+    shared = {(one.stage, one.seconds) for records in both for one in records if one.stage not in ("generate", "parse")}
+    assert bench.seconds_to_try == pytest.approx(sum(seconds for _, seconds in shared))
 
 
 def test_a_comparison_can_be_stopped(bench: Bench) -> None:
@@ -312,6 +331,24 @@ def test_what_stands_side_by_side_becomes_an_experiment(bench: Bench, tmp_path: 
     assert f"rag-lab sweep {tmp_path / 'new.yaml'} --dry-run" in bench.said
     bench.add_to_experiment(tmp_path / "new.yaml")
     assert "holds these settings already" in bench.said
+
+
+def test_an_experiment_of_the_bench_can_be_planned_from_any_folder(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook beside its documents writes a file; the terminal is somewhere else."""
+    monkeypatch.chdir(write_dataset(tmp_path / "books").parent)
+    beside = Bench("small", bench.config, name="beside", home=tmp_path / "home")
+    beside.set("rerank.final_k", 1)
+    beside.add_to_experiment()
+    command = shlex.split(beside.said.partition("Look before you leap: ")[2])
+    monkeypatch.chdir("/")
+    checked = plan(command[2])
+    assert command[:2] == ["rag-lab", "sweep"] and len(checked.variants) == 2
+    assert checked.dataset.path.resolve() == tmp_path / "books" / "small"
+    demo = Bench("plant_docs", bench.config, name="demo", home=tmp_path / "home")
+    demo.add_to_experiment(tmp_path / "demo.yaml")
+    assert plan(tmp_path / "demo.yaml").experiment.dataset == "plant_docs"
 
 
 def test_what_no_file_can_name_is_no_experiment(answering: Callable[..., Bench], tmp_path: Path) -> None:

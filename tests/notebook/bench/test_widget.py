@@ -161,3 +161,19 @@ def test_texts_from_outside_are_shown_and_do_nothing(bench: Bench, tmp_path: Pat
         assert "The valve" in page.locator(".bench-result").first.text_content()
         assert (seen.dialogs, seen.requests, seen.errors) == ([], [], [])
         assert page.locator("img, script").count() == 0
+
+
+def test_what_takes_over_two_minutes_is_tried_when_it_is_asked_for_twice(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.set("rerank.final_k", 1)
+    widget, begun = BenchWidget(bench), []
+    monkeypatch.setattr(bench, "try_on", lambda n, metrics, wait: begun.append(n))
+    widget.do({"do": "try", "value": 3, "metrics": "retrieval.mrr@5"})
+    assert begun == [3] and widget.state["try_s"] == 0
+    monkeypatch.setattr(type(bench), "seconds_to_try", 60.0)
+    for n in (4, 3, 3):
+        widget.do({"do": "try", "value": n, "metrics": "retrieval.mrr@5"})
+        if n == 4:
+            assert "This takes about 4 minutes: press Try on again to begin" in widget.state["said"]
+    assert begun == [3, 3]  # the last, which was asked for twice

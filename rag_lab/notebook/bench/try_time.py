@@ -1,0 +1,43 @@
+"""How long settings of the bench would take on more questions, by what they took on one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ConfigError
+from rag_lab.evaluation.registry import parse_name
+from rag_lab.experiment.forecast.estimate import ASSUMED_S
+from rag_lab.records import StageRecord
+
+_ANSWERS = ("generate", "parse")
+_SEARCH_S = 0.5  # the first search of a kernel waits for the embedding model, the others do not
+Records = Callable[[PipelineConfig], Sequence[StageRecord]]  # of a question that a setting was run on, if any was
+
+
+def seconds_a_question(settings: Sequence[PipelineConfig], records_of: Records, metrics: Sequence[str]) -> float:
+    """Return about how many seconds a comparison takes for each question, work that settings share counted once.
+
+    What was replayed has the seconds of the first time, to the last digit, so equal records are one computation. A
+    setting that has not been run is taken to be as slow as a packaged model on two cores.
+    """
+    answers = not metrics or any(map(_reads_answers, metrics))
+    known = {(record.stage, record.seconds) for setting in settings for record in records_of(setting)}
+    new = [setting for setting in settings if not records_of(setting)]
+    known = {(stage, min(seconds, _SEARCH_S) if stage.startswith("search_") else seconds) for stage, seconds in known}
+    seconds = sum(seconds for stage, seconds in known if answers or stage not in _ANSWERS)
+    return seconds + sum(_assumed_s(setting, answers) for setting in new)
+
+
+def _reads_answers(metric: str) -> bool:
+    try:
+        return parse_name(metric).info.reads_answers
+    except ConfigError:  # which is said where it is asked for
+        return True
+
+
+def _assumed_s(config: PipelineConfig, answers: bool) -> float:
+    query, is_reranked = config.query, config.rerank.name in ("cross_encoder", "query_likelihood")
+    calls = query.understands + (query.hyde != "none") * query.hyde_n + (query.phrasings > 0)
+    calls += answers and config.answer.name == "llm"
+    return calls * ASSUMED_S["call"] + is_reranked * config.rerank.input_limit * ASSUMED_S["pair"]
