@@ -41,7 +41,7 @@ class RunTables:
     questions: question_id, query_class, question, one column a variant (main metric, mean over repeats), spread.
     stages, stage_problems: see `stage_tables`.
     gaps: variant_id, metric, status, reason, count of the scores that are not there.
-    latency: variant_id, n, median_s.
+    latency: variant_id, n, median_s, search_s, answer_s; see `stage_tables`.
     noise: for each quality metric how its variance splits; empty where no question was repeated.
     scales: range and better direction of the metrics that the registry knows; more is better in any other.
     clusters: question_id to cluster, None where questions are independent; see `data.clusters`.

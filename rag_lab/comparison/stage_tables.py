@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from rag_lab.records import StageRecord, Trace
 
 NOTICED_S = 0.001
+_ANSWERING = ("context", "generate", "parse")
 STAGE_COLUMNS = [
     "variant_id",
     "stage",
@@ -83,13 +84,37 @@ def stage_cells(stages: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def latencies(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
-    """Return the median seconds of a whole question for each variant that has traces."""
+    """Return median seconds for each variant that has traces, as first computed.
+
+    Columns:
+        variant_id, n
+        median_s: of a whole question: of those that are answered, where any is
+        search_s: of all that comes before a context
+        answer_s: of context and answer, of the questions that are answered; None where none is
+    """
     rows = [
-        [variant_id, len(one), median(sum(record.seconds for record in trace.stages) for trace in one)]
+        [variant_id, len(one), _median_s(as_answered(one)), _median_s(one, False), _median_s(_answered(one), True)]
         for variant_id, one in traces.items()
         if one
     ]
-    return pd.DataFrame(rows, columns=["variant_id", "n", "median_s"])
+    return pd.DataFrame(rows, columns=["variant_id", "n", "median_s", "search_s", "answer_s"]).astype(object)
+
+
+def as_answered(traces: Sequence[Trace]) -> Sequence[Trace]:
+    """Return the traces that were answered, all where none was: what they took is the price of a question."""
+    return _answered(traces) or traces
+
+
+def _answered(traces: Sequence[Trace]) -> list[Trace]:
+    return [trace for trace in traces if any(record.stage == "generate" for record in trace.stages)]
+
+
+def _median_s(traces: Sequence[Trace], is_answering: bool | None = None) -> float | None:
+    """Return the median of what traces took in all stages, or in those that answer or do not; None without traces."""
+    took = [
+        sum(one.seconds for one in trace.stages if is_answering in (None, one.stage in _ANSWERING)) for trace in traces
+    ]
+    return median(took) if took else None
 
 
 def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[str, dict[str, list[StageRecord]]]:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab._kit.numbers import number, p_text, plain, seconds, signed, signed_interval, with_interval
+from rag_lab._kit.numbers import number, p_text, plain, signed, signed_interval, with_interval
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.advice.blind import is_blind
+from rag_lab.comparison.advice.index_price import index_told
+from rag_lab.comparison.advice.price import took_told
 from rag_lab.comparison.advice.statements import margin_sentence, removed, removed_level, statement
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_caveats import caveats
@@ -158,12 +160,11 @@ def _all_ties(row: dict[str, Any]) -> bool:
 
 
 def _price(comparison: Comparison, pair: Pair) -> str:
-    table = comparison.latency.set_index("variant_id")["median_s"]
-    if not set(pair) <= set(table.index):
-        return ""
-    mine, other = seconds(table[pair[0]]), seconds(table[pair[1]])
+    mine, other = (took_told(comparison, variant) for variant in pair)
     name = "the baseline" if pair[1] == comparison.run.baseline else comparison.codes[pair[1]]
-    return f" A question takes {mine} s, with {name} {other} s (medians)." if mine != other else ""
+    is_told = mine and other and mine != other
+    told = [f"A question takes {mine}, with {name} {other} (medians)."] if is_told else []
+    return "".join(f" {one}" for one in (*told, *index_told(comparison, *pair, name)))
 
 
 def _cannot_tell(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str:

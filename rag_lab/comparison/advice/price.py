@@ -6,11 +6,12 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass
 
-from rag_lab._kit.numbers import DASH, MINUS, seconds
+from rag_lab._kit.numbers import DASH, MINUS, number, seconds
 from rag_lab.comparison.run_tables import RunTables
 
 # Differences below these are the machine's, not the variant's.
 NOTICED_S, NOTICED_TOKENS, NOTICED_SHARE = 0.05, 10, 0.02
+_TIMES, _LEAST_S = 5, 0.01  # so many times as long is the variant's, too, where it is as long as this
 SAME = "about the same"
 # Rewriting, classifying and HyDE ask a chat model once each, as the reader does: more than all four together is many
 # times the price. A second, or a tenth of a cent, is what an asker, or a budget, notices of one question.
@@ -21,7 +22,7 @@ MANY_TIMES, LEAST_S, LEAST_USD = 4, 1.0, 0.001
 class Price:
     """What one question takes, or with what sign it takes more; None where that is not known.
 
-    seconds: the median over the questions asked, as first computed.
+    seconds: the median over the questions that are answered, over all where none is, as first computed.
     tokens: read and written by chat models; each stage counts with its mean over the questions on which it ran, so
         that a run of which only some questions are answered shows what an answered one takes.
     usd: as `tokens`; None also where a model that was called has no price in any table.
@@ -33,7 +34,11 @@ class Price:
 
     def minus(self, other: Price) -> Price:
         """Return how much more this takes than `other`; what is lost in the machine's noise is 0."""
-        least = (NOTICED_S, max(NOTICED_TOKENS, NOTICED_SHARE * (other.tokens or 0)), NOTICED_SHARE * (other.usd or 0))
+        least = (
+            self._least_s(other),
+            max(NOTICED_TOKENS, NOTICED_SHARE * (other.tokens or 0)),
+            NOTICED_SHARE * (other.usd or 0),
+        )
         pairs = zip(astuple(self), astuple(other), least, strict=True)
         return Price(*(None if a is None or b is None else a - b if abs(a - b) >= few else 0.0 for a, b, few in pairs))
 
@@ -42,6 +47,11 @@ class Price:
         pairs = ((self.seconds, other.seconds, LEAST_S), (self.usd, other.usd, LEAST_USD))
         known = [(a, b) for a, b, least in pairs if a is not None and b is not None and a - b >= least]
         return max((a / b if b else math.inf for a, b in known), default=1.0)
+
+    def _least_s(self, other: Price) -> float:
+        """Return what difference in seconds would be noticed."""
+        less, more = sorted((self.seconds or 0.0, other.seconds or 0.0))
+        return _LEAST_S if more >= _TIMES * less else NOTICED_S
 
     @property
     def is_saving(self) -> bool:
@@ -75,7 +85,17 @@ class Price:
             return "costs what no trace tells"
         more, less = (_parts(Price(*(_one_side(v, side) for v in astuple(self)))) for side in (1, -1))
         told = [f"{verb} {' and '.join(parts)}" for verb, parts in (("costs", more), ("saves", less)) if parts]
-        return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens"
+        return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens a question"
+
+
+def took_told(tables: RunTables, variant: str) -> str:
+    """Write what a question takes under a variant: `7.2 s (search 0.005 s, answer 7.2 s)`; "" without traces."""
+    latency = tables.latency.set_index("variant_id")
+    if variant not in latency.index:
+        return ""
+    whole, search, answer = (number(latency.at[variant, name]) for name in ("median_s", "search_s", "answer_s"))
+    parts = "" if answer is None else f" (search {seconds(search)} s, answer {seconds(answer)} s)"
+    return f"{seconds(whole)} s{parts}"
 
 
 def _one_side(value: float | None, side: int) -> float | None:

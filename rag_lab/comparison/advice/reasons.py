@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rag_lab._kit.numbers import number, signed, with_interval
+from dataclasses import replace
+
+from rag_lab._kit.numbers import DASH, number, signed, with_interval
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.choices import Choices, Row
-from rag_lab.comparison.advice.price import Price
+from rag_lab.comparison.advice.price import Price, took_told
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_sentences import against_named
 from rag_lab.runs.margins import post_hoc_told
@@ -52,12 +54,10 @@ def margin_not_met(choices: Choices) -> list[str]:
 
 
 def takes(comparison: Comparison, variant: str) -> str:
-    """Say what a question takes under a variant."""
-    price, run = comparison.prices.get(variant, Price()), comparison.run
-    if 0 < len(run.answered) < len(run.questions) and price.seconds and price.tokens:
-        before, after = Price(price.seconds), Price(None, price.tokens, price.usd)
-        return f"It takes {before.told} a question before the answer, and {after.told} with the answer."
-    return f"It takes {price.told} a question."
+    """Say what a question takes under a variant, search and answer apart."""
+    without_time = replace(comparison.prices.get(variant, Price()), seconds=None).told
+    told = [one for one in (took_told(comparison, variant), without_time) if one and one != DASH]
+    return f"It takes {listing(told) or DASH} a question."
 
 
 def why_no_finding(choices: Choices) -> str:

@@ -20,6 +20,7 @@ from rag_lab.comparison.advice.answers import answers_told, largest_loss
 from rag_lab.comparison.advice.by_margin import by_margin
 from rag_lab.comparison.advice.choices import Choices
 from rag_lab.comparison.advice.gained import gained
+from rag_lab.comparison.advice.index_price import index_told
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.price import surplus
 from rag_lab.comparison.advice.reasons import (
@@ -102,8 +103,10 @@ def _made(
     choices: Choices, headline: str, variant: str | None, told: Sequence[str], about: str | None = None
 ) -> Recommendation:
     """Return a recommendation: what `variant` lost stands with it; answers and evidence are those of `about`."""
-    more = lost(choices.comparison, variant, choices.metric) if variant is not None else []
-    return _of(choices.comparison, headline, variant, about or variant or choices.reference or "", [*told, *more])
+    comparison, reference = choices.comparison, choices.reference or ""
+    more = lost(comparison, variant, choices.metric) if variant is not None else []
+    index = index_told(comparison, about or variant or reference, reference, reference_named(choices))
+    return _of(comparison, headline, variant, about or variant or reference, [*told, *index, *more])
 
 
 def _of(comparison: Comparison, headline: str, variant: str | None, about: str, told: Sequence[str]) -> Recommendation:

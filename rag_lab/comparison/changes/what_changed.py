@@ -9,6 +9,7 @@ from statistics import fmean, median
 
 from rag_lab.comparison.changes.rank_overlap import rank_biased_overlap, shared_at
 from rag_lab.comparison.run_tables import RunTables
+from rag_lab.comparison.stage_tables import as_answered
 from rag_lab.evaluation.measures.answers import normalize, token_f1
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
@@ -162,7 +163,7 @@ def _variant(tables: RunTables, variant_id: str, found: Sequence[QuestionChange]
         abstained=sum(trace.answer is not None and trace.answer.abstained for trace in traces),
         citations_valid=_mean(valid),
         cites=len(valid),
-        seconds=median(seconds) if (seconds := _scores("cost.seconds", traces)) else None,
+        seconds=median(seconds) if (seconds := _scores("cost.seconds", as_answered(traces))) else None,
         tokens=_mean(_scores("cost.tokens", traces)),
         cost_usd=_mean(_scores("cost.usd", traces)),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rag_lab.comparison.stage_tables import as_answered
 from rag_lab.records import StageRecord, Trace
 from rag_lab.statistics.pareto.quantities import Means, Medians, medians
 
@@ -28,8 +29,9 @@ def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int
         traces: of each variant, at least one.
         place_of: the unit, from 0, of each question that has a trace.
     """
-    took = [np.array([sum(record.seconds for record in trace.stages) for trace in one]) for one in traces]
-    places = [np.array([place_of[trace.question.question_id] for trace in one], dtype=np.intp) for one in traces]
+    timed = [as_answered(one) for one in traces]
+    took = [np.array([sum(record.seconds for record in trace.stages) for trace in one]) for one in timed]
+    places = [np.array([place_of[trace.question.question_id] for trace in one], dtype=np.intp) for one in timed]
     stages = {name: number for number, name in enumerate(_stage_names(traces))}
     shape = (max(place_of.values()) + 1, len(traces), max(len(stages), 1))
     found = [

@@ -5,6 +5,7 @@ An index that is searched by words alone has none.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.vector import choose as registry
 from rag_lab.stores.vector.engine import SearchedRows
 
+_TOOK = "took.json"  # beside the vectors
 _FORMAT = 1  # raised when what is embedded of a child changes
 
 
@@ -54,10 +56,21 @@ class ChildVectors:
         with whole_folder(self.folder(searched)) as partial:
             if not partial:
                 return
+            before = self._seconds()
             vectors = self.embedder.embed_documents([child.text for child in children])
+            took = self._seconds() - before
             labels = [access_label(child.namespace, child.permissions) for child in children]
             ids = [child.chunk_id for child in children]
             registry.stores_of(self.store, self.given).build(partial, ids, vectors, labels, self.store.url)
+            (partial / _TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
+
+    def took_s(self, searched: Path) -> float | None:
+        """Return the seconds that embedding took, of each text as first computed; None where that was not kept."""
+        path = self.folder(searched) / _TOOK
+        return float(json.loads(path.read_bytes())["seconds"]) if path.is_file() else None
+
+    def _seconds(self) -> float:
+        return self.embedder.replayed.seconds + self.embedder.embedded.seconds
 
     def open(self, searched: Path) -> SearchedRows:
         """Return the store that `ensure` built."""

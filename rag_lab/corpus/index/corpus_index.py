@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from rag_lab._kit.machine.disk import bytes_on_disk
 from rag_lab._kit.observing.tracing import span
 from rag_lab._kit.whole_folder import is_whole
 from rag_lab.access import Labels, may_see
@@ -165,6 +166,15 @@ class CorpusIndex:
         """Embed the children and write their vectors, where they are not on disk."""
         if not self.has_vectors:
             self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
+
+    def price(self, *, with_vectors: bool) -> dict[str, Any]:
+        """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
+        texts = bytes_on_disk(self.path / CHUNKS)
+        if not with_vectors or self._store_name or not self.has_vectors:
+            return {"chunks": 0, "seconds": None, "bytes": texts}
+        vectors = bytes_on_disk(self._vectors.folder(self.path / SEARCHED))
+        seconds = self._vectors.took_s(self.path / SEARCHED)
+        return {"chunks": self.n_children, "seconds": seconds, "bytes": texts + vectors}
 
     @property
     def unread(self) -> UnreadChildren | None:

@@ -170,6 +170,7 @@ class VariantWork:
             "not_indexed": self.not_indexed,
             "unread": self._unread_chunks(),
             "embedded": self._embedded(),
+            "index": self.pipeline.index.price(with_vectors=self.pipeline.config.searches_vectors),
             "peak_memory_mb": peak_memory_mb() + held_elsewhere_mb(),
             "held_elsewhere_mb": held_elsewhere_mb(),
         }

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from rag_lab._kit.machine.beside import beside
 from rag_lab._kit.machine.uncollected import without_collection
 from rag_lab._kit.whole_file import whole_file
+from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import topics
 from rag_lab.comparison.incidents import stage_incidents
@@ -121,7 +122,8 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         base=comparison.baseline_values,
         quality_figures=page_figures.quality_figures(comparison),
         class_figure=page_figures.class_figure(comparison),
-        latency=comparison.latency.set_index("variant_id")["median_s"].to_dict(),
+        latency=comparison.latency.set_index("variant_id").to_dict("index"),
+        index_cells=index_cells(comparison),
         bill=bill_table(comparison),
         gain=gain_table(comparison),
         stage_names=shown,

@@ -8,6 +8,7 @@ from typing import Any
 from rag_lab._kit.numbers import DASH, interval, plain, seconds
 from rag_lab._kit.wording import counted
 from rag_lab.comparison import hyde_sentences as routing_text
+from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
@@ -97,7 +98,10 @@ def _all_scores(comparison: Comparison) -> list[str]:
     """Return the scores, those of metrics on few of the questions apart."""
     apart = set_apart(comparison)
     shown = [metric for metric in comparison.quality_metrics if metric not in apart]
-    read = "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked."
+    read = (
+        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked. Seconds are medians, "
+        "of answers over the questions that are answered; chunks, minutes and MB are what embedding the index took."
+    )
     parts = [_scores(comparison, shown), read]
     if apart:
         parts += [
@@ -110,10 +114,11 @@ def _all_scores(comparison: Comparison) -> list[str]:
 
 def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
     names = [escape_markdown(comparison.column(metric)) for metric in metrics]
-    seconds_of = comparison.latency.set_index("variant_id")["median_s"].to_dict()
+    took = comparison.latency.set_index("variant_id").to_dict("index")
+    index = index_cells(comparison)
     lines = [
-        f"| Variant | {' | '.join(names)} | seconds per question (median) |",
-        f"|:--|{'--:|' * (len(metrics) + 1)}",
+        f"| Variant | {' | '.join(names)} | search, s | answer, s | chunks | minutes | MB |",
+        f"|:--|{'--:|' * (len(metrics) + 5)}",
     ]
     for plan in comparison.variants:
         cut = comparison.unread[plan.variant_id].mark
@@ -121,7 +126,9 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:
             cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]
-        lines.append(f"| {name} | {' | '.join(cells)} | {seconds(seconds_of.get(plan.variant_id))} |")
+        of_variant = took.get(plan.variant_id, {})
+        cells += [seconds(of_variant.get("search_s")), seconds(of_variant.get("answer_s")), *index[plan.variant_id]]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

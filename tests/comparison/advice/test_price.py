@@ -12,6 +12,11 @@ def test_differences_below_what_a_person_or_a_bill_would_notice_are_none() -> No
     assert Price(1.6, 1030.0, 0.02).minus(base).signed == "+0.60 s, +30 tokens, +$10.00 per 1,000"
 
 
+def test_many_times_as_long_is_not_about_as_long_however_short_both_are() -> None:
+    assert Price(0.043).minus(Price(0.001)).sentence == "costs 0.042 s a question"
+    assert Price(0.006).minus(Price(0.001)) == Price(0.043).minus(Price(0.02)) == Price(0.0)
+
+
 def test_what_is_not_known_is_neither_a_price_nor_a_saving() -> None:
     unknown = Price().minus(Price(1.0, 10.0))
     assert (unknown.signed, unknown.is_saving, Price().told) == ("–", False, "–")

@@ -13,13 +13,15 @@ import yaml
 from evidence_ends import asked as asked_about
 from evidence_ends import trace_of
 
+from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.advice.recommendation import Recommendation, recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.comparison.stage_tables import stage_table
+from rag_lab.comparison.stage_tables import latencies, stage_table
+from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.config import PipelineConfig
 from rag_lab.records import StageRecord
-from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_folder import RECORD_FILE, RunFolder, write_json
 from rag_lab.runs.trace_file import write_traces
 
 BASE = np.linspace(0.2, 0.6, 40)
@@ -249,11 +251,26 @@ def test_a_run_that_measures_costs_alone_says_that_quality_is_open(synthetic: Mo
     assert recommendation(read_comparison(run.path)).headline.startswith("Undecided: no quality metric was asked for")
 
 
-def test_seconds_before_the_answer_are_not_told_as_those_of_an_answer(runs: Runs) -> None:
+def test_what_a_question_takes_is_that_of_an_answered_one_with_search_and_answer_apart(runs: Runs) -> None:
     comparison = runs.compared({"a": BASE, "b": BASE - WOBBLE})
     generated = StageRecord("generate", seconds=4.0, tokens_in=700, tokens_out=50)
-    trace = comparison.traces["a"][0]
-    answered = replace(comparison.run, answered=comparison.run.questions[:1])
-    traces = {"a": [replace(trace, stages=(generated,))], "b": comparison.traces["b"]}
-    found = recommendation(replace(comparison, run=answered, stages=stage_table(traces)))
-    assert found.reasons[0] == "It takes 1.00 s a question before the answer, and 750 tokens with the answer."
+    first, *others = comparison.traces["a"]
+    traces = {"a": [replace(first, stages=(*first.stages, generated)), *others], "b": comparison.traces["b"]}
+    found = recommendation(replace(comparison, stages=stage_table(traces), latency=latencies(traces)))
+    assert found.reasons[0] == "It takes 4.10 s (search 0.10 s, answer 4.00 s) and 750 tokens a question."
+
+
+def test_what_the_index_takes_stands_beside_what_a_question_takes(runs: Runs) -> None:
+    comparison = runs.compared({"a": BASE, "b": BASE + 0.1 + WOBBLE})
+    for name, took in {"a": (20, 1.5, 200_000), "b": (660, 64.5, 3_400_000)}.items():
+        index = dict(zip(("chunks", "seconds", "bytes"), took, strict=True))
+        write_json(comparison.run.variant_dir(name) / RECORD_FILE, {"index": index})
+    found = recommendation(comparison)
+    assert found.headline.endswith(" and takes about as long and as many tokens a question.")
+    told = (
+        "Its index takes 660 chunks to embed (1.1 minutes) and 3.4 MB; that of the baseline 20 chunks to embed (0.025 "
+        "minutes) and 0.2 MB."
+    )
+    assert told in found.reasons
+    assert told in verdict(comparison)[0]
+    assert index_cells(comparison)["b"] == ("660", "1.1", "3.4")

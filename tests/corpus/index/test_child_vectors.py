@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,17 @@ def test_the_searches_of_a_configuration_are_built_before_a_question_is_asked(
     index = opened()
     Pipeline.on(index, HashEmbedder(), PipelineConfig().override({"query.hyde": "none"} | changes)).prepare()
     assert {path.name.split("-")[0] for path in index.path.glob("searched/*") if path.is_dir()} == found
+
+
+def test_what_the_vectors_took_is_kept_with_them_also_where_they_were_remembered(opened: Any) -> None:
+    first = opened()
+    first.ensure_vectors()
+    took = first.price(with_vectors=True)
+    assert took["chunks"] == first.n_children and took["seconds"] > 0
+    for folder in vectors_of(first):
+        shutil.rmtree(folder)
+    again = opened()
+    again.ensure_vectors()
+    assert again.price(with_vectors=True)["seconds"] == pytest.approx(took["seconds"])
+    by_words = again.price(with_vectors=False)
+    assert (by_words["chunks"], by_words["seconds"]) == (0, None) and 0 < by_words["bytes"] < took["bytes"]
