@@ -12,10 +12,22 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.module_files import module_file
+from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import names_secret
 
 _CHECKS = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
+_SHAPE = """
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    @dataclass(frozen=True)
+    class {name}:
+        version: ClassVar[int] = 1  # raise it where results change for a reason outside this file
+
+        def {call}:
+            ...
+"""
 
 
 def parse_parameters(text: str) -> dict[str, Any]:
@@ -42,13 +54,14 @@ def _value(raw: str) -> Any:
         return raw
 
 
-def construct(target: Any, parameters: Mapping[str, Any], what: str) -> Any:
+def construct(target: Any, parameters: Mapping[str, Any], what: str, call: str = "") -> Any:
     """Return an instance of the class `target` with these parameters, or `target` itself where it is a function.
 
     Args:
         target: a frozen dataclass with a `version`, or a function, which takes no parameters.
         parameters: field names and values.
         what: the module as sentences name it: `reranker 'shortest:Shortest'`.
+        call: how an instance is called, for who has not written it yet.
 
     Raises:
         ConfigError: naming what is wrong with the class, or every parameter that is unknown or impossible.
@@ -59,7 +72,7 @@ def construct(target: Any, parameters: Mapping[str, Any], what: str) -> Any:
                 f"The {what} is no class, so it takes no parameters; make it a frozen dataclass with them."
             )
         return target
-    check_class(target, what)
+    check_class(target, what, call)
     known = [each.name for each in fields(target) if each.init]
     unknown = [unknown_name(f"parameter of the {what}", key, known) for key in parameters if key not in known]
     if unknown:
@@ -75,22 +88,32 @@ def construct(target: Any, parameters: Mapping[str, Any], what: str) -> Any:
     return target(**{key: getattr(values, key) for key in parameters})
 
 
-def check_class(target: type, what: str) -> None:
-    """Refuse a class whose instances could not be told apart, or could change.
+def check_class(target: type, what: str, call: str = "") -> None:
+    """Refuse a class whose instances could not be told apart, or could change; all that it lacks is said at once.
+
+    Args:
+        target: the class.
+        what: the module as sentences name it.
+        call: how an instance is called: `__call__(self, question)`.
 
     Raises:
-        ConfigError: if it is no frozen dataclass, has no version, or a default that can be changed.
+        ConfigError: if it is no frozen dataclass, has no version, a default that can be changed, or is not called so.
+            What it has to look like stands below the sentence.
     """
-    where = f"({module_file(target) or target.__module__})"
-    if not is_dataclass(target) or not target.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise ConfigError(f"The {what} {where} must be a frozen dataclass; write @dataclass(frozen=True) above it.")
-    if not isinstance(getattr(target, "version", None), int):
-        raise ConfigError(f"The {what} {where} has no version; add `version: ClassVar[int] = 1`, to be raised by hand.")
-    for each in fields(target):
+    is_frozen = is_dataclass(target) and target.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    lacks = [] if is_frozen else ["must be a frozen dataclass"]
+    lacks += [] if isinstance(getattr(target, "version", None), int) else ["has no version"]
+    method = call.partition("(")[0]
+    if method == "__call__" and not any({method, "run"} & vars(kind).keys() for kind in target.__mro__[:-1]):
+        lacks.append("cannot be called")
+    for each in fields(target) if is_dataclass(target) else ():
         default = each.default_factory() if each.default_factory is not MISSING else each.default
         try:
             hash(default)
         except TypeError:
-            raise ConfigError(
-                f"The {what} {where} has a default that can be changed, {each.name}; use a tuple or a frozenset."
-            ) from None
+            lacks.append(f"has a default that can be changed, {each.name} (a tuple or a frozenset cannot)")
+    if lacks:
+        where = module_file(target) or target.__module__
+        shape = _SHAPE.format(name=target.__name__, call=call or "__call__(self, ...)")
+        instead = "Without parameters a function will do." if method == "__call__" else ""
+        raise ConfigError(f"The {what} ({where}) {listing(lacks)}; it has to look like this:\n{shape}{instead}")

@@ -64,6 +64,7 @@ class Kind:
     name: str  # as sentences say it: `reranker`
     group: str  # `rag_lab.rerankers`
     built_in: Mapping[str, BuiltIn] = field(default_factory=dict)
+    call: str = ""  # how one is called: `__call__(self, question, passages)`
 
     def names(self) -> list[str]:
         """Return what can be named without a colon: what is built in, then what is installed."""
@@ -96,7 +97,7 @@ class Kind:
             return Module(name, self._built_in(name))
         target, what = self.load(name), f"{self.name} {name!r}"
         with importing(what):
-            made = target(**parameters) if name.startswith(FACTORY) else construct(target, parameters, what)
+            made = target(**parameters) if name.startswith(FACTORY) else construct(target, parameters, what, self.call)
         return Module(text, made, source_digest(target))
 
     def problem(self, text: str) -> str:
@@ -151,9 +152,10 @@ def own(given: Any, kind: Kind) -> Module:
         raise ConfigError(f"A {kind.name} is given as an object here, got {given!r}; name one by a key, with `set`.")
     if not isinstance(given, type) and not isinstance(given, FunctionType):
         if not hasattr(given, "identity"):
-            check_class(type(given), f"{kind.name} {given!r}")
+            check_class(type(given), f"{kind.name} {given!r}", kind.call)
         return Module(repr(given), given, source_digest(type(given)))
-    return Module(given.__name__, construct(given, {}, f"{kind.name} {given.__name__!r}"), source_digest(given))
+    what = f"{kind.name} {given.__name__!r}"
+    return Module(given.__name__, construct(given, {}, what, kind.call), source_digest(given))
 
 
 @cache

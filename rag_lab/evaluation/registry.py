@@ -31,6 +31,7 @@ METRICS = Kind(
         "access": BuiltIn("rag_lab.evaluation.measures.access_leak:FAMILY", "what was shown to who may not see it"),
         "cost": BuiltIn("rag_lab.evaluation.measures.costs:FAMILY", "seconds, tokens and dollars"),
     },
+    call="__call__(self, trace)",
 )
 # Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
 _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"

@@ -62,7 +62,7 @@ def named_model(kind: Kind, text: str, target: Any) -> Any:
             if provider in installed(kind.group):
                 parameters = {"name": name, **parameters}
             is_called = text.startswith(FACTORY) or (provider in installed(kind.group) and not isinstance(target, type))
-            made = target(**parameters) if is_called else construct(target, parameters, what)
+            made = target(**parameters) if is_called else construct(target, parameters, what, kind.call)
             return _as_ours(kind, Module(text, made, source_digest(target)), what)
     except ConfigError as error:
         raise ModelError(str(error)) from error

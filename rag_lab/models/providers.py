@@ -119,6 +119,7 @@ CHAT_MODELS = Kind(
             sees_images=True,
         ),
     },
+    call="generate(self, requests)",
 )
 
 EMBEDDERS = Kind(
@@ -165,6 +166,7 @@ EMBEDDERS = Kind(
             is_server=True,
         ),
     },
+    call="embed_documents(self, texts)",
 )
 
 CROSS_ENCODERS = Kind(
@@ -216,6 +218,7 @@ CROSS_ENCODERS = Kind(
             is_server=True,
         ),
     },
+    call="score(self, pairs)",
 )
 
 QUERY_LIKELIHOODS = Kind(
@@ -231,6 +234,7 @@ QUERY_LIKELIHOODS = Kind(
             packaged="smollm2",
         )
     },
+    call="score(self, pairs)",
 )
 
 MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS)

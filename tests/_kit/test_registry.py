@@ -1,3 +1,5 @@
+import textwrap
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -95,6 +97,20 @@ def test_a_class_that_can_not_be_told_apart_is_refused_with_its_file(folder, sou
     (folder / "bad.py").write_text(source)
     with pytest.raises(ConfigError, match=said):
         FRUIT.find("bad:Bad")
+
+
+def test_all_that_a_class_lacks_is_said_at_once_with_the_whole_of_its_shape(folder):
+    (folder / "bad.py").write_text("class Bad:\n    def rank(self):\n        pass")
+    with pytest.raises(ConfigError) as error:
+        replace(FRUIT, call="__call__(self, question, passages)").find("bad:Bad")
+    said, _, shape = str(error.value).partition("\n")
+    assert "must be a frozen dataclass, has no version and cannot be called; it has to look like this:" in said
+    code, _, instead = shape.partition("Without parameters a function will do.")
+    made = {}
+    exec(textwrap.dedent(code), made)
+    assert made["Bad"]()("q", ["p"]) is None and instead == ""
+    (folder / "good.py").write_text(textwrap.dedent(code).replace("Bad", "Good"))
+    assert replace(FRUIT, call="__call__(self, question, passages)").find("good:Good").made.version == 1
 
 
 def test_the_text_of_a_configuration_runs_nothing(folder):

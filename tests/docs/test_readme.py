@@ -68,3 +68,19 @@ def test_the_targets_of_make_are_there():
 def test_the_pictures_and_notebooks_that_are_named_are_there():
     named = re.findall(r"!\[.*?\]\(([^)]+)\)|`(notebooks/[\w./]+)`", README)
     assert named and all((ROOT / (picture or notebook)).exists() for picture, notebook in named)
+
+
+def test_the_reranker_of_the_readme_is_one_line_and_works(place, monkeypatch):
+    """As it stands, on fewer questions and documents."""
+    (code,) = [text for kind, text in BLOCKS if kind == "python" and "replace(rerank=" in text]
+    monkeypatch.setenv("RAG_LAB_HOME", str(place / "home"))
+    code = code.replace('"plant_docs"', repr(str(place / "path/to/dataset"))).replace(
+        "rl.compare", "found = rl.compare"
+    )
+    made = {}
+    exec(code, made)
+    assert [made["found"].label(v) for v in made["found"].codes] == [
+        "base",
+        "mine: rerank = <lambda>",
+        "wider: base_k = 40",
+    ]

@@ -22,6 +22,7 @@ FILE_READERS = Kind(
         ),
         "pdfium": BuiltIn(f"{_ROOM}.pdf.pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
     },
+    call="__call__(self, path)",
 )
 
 BY_SUFFIX = {

@@ -15,4 +15,5 @@ SPLITTERS = Kind(
         "markdown": BuiltIn(f"{_ROOM}.markdown:MarkdownSections", "sections, which no piece runs over"),
         "semantic": BuiltIn(f"{_ROOM}.semantic:Semantic", "sentences as long as they stay on their subject"),
     },
+    call="__call__(self, text)",
 )

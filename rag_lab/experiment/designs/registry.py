@@ -47,6 +47,7 @@ DESIGNS = Kind(
         ),
         "list": BuiltIn("rag_lab.experiment.design:expand_list", "the pipelines under `variants`"),
     },
+    call="__call__(self, base, factors)",
 )
 
 

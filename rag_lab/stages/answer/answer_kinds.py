@@ -15,6 +15,7 @@ CONTEXTS = Kind(
         "gold": BuiltIn(f"{_ROOM}.bound_contexts:gold", "the labelled evidence, cut to a budget around its quotes"),
         "document": BuiltIn(f"{_ROOM}.bound_contexts:document", "the files of the labelled evidence, within a budget"),
     },
+    call="__call__(self, question, passages)",
 )
 READERS = Kind(
     "reader",
@@ -25,4 +26,5 @@ READERS = Kind(
         "text": BuiltIn(f"{_ROOM}.generate:by_text", "a chat model, whose whole reply is the answer"),
         "extract": BuiltIn(f"{_ROOM}.extract:by_quote", "the sentences, rows or items that answer best, word for word"),
     },
+    call="__call__(self, question, passages)",
 )

@@ -12,6 +12,7 @@ UNDERSTANDINGS = Kind(
     "understanding",
     "rag_lab.understanding",
     {"llm": BuiltIn(f"{_ROOM}.understand:by_llm", "one call of a chat model: class, rewrite and HyDE suggestion")},
+    call="__call__(self, question)",
 )
 REWRITINGS = Kind(
     "rewriting",
@@ -26,9 +27,11 @@ REWRITINGS = Kind(
             f"{_ROOM}.rewrite:proposed", "the understanding's rewrite, unless the guard finds that it has drifted"
         ),
     },
+    call="__call__(self, question)",
 )
 HYDE_WRITERS = Kind(
     "HyDE writer",
     "rag_lab.hyde",
     {"llm": BuiltIn(f"{_ROOM}.hyde:by_llm", "a chat model, with a prompt for each class (Gao et al. 2022)")},
+    call="__call__(self, question, query_class)",
 )

@@ -23,4 +23,5 @@ RERANKERS = Kind(
             "transformers",
         ),
     },
+    call="__call__(self, question, passages)",
 )

@@ -35,6 +35,7 @@ VECTOR_STORES = Kind(
         name: BuiltIn(info.target, f"vectors in {info.module}", info.module, "rag_lab[stores]")
         for name, info in STORES.items()
     },
+    call="__call__(self, embeddings)",
 )
 
 
