@@ -57,6 +57,8 @@ def opened(
     address = _read_only(path) if reads_only else str(path)
     try:
         with closing(sqlite3.connect(address, timeout=60, factory=made_as, uri=reads_only)) as database:
+            if database.execute("SELECT 1 FROM sqlite_schema WHERE type IN ('view', 'trigger')").fetchone():
+                raise DamagedFile(path, "it would run statements that the workbench never wrote", mend)
             if not reads_only:
                 _keep_log(database)
                 database.executescript(schema)

@@ -24,8 +24,8 @@ from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
 from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
+from rag_lab.runs.run_folder import MAX_REPEATS
 
-MAX_REPEATS = 100
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 # What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.

@@ -13,13 +13,12 @@ from rag_lab.data.sample import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
-from rag_lab.experiment.config import MAX_REPEATS
 from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.notebook.given_parameters import given
 from rag_lab.notebook.summary import summary_table
 from rag_lab.pipeline import Pipeline
-from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_folder import MAX_REPEATS, RunFolder
 from rag_lab.shows_itself import shows_itself
 
 if TYPE_CHECKING:

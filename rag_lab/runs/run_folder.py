@@ -43,6 +43,7 @@ DONE_FILE = "done.json"  # written by the sweep once a variant is whole
 LEDGER_FILE = "ledger.sqlite"  # every call of a chat model
 BILL_FILE = "bill.json"  # what the sweep was going to cost, before it ran
 LOCK_FILE = ".lock"
+MAX_REPEATS = 100  # of a question
 DRAFT_FILE = "manifest.draft.json"  # the manifest while the report is made; becomes manifest.json at the very end
 
 
@@ -114,6 +115,8 @@ class RunFolder:
     def _problem(self) -> str:
         """Return what no plan can be, or ''."""
         ids = [variant.variant_id for variant in self.variants]
+        if not 1 <= self.repeats <= MAX_REPEATS:
+            return f"its {PLAN_FILE} asks each question {self.repeats} times, of at most {MAX_REPEATS}"
         if len(set(ids)) < len(ids):
             return f"its {PLAN_FILE} has {len(ids)} variants, of which only {len(set(ids))} have a name of their own"
         if strangers := [
@@ -226,10 +229,12 @@ class RunFolder:
         Raises:
             DamagedFile: if it is none.
         """
-        for name in (MANIFEST_FILE, DRAFT_FILE):
-            if (self.path / name).is_file():
-                return read_json(self.path / name)
-        return {}
+        path = next((path for name in (MANIFEST_FILE, DRAFT_FILE) if (path := self.path / name).is_file()), None)
+        manifest = read_json(path) if path else {}
+        variants = manifest.get("variants", {})
+        if path and not (isinstance(variants, dict) and all(isinstance(one, dict) for one in variants.values())):
+            raise DamagedFile(path, "it does not say how variants ended")
+        return manifest
 
     def planned(self) -> dict[str, Any]:
         """Return what `plan.json` says, as JSON values."""
@@ -276,16 +281,19 @@ def _places(found: Mapping[str, Any]) -> dict[str, list[int]]:
     return {str(name): [int(place) for place in places] for name, places in found.items()}
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
 def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
     variants: Sequence[Mapping[str, Any]] = plan["variants"]
     return {
-        "name": plan["name"],
-        "question": plan["question"],
-        "dataset": plan["dataset"],
-        "baseline": plan["baseline"],
-        "metrics": tuple(plan["metrics"]),
+        **{name: _text(plan[name]) for name in ("name", "question", "dataset", "baseline")},
+        "metrics": tuple(map(_text, plan["metrics"])),
         "repeats": int(plan["repeats"]),
-        "variants": tuple(VariantPlan(v["variant_id"], v["label"], dict(v["changes"])) for v in variants),
+        "variants": tuple(VariantPlan(_text(v["variant_id"]), _text(v["label"]), dict(v["changes"])) for v in variants),
         "questions": tuple(plan.get("questions", ())),
         "answered": tuple(plan.get("answered", ())),
         "left_out": {str(reason): int(n) for reason, n in dict(plan.get("left_out", {})).items()},

@@ -85,8 +85,11 @@ def sweep_status(path: Path | str) -> SweepStatus:
     run, now = RunFolder.open(path), time.time()
     rounds = tuple(sweep_status(folder) for folder in _rounds(run.path))
     live = read_live_sweep(run.path)
-    variants = _variants(run, live, now)
-    state, said = _state(run, live, rounds, now)
+    try:
+        variants = _variants(run, live, now)
+        state, said = _state(run, live, rounds, now)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise DamagedFile(run.path / MANIFEST_FILE, "it, or a record, does not say how variants ended") from None
     running = [one.left for one in variants if one.state == "running"]
     n_waiting = sum(one.state == "waiting" for one in variants)
     left = None
