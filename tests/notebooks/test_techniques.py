@@ -22,7 +22,7 @@ STORIES = {
     "significance": (2, ["by more than 0.05", "most misleading ten"]),
     "sweeps": (2, ["4 variants (grid)", "diversity = mmr", "lost -"]),
     "judges": (1, ["swapped_entity", "model", "negation"]),
-    "rewriting": (2, ["class by the model", "proposed: ", "unguarded"]),
+    "rewriting": (2, ["class by the model", "proposed: ", "rewrite = llm, guard = false"]),
     "hyde": (3, ["hypothetical document", "hyde = classified", "written: "]),
     "reranking": (3, ["could rise", "rerank = query_likelihood", "--- the search had this first"]),
     "citations": (1, ["have evidence in the context", "citations.precision", "final_k = 1"]),
