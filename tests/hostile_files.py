@@ -187,6 +187,22 @@ def _long_line(path: Path) -> None:
             file.write(b"word " * 200_000)
 
 
+def _nested_forms(levels: int = 12, draws: int = 4) -> bytes:
+    """A page that draws a form, which draws another one four times, and so on: 16 million times in 3 KB."""
+    form = "<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</F {} 0 R>>/Font<</A 4 0 R>>>>/Length {}>>"
+    texts = ["/F Do " * draws] * levels + ["BT /A 9 Tf (x) Tj ET"]
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</F 6 0 R>>>>/Contents 5 0 R>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        "<</Length 5>>stream\n/F Do\nendstream",
+        *(f"{form.format(number, len(text))}stream\n{text}\nendstream" for number, text in enumerate(texts, start=7)),
+    ]
+    body = "".join(f"{number} 0 obj{text}endobj\n" for number, text in enumerate(objects, start=1))
+    return f"%PDF-1.4\n{body}trailer<</Root 1 0 R>>\n".encode()
+
+
 MIXED = "Maßnahme\n".encode() * 3 + "Schläuche prüfen\n".encode("cp1252")
 _GOOD_DOCX = _docx(paragraph("Title", "berschrift1"), table(("a", "b"), ("c", "d")))
 _GOOD_XLSX = _workbook(lambda book: book.active.append(["Part", "Nm"]))
@@ -242,6 +258,12 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "取扱説明書.txt": (_bytes("機械を止めてください。\n".encode()), ""),
     "руководство.md": (_bytes("# Пресс\n\nОткройте клапан.\n".encode()), ""),
     "name with spaces #1?.txt": (_bytes(b"The oven cures at 180 degrees.\n"), ""),
+}
+
+HANGING: dict[str, Maker] = {
+    "forms.pdf": _bytes(_nested_forms()),
+    "attributes.html": _bytes(b"<p " + b" ".join(b"a%d" % number for number in range(150_000)) + b">The press.</p>"),
+    "paragraphs.docx": _bytes(_docx("<w:p/>" * 270_000)),
 }
 
 

@@ -38,6 +38,7 @@ CHANGES = {
     "corpus.pdf_unit": "file",
     "corpus.duplicates": "skip",
     "corpus.vision_dpi": 300,
+    "corpus.file_seconds": 60,
     "corpus.vision_min_score": 0.7,
     "corpus.splitter": "sentences",
     "corpus.readers": {".log": "text"},

@@ -29,6 +29,9 @@ class CorpusConfig(Section):
     vision_min_score: float = Field(
         0.5, ge=0, le=1, description="likeness to the text layer below which the model's reading is not used"
     )
+    file_seconds: int = Field(
+        120, ge=1, le=86_400, description="seconds in which a file is read; one that takes longer is named and left out"
+    )
     readers: dict[str, Annotated[str, FILE_READERS]] = Field(
         default_factory=dict, description="suffix: reader of such files, ours or one of your own, module:function"
     )

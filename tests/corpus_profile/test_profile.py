@@ -7,7 +7,7 @@ import yaml
 
 import rag_lab as rl
 from rag_lab.config import PipelineConfig, nested
-from rag_lab.corpus.index import read_and_split
+from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.load.pdf.text import scanned_pages
 from rag_lab.corpus_profile.similar_files import similar_files
 from rag_lab.corpus_profile.tables_in_text import holds_table
@@ -94,7 +94,7 @@ def test_settings_can_be_pasted_and_made(found):
 
 def test_nothing_is_read_twice(docs, tmp_path, monkeypatch):
     first = rl.profile(docs, home=tmp_path / "home")
-    monkeypatch.setattr(read_and_split, "load", lambda *_: pytest.fail("a file was read again"))
+    monkeypatch.setattr(Reading, "load", lambda *_: pytest.fail("a file was read again"))
     config = PipelineConfig().override({"corpus.chunk_size": 100, "corpus.chunk_overlap": 0})
     again = rl.profile(docs, config, home=tmp_path / "home")
     assert again.n_words == first.n_words

@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from rag_lab._kit.wording import counted
 from rag_lab.corpus.files.attributes import Attributes, read_attributes
+from rag_lab.corpus.files.bounded import load_bounded
 from rag_lab.corpus.files.file_digests import file_digests
-from rag_lab.corpus.files.loaders import ALLOWED, LOADERS, load
+from rag_lab.corpus.files.loaders import ALLOWED, LOADERS
 from rag_lab.corpus.files.removed import REMOVED, read_removed, stale_lines
 from rag_lab.corpus.files.strictest import of_copies, of_link, stricter_reason
 from rag_lab.corpus.files.walk import NO_DOCUMENTS, printable, refusal, rules_folder, sources_below
@@ -121,7 +122,7 @@ def load_folder(folder: Path) -> LoadedCorpus:
     problems = list(listing.problems)
     for source, path in listing.files.items():
         try:
-            loaded = load(path, source)
+            loaded = load_bounded(path, source)
         except LoadError as error:
             problems.append(Problem(str(path), str(error)))
             continue

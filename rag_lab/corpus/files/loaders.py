@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from rag_lab.corpus.files.file_readers import BY_SUFFIX, FILE_READERS
 from rag_lab.corpus.load.given import SUFFIX, load_given
 from rag_lab.corpus.load.loader import MAX_FILE_BYTES, MAX_FILE_CHARS, Loaded, Loader, LoadError, parsing
-from rag_lab.corpus.load.pdf.pdfium import load_pdfium
-from rag_lab.corpus.load.pdf.text import load_pdf
 from rag_lab.corpus.normalize import normalize_documents
 
 _MAX_LINE_CHARS = 1_000_000
 
 
-def _load_pdf(path: Path, source: str) -> Loaded:
-    """Read a PDF by its text where no configuration says how: with PyMuPDF, where it is installed."""
-    try:
-        import pymupdf  # noqa: F401
-    except ImportError:
-        return load_pdfium(path, source)
-    return load_pdf(path, source)
-
+_PDF = "pdf_text" if find_spec("pymupdf") else "pdfium"  # where no configuration says how a PDF is read
 
 LOADERS: dict[str, Loader] = {
-    ".pdf": _load_pdf,
+    ".pdf": FILE_READERS.find(_PDF).made,
     **{suffix: FILE_READERS.find(name).made for suffix, name in BY_SUFFIX.items()},
     SUFFIX: load_given,
 }

@@ -13,10 +13,9 @@ from rag_lab._kit.digest import digest
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import Listing, named, none_usable
-from rag_lab.corpus.files.loaders import load
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.index.as_read import AsRead
-from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
 from rag_lab.corpus.page_starts import joined
 from rag_lab.corpus.same_text import repeats
 from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
@@ -136,7 +135,7 @@ def _load_all(
 
 def _load(path: Path, source: str, reading: Reading) -> Loaded | LoadError:
     try:
-        return load(path, source, reading.loaders)
+        return reading.load(path, source)
     except LoadError as error:
         return error
 
@@ -199,16 +198,14 @@ def _reasons(found: Loaded | LoadError) -> tuple[str, ...]:
 def _to_text(found: Loaded | LoadError) -> str:
     if isinstance(found, LoadError):
         return json.dumps({"error": str(found)}, ensure_ascii=False)
-    documents = [[item.page, item.text, item.title, item.section] for item in found.documents]
-    return json.dumps({"documents": documents, "warnings": found.warnings}, ensure_ascii=False)
+    return json.dumps(loaded_json(found), ensure_ascii=False)
 
 
 def _load_from(text: str) -> Loaded | LoadError:
     data = json.loads(text)
     if "error" in data:
         return LoadError(data["error"])
-    documents = (Document("", page, body, title, section=section) for page, body, title, section in data["documents"])
-    return Loaded(tuple(documents), tuple(data["warnings"]))
+    return loaded_from(data)
 
 
 def _cuts_to_text(cuts: Sequence[list[Cut] | Unsplit]) -> str | None:

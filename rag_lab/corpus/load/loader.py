@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rag_lab.errors import RagLabError
 from rag_lab.records import Document
@@ -34,6 +35,19 @@ class Loaded:
     lasting: bool = True  # False where another attempt may read more, so that the result must not be remembered
 
 
+def loaded_json(found: Loaded) -> dict[str, Any]:
+    """Return what was read, as JSON; whose it is stands elsewhere, as do `lasting` and the source."""
+    documents = [[item.page, item.text, item.title, item.section] for item in found.documents]
+    return {"documents": documents, "warnings": found.warnings}
+
+
+def loaded_from(data: Mapping[str, Any], source: str = "") -> Loaded:
+    """Return what `loaded_json` made JSON of."""
+    rows = data["documents"]
+    documents = (Document(source, page, text, title, section=section) for page, text, title, section in rows)
+    return Loaded(tuple(documents), tuple(data["warnings"]))
+
+
 Loader = Callable[[Path, str], Loaded]  # (file, source) -> documents; raises LoadError
 
 
@@ -45,7 +59,7 @@ def parsing(kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except (RagLabError, OSError):
+    except (RagLabError, OSError, MemoryError):
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:120]

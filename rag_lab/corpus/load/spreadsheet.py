@@ -1,15 +1,13 @@
 """Spreadsheets (XLSX, XLSM, XLS, ODS): a document a sheet, the number of its tab as the page, its name as the section.
 
 The library holds a sheet as a rectangle around its cells: two cells of a small file can take all memory, which ends the
-process. So each file is first opened by a process of its own, whose memory is bounded.
+process that reads it.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,26 +20,7 @@ from rag_lab.records import Document
 _KIND, _OLD_KIND = "spreadsheet", "Excel workbook of the format before 2007"
 _OLE = b"\xd0\xcf\x11\xe0"
 _MAX_CELLS = 5_000_000  # of the rectangles around what is filled
-_MAX_MEMORY = 2**30  # bytes, to open a file
-_MAX_SECONDS = 120
-_TRIAL = """
-import sys
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
-except ImportError:  # there are no such limits on Windows
-    pass
-from python_calamine import SheetTypeEnum, load_workbook
-try:
-    with load_workbook(sys.argv[1]) as book:
-        for number, tab in enumerate(book.sheets_metadata):
-            if tab.typ == SheetTypeEnum.WorkSheet:
-                sheet = book.get_sheet_by_index(number)
-                print(sheet.width * sheet.total_height)  # rows above the first one that is filled are read, too
-except Exception:  # raised again where the file is read
-    pass
-"""
-_UNSTORED = re.compile(rb"<c ([^<>]*)>\s*<f(?:[^<>]*/>|[^<>]*>[^<>]*</f>)\s*(?:<v ?/>|<v></v>)?\s*</c>")
+_UNSTORED = re.compile(rb"<c ([^<>]*)>\s*<f(?:[^<>]*/>|[^<>]*>[^<>]*</f>)\s*(?:(?:<v ?/>|<v></v>)\s*)?</c>")
 _ERROR = re.compile(rb"<c [^<>]*t=[\"']e[\"']")
 _TEXT = re.compile(rb"t=[\"']str[\"']")  # of a formula: it may be empty, as that of `=""`
 
@@ -60,7 +39,6 @@ def load_spreadsheet(path: Path, source: str) -> Loaded:
 
 
 def _read(path: Path, source: str, title: str, warnings: list[str]) -> Loaded:
-    _check_size(path)
     documents, budget, n_chars = [], CellBudget(), 0
     for number, name, rows in _sheets(path):
         n_chars += sum(len(value) for row in rows for value in row)
@@ -85,24 +63,17 @@ def _sheets(path: Path) -> Iterator[tuple[int, str, list[list[str]]]]:
             book = load_workbook(path)
         except PasswordError:
             raise LoadError(f"the {_KIND} is encrypted; save it without a password.") from None
+        n_cells = 0
         for number, tab in enumerate(book.sheets_metadata):
             if tab.typ == SheetTypeEnum.WorkSheet:
-                rows = (list(map(_shown, row)) for row in book.get_sheet_by_index(number).iter_rows())
+                sheet = book.get_sheet_by_index(number)
+                n_cells += sheet.width * sheet.total_height  # rows above the first one that is filled are read, too
+                if n_cells > _MAX_CELLS:
+                    raise LoadError(
+                        f"the {_KIND} has more than {_MAX_CELLS:,} cells; split it or remove what is empty."
+                    )
+                rows = (list(map(_shown, row)) for row in sheet.iter_rows())
                 yield number + 1, " ".join(tab.name.split()), list(filter(any, rows))
-
-
-def _check_size(path: Path) -> None:
-    """Raise `LoadError` if a file takes too much memory, or ends the process that opens it."""
-    command = [sys.executable, "-P", "-c", _TRIAL, str(path), str(_MAX_MEMORY)]
-    try:
-        trial = subprocess.run(command, capture_output=True, timeout=_MAX_SECONDS, check=True)  # noqa: S603 - a command of our own
-    except subprocess.SubprocessError:
-        raise LoadError(
-            f"the {_KIND} is damaged, or takes more than {_MAX_MEMORY / 2**30:.0f} GiB of memory; remove what lies far "
-            "from its tables and save it anew."
-        ) from None
-    if sum(map(int, trial.stdout.split())) > _MAX_CELLS:
-        raise LoadError(f"the {_KIND} has more than {_MAX_CELLS:,} cells; split it or remove what is empty.")
 
 
 def _left_blank(archive: Archive) -> Iterator[str]:

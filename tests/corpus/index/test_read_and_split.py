@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.loaders import load
+from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.files.tracking import Changes
 from rag_lab.corpus.index import read_and_split
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
@@ -42,17 +42,17 @@ class Room:
 @pytest.fixture
 def room(corpus: Path, tmp_path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     room = Room(corpus, tmp_path / "home", embedder)
-    cut = read_and_split.cut
+    cut, load = read_and_split.cut, Reading.load
 
-    def reading(path: Path, source: str, loaders: Any) -> Loaded:
+    def reading(self: Reading, path: Path, source: str) -> Loaded:
         room.read.append(source)
-        return load(path, source, loaders)
+        return load(self, path, source)
 
     def cutting(documents: Any, config: Any, embedder: Any) -> Any:
         room.cut += [document.source for document in documents]
         return cut(documents, config, embedder)
 
-    monkeypatch.setattr(read_and_split, "load", reading)
+    monkeypatch.setattr(Reading, "load", reading)
     monkeypatch.setattr(read_and_split, "cut", cutting)
     return room
 
@@ -134,13 +134,15 @@ def test_a_bad_file_is_remembered_as_bad(room: Room) -> None:
 
 
 def test_what_another_attempt_may_mend_is_not_remembered(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(path: Path, source: str, loaders: Any) -> Loaded:
+    load = Reading.load
+
+    def failing(self: Reading, path: Path, source: str) -> Loaded:
         if source == "canteen.txt":
             raise LoadError("the file cannot be read; check its permissions.", lasting=False)
-        return load(path, source, loaders)
+        return load(self, path, source)
 
     with monkeypatch.context() as patch:
-        patch.setattr(read_and_split, "load", failing)
+        patch.setattr(Reading, "load", failing)
         assert room.open().n_documents == 2
     (room.corpus / "new.txt").write_text("A new file.")
     room.open()

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 _MAX_STROKES = 4_000  # lines and rectangles
 _MAX_CROSSINGS = 5_000  # a table of a hundred rows and fifty columns
 _STEP = 3.0  # points; lines that are nearer to each other are one to PyMuPDF
@@ -67,6 +65,8 @@ def has_too_many_rules(page: Any) -> bool:
 
 def _n_crossings(strokes: list[Any], longest: float) -> int:
     """Return how many squares of a page have both an upright and a level line in them or beside them."""
+    import numpy as np
+
     last = min(int(longest / _STEP), _LAST)
     upright, level = np.zeros((2, last + 1, last + 1), bool)
     for stroke in strokes:

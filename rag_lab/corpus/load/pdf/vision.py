@@ -7,7 +7,8 @@ so. A page without a text layer, a scan, has nothing to be checked against; that
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ class _Page:
     picture: bytes
 
 
+def call_here(name: str, *arguments: Any) -> Any:
+    """Call a function of `PAGES` in this process."""
+    return PAGES[name](*arguments)
+
+
 @dataclass(frozen=True)
 class VisionPdf:
     """A loader of PDF files.
@@ -49,12 +55,14 @@ class VisionPdf:
         dpi: resolution of the pictures.
         min_score: the `likeness` below which a reading is refused.
         memory: remembers the reply for each picture; None asks anew.
+        call: calls a function of `PAGES` by its name: these open the file.
     """
 
     model: ChatModel
     dpi: int
     min_score: float
     memory: Memory | None = None
+    call: Callable[..., Any] = call_here
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever changes the result beside the file."""
@@ -71,13 +79,12 @@ class VisionPdf:
         texts: dict[int, str] = {}
         warnings: list[str] = []
         lasting = True
-        with opened_pdf(path) as pdf:
-            title = str((pdf.metadata or {}).get("title") or "").strip()
-            for pages in self._shown(pdf, warnings):
-                for page, reply in zip(pages, self._read(pages), strict=True):
-                    texts[page.number], warning = self._chosen(page, reply)
-                    warnings += [warning] if warning else []
-                    lasting = lasting and not reply.transient
+        title, n_pages = self.call("pdf_facts", str(path.absolute()))
+        for pages in self._shown(path, n_pages, warnings):
+            for page, reply in zip(pages, self._read(pages), strict=True):
+                texts[page.number], warning = self._chosen(page, reply)
+                warnings += [warning] if warning else []
+                lasting = lasting and not reply.transient
         documents = tuple(Document(source, number, text, title) for number, text in texts.items() if text.strip())
         if not documents:
             raise LoadError(warnings[0] if warnings else "the PDF holds no text; replace or remove it.", lasting)
@@ -86,16 +93,15 @@ class VisionPdf:
             documents = tuple(Document(item.source, item.page, item.text, title) for item in documents)
         return Loaded(documents, tuple(warnings), lasting)
 
-    def _shown(self, pdf: Any, warnings: list[str]) -> Iterator[list[_Page]]:
+    def _shown(self, path: Path, n_pages: int, warnings: list[str]) -> Iterator[list[_Page]]:
         """Yield some pages at a time, so that not all pictures of a long file are held at once."""
         some: list[_Page] = []
-        for number in range(1, pdf.page_count + 1):
+        for number in range(1, n_pages + 1):
             try:
-                page = pdf[number - 1]
-                check_content(page)
-                some.append(_Page(number, page_text(page), _picture(page, self.dpi)))
-            except (RuntimeError, ValueError):
-                warnings.append(f"page {number} holds content that cannot be read: left out; replace the file.")
+                text, picture = self.call("shown_page", str(path.absolute()), number, self.dpi)
+                some.append(_Page(number, text, b64decode(picture)))
+            except LoadError as error:
+                warnings.append(f"page {number} is left out: {error}")
             if len(some) == _PAGES_AT_ONCE:
                 yield some
                 some = []
@@ -136,6 +142,30 @@ def _picture(page: Any, dpi: int) -> bytes:
     area = page.rect.width * page.rect.height / 72**2
     data: bytes = page.get_pixmap(dpi=max(1, min(dpi, int((_MAX_PIXELS / area) ** 0.5)))).tobytes("png")
     return data
+
+
+def _pdf_facts(path: str) -> tuple[str, int]:
+    """Return the title and the number of pages of a PDF."""
+    with opened_pdf(Path(path)) as pdf:
+        return str((pdf.metadata or {}).get("title") or "").strip(), pdf.page_count
+
+
+def _shown_page(path: str, number: int, dpi: int) -> tuple[str, str]:
+    """Return the text of a page, and its picture in base64.
+
+    Raises:
+        LoadError: if it cannot be read.
+    """
+    with opened_pdf(Path(path)) as pdf:
+        try:
+            page = pdf[number - 1]
+            check_content(page)
+            return page_text(page), b64encode(_picture(page, dpi)).decode()
+        except (RuntimeError, ValueError):
+            raise LoadError("it holds content that cannot be read; replace the file.") from None
+
+
+PAGES: dict[str, Callable[..., Any]] = {"pdf_facts": _pdf_facts, "shown_page": _shown_page}
 
 
 def _is_whole(reply: ChatReply) -> bool:
