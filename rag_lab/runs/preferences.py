@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rag_lab._kit.strict_json import strict_json
+
 PREFERENCES_FILE = "preferences.jsonl"
 Choice = Literal["left", "right", "same", "skip", "undo"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
@@ -74,7 +76,7 @@ def _append(path: Path, value: Mapping[str, Any]) -> None:
 
 def _read(line: bytes) -> Preference | None:
     try:
-        made = Preference(**json.loads(line))
+        made = Preference(**strict_json(line))
     except (ValueError, TypeError):
         return None
     texts = (made.question_id, made.left, made.right, made.shown, made.made)

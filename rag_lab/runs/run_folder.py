@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_lab._kit.strict_json import strict_json
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.evaluation.metric import MetricInfo, info_from_json, info_to_json
@@ -101,7 +102,7 @@ class RunFolder:
         path = Path(path)
         refuse_links_out(path)
         try:
-            plan = json.loads((path / PLAN_FILE).read_text(encoding="utf-8"))
+            plan = strict_json((path / PLAN_FILE).read_bytes())
             run = cls(path=path, **_fields(plan))
             reason = run._problem()
             if not reason:
@@ -261,7 +262,7 @@ def read_json(path: Path) -> dict[str, Any]:
         DamagedFile: if it is not that.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = strict_json(path.read_bytes())
     except ValueError:
         value = None
     if not isinstance(value, dict):

@@ -25,6 +25,14 @@ def test_what_is_written_is_opened(run):
     assert RunFolder.open(str(run.path)) == run
 
 
+@pytest.mark.parametrize("repeats", ["Infinity", "[" * 100_000])
+def test_a_plan_with_numbers_without_end_or_far_too_deep_is_none(run, repeats):
+    path = run.path / "plan.json"
+    path.write_text(path.read_text().replace('"repeats": 2', f'"repeats": {repeats}'))
+    with pytest.raises(RagLabError, match=r"its plan\.json is not a plan"):
+        RunFolder.open(run.path)
+
+
 def test_traces_of_a_variant_that_has_not_run_are_none(run):
     assert run.traces("baseline") == []
     run.variant_dir("baseline").mkdir(parents=True)
@@ -44,7 +52,7 @@ def test_traces_that_are_missing_or_cut_are_said(run):
         run.traces("baseline")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]"])
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"a":' * 100_000, '{"seconds": Infinity}'])
 def test_a_manifest_that_is_none_is_said(run, content):
     (run.path / "manifest.json").write_text(content)
     with pytest.raises(DamagedFile, match=r"manifest\.json is damaged \(it holds no JSON object\)"):

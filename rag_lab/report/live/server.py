@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         ):
             self._refuse(HTTPStatus.FORBIDDEN, "This report is served to this machine alone, under 127.0.0.1.")
             return
-        _, token, *rest = self.path.partition("?")[0].split("/")
+        token, *rest = self.path.partition("?")[0].removeprefix("/").split("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.FORBIDDEN, "The token in the address is not the one that `rag-lab open` printed.")
             return

@@ -73,6 +73,17 @@ def test_the_names_that_are_served_are_those_that_are_written():
     assert (REPORT, QUESTIONS) == (HTML_FILE, FOLDER)
 
 
+@pytest.mark.parametrize("line", ["GET foo HTTP/1.1", "GET foo", "GET", "HEAD * HTTP/1.1", "\x16\x03\x01"])
+def test_what_is_no_request_of_a_browser_is_refused_without_a_traceback(tmp_path, serve, capfd, line):
+    server = serve(write_run(tmp_path / "run", GRID, {MAIN: factorial()}).path)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
+        connection.sendall(f"{line}\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.makefile().read()
+    assert "The token" in answer or "can be read, and nothing else" in answer or answer.startswith("HTTP/1.0 403")
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["report.html", "questions"])
 def test_nothing_is_served_through_a_link_out_of_the_run(tmp_path, serve, name):
     (tmp_path / "mine").mkdir()
