@@ -8,7 +8,7 @@ from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 from rag_lab.redaction import redact_sentence, redact_value
-from rag_lab.visible import visible
+from rag_lab.visible import shortened, visible
 
 _LISTED = 25
 _NEAREST = 5
@@ -22,7 +22,7 @@ class RagLabError(Exception):
     """
 
     def __init__(self, sentence: str = "") -> None:
-        super().__init__(visible(redact_sentence(sentence)))
+        super().__init__(visible(shortened(redact_sentence(sentence))))
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows, and papermill prints: IPython asks an exception for it."""

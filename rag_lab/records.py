@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from rag_lab.shows_itself import shows_itself
+from rag_lab.visible import shortened
 
 QueryClass = Literal["specific", "fuzzy", "comparative", "procedural", "creative"]
 QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
@@ -18,6 +19,8 @@ StageStatus = Literal["ok", "fallback", "failed"]
 ScoreStatus = Literal["scored", "failed", "not_applicable"]
 Span = tuple[str, int | None, int, int]  # source, page, start, end
 Level = Literal["child", "parent", "document"]  # what one result of a search is
+
+MOST_ID_CHARS = 250  # of the id of a question or a variant, and of a metric's name, which stand in sentences
 
 # What the record of a context's stage says where the context is none of what was retrieved.
 CLOSED_BOOK = "the book is closed"
@@ -67,7 +70,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: {self.reason}"
+        return shortened(f"{where}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)

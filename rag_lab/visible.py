@@ -16,6 +16,15 @@ CONTROL = re.compile(
 NO_FORMULAS = "mathjax_ignore tex2jax_ignore"
 
 
+_ENDLESS = re.compile(r"\S{1000,}")
+_SHOWN_CHARS = 100
+
+
+def shortened(sentence: str) -> str:
+    """Return a sentence for people in which no word, that somebody gave, goes on for a thousand characters."""
+    return _ENDLESS.sub(lambda found: f"{found[0][:_SHOWN_CHARS]}…", sentence)
+
+
 def visible(text: str) -> str:
     """Return `text` with every control character shown in place of sent; anything else is left as it is."""
     return CONTROL.sub(_shown, text)

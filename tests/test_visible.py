@@ -5,11 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.visible import visible, visible_json
+from rag_lab.errors import RagLabError
+from rag_lab.records import Problem
+from rag_lab.visible import shortened, visible, visible_json
 
 
 def test_a_control_character_is_shown_as_python_writes_it():
     assert visible("a\x1b[31mb\x9b\u202ec\x00\x7f\r\ud800") == r"a\x1b[31mb\x9b\u202ec\x00\x7f\x0d\ud800"
+
+
+def test_no_word_of_a_sentence_goes_on_for_a_thousand_characters():
+    assert shortened(f"The id {'q' * 1_000_000} stands twice.") == f"The id {'q' * 100}… stands twice."
+    assert str(RagLabError("x" * 5000)) == str(Problem("a", "x" * 5000))[3:] == "x" * 100 + "…"
+    assert shortened("a/" * 499) == "a/" * 499
 
 
 def test_lines_tabs_and_scripts_of_all_directions_stay():

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab.data.validation import describe
 from rag_lab.errors import DatasetError, unknown_name
-from rag_lab.records import QUERY_CLASSES, Evidence, Problem, Question, Turn
+from rag_lab.records import MOST_ID_CHARS, QUERY_CLASSES, Evidence, Problem, Question, Turn
 
 QUESTIONS_FILE = "questions.jsonl"
 MAX_GRADE = 100  # 2 to its power is the gain in one form of nDCG
@@ -120,6 +120,9 @@ def read_question(
     question_id = own_id if line.id is None else line.id
     if not question_id.strip() or not line.question.strip():
         return None, [f"the {'question' if question_id.strip() else 'id'} is empty; the line was left out, fill it in."]
+    if len(question_id) > MOST_ID_CHARS:
+        n = len(question_id)
+        return None, [f"the id has {n:,} characters, where {MOST_ID_CHARS} are the most; the line was left out."]
     misspelt = [key for key in line.model_extra or {} if get_close_matches(key.lower(), _NEAR_ACCESS, cutoff=0.7)]
     if misspelt:  # ignored, it would open to this asker what was to be closed
         return None, [f"{unknown_name('key', misspelt[0], _ACCESS_KEYS)} The line was left out, mend it."]

@@ -24,7 +24,7 @@ from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
 from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
-from rag_lab.runs.run_folder import MAX_REPEATS
+from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
 
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
@@ -90,7 +90,9 @@ class ExperimentConfig(Section):
     )
     repeats: int = Field(1, ge=1, le=MAX_REPEATS, description="how often each question is asked")
     metrics: list[str] = Field(
-        default_factory=list, description="names of metrics, the first decides; what the labels allow where empty"
+        default_factory=list,
+        max_length=MAX_METRICS,
+        description="names of metrics, the first decides; what the labels allow where empty",
     )
     margin: dict[str, Annotated[float, Strict(), Field(ge=-1e9, le=1e9)]] = Field(
         default_factory=dict, description="by metric, the loss up to which a variant may still be left out"

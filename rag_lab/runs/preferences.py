@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from rag_lab._kit.strict_json import strict_json
+from rag_lab.runs.strict_json import strict_json
 
 PREFERENCES_FILE = "preferences.jsonl"
 Choice = Literal["left", "right", "same", "skip", "undo"]

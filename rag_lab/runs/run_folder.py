@@ -12,15 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_lab._kit.strict_json import strict_json
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.evaluation.metric import MetricInfo, info_from_json, info_to_json
 from rag_lab.evaluation.registry import find_info
-from rag_lab.records import Trace
+from rag_lab.records import MOST_ID_CHARS, Trace
 from rag_lab.redaction import hide_known_json
 from rag_lab.runs.run_links import refuse_links_out
 from rag_lab.runs.run_once import SamePipeline
+from rag_lab.runs.strict_json import strict_json
 from rag_lab.runs.trace_file import read_traces
 from rag_lab.runs.trace_lines import Questions
 from rag_lab.visible import visible_json
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Recorded = TypeVar("Recorded")
 
+MAX_METRICS = 500  # of a run: each is computed, and shown, by itself
 PLAN_FILE = "plan.json"
 MANIFEST_FILE = "manifest.json"
 SCORES_FILE = "scores.parquet"
@@ -118,6 +119,11 @@ class RunFolder:
         ids = [variant.variant_id for variant in self.variants]
         if not 1 <= self.repeats <= MAX_REPEATS:
             return f"its {PLAN_FILE} asks each question {self.repeats} times, of at most {MAX_REPEATS}"
+        if len(self.metrics) > MAX_METRICS:
+            return f"its {PLAN_FILE} has {len(self.metrics):,} metrics, where {MAX_METRICS} are the most"
+        for what, names in (("variant", ids), ("question", self.questions), ("metric", self.metrics)):
+            if n := max((len(name) for name in names if len(name) > MOST_ID_CHARS), default=0):
+                return f"a {what} in its {PLAN_FILE} has a name of {n:,} characters, where {MOST_ID_CHARS} are the most"
         if len(set(ids)) < len(ids):
             return f"its {PLAN_FILE} has {len(ids)} variants, of which only {len(set(ids))} have a name of their own"
         if strangers := [

@@ -70,6 +70,7 @@ def test_pages_count_from_one(tmp_path: Path, page_base: int, page: int) -> None
         ({"id": "q2"}, "question: field required"),
         ({**GOOD, "id": 7}, "id: must be a valid string"),
         ({**GOOD, "id": " "}, "the id is empty"),
+        ({**GOOD, "id": "q" * 1_000_000}, "the id has 1,000,000 characters, where 250 are the most"),
         ({**GOOD, "id": "q2", "question": " \n"}, "the question is empty"),
         ({**GOOD, "id": "q2", "answers": "so"}, "answers: must be a valid"),
         ({**GOOD, "id": "q2", "answerable": "no"}, "answerable: must be a valid boolean"),

@@ -72,6 +72,9 @@ def test_scores_that_are_none_or_of_another_plan_are_said(run):
     ("change", "said"),
     [
         ({"variants": []}, "none of its 0 variants"),
+        ({"metrics": ["m"] * 501}, "has 501 metrics, where 500 are the most"),
+        ({"questions": ["q" * 1_000_000]}, "has a name of 1,000,000 characters, where 250 are the most"),
+        ({"questions": [7]}, "is not a plan"),
         ({"baseline": "gone"}, "'gone', is none of its 2 variants"),
         ({"left_out": [8]}, "is not a plan"),
         ({"left_out": "8"}, "is not a plan"),

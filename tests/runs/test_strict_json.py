@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab._kit.strict_json import strict_json
+from rag_lab.runs.strict_json import strict_json
 
 
 def test_json_as_we_write_it_is_read():
