@@ -17,6 +17,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import names_secret
 
 _CHECKS = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
+_OTHER_FORMS = ("identity", "split_text", "lazy_load", "invoke")  # of a whole stage or splitter, and of LangChain's
 _SHAPE = """
     from dataclasses import dataclass
     from typing import ClassVar
@@ -104,7 +105,7 @@ def check_class(target: type, what: str, call: str = "") -> None:
     lacks = [] if is_frozen else ["must be a frozen dataclass"]
     lacks += [] if isinstance(getattr(target, "version", None), int) else ["has no version"]
     method = call.partition("(")[0]
-    if method == "__call__" and not any({method, "run"} & vars(kind).keys() for kind in target.__mro__[:-1]):
+    if method == "__call__" and not any({method, *_OTHER_FORMS} & vars(kind).keys() for kind in target.__mro__[:-1]):
         lacks.append("cannot be called")
     for each in fields(target) if is_dataclass(target) else ():
         default = each.default_factory() if each.default_factory is not MISSING else each.default
