@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import home as home_folder
-from rag_lab._kit.home import usable_home
+from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observing.tracing import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
@@ -49,6 +49,23 @@ INDEX_SLOTS = ("splitter", "file_readers", "store", "embedding_model", "vision_m
 SLOTS = (*STAGE_SLOTS, *INDEX_SLOTS[:3], *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def _at_home(
+    method: Callable[Concatenate[Pipeline, Given], Made],
+) -> Callable[Concatenate[Pipeline, Given], Made]:
+    """Let models keep what they remember in the home of the pipeline that they work for."""
+
+    @wraps(method)
+    def at_home(pipeline: Pipeline, /, *given: Given.args, **named: Given.kwargs) -> Made:
+        with working_at(pipeline.given_home):
+            return method(pipeline, *given, **named)
+
+    return at_home
+
+
 @shows_itself("rag_lab.notebook.views.pipeline_view")
 class Pipeline:
     """One variant of the pipeline on one corpus, as a value: `set` and `replace` return another.
@@ -60,7 +77,8 @@ class Pipeline:
         config: which stages, with which parameters and models; where None, the data set's own (`pipeline.yaml`), or the
             defaults.
         questions: what is asked where `run` names nothing else; those of the data set where None.
-        home: where indexes and results are remembered; the workbench's folder where None.
+        home: where indexes, results, converted weights and the paces of servers are kept; the workbench's folder where
+            None.
         progress: show a bar while documents are embedded, or tell a callable how many texts are done, of how many.
     """
 
@@ -171,6 +189,7 @@ class Pipeline:
         return self.parts.memory
 
     @cached_property
+    @_at_home
     def parts(self) -> Parts:
         """What the stages are made of."""
         config, home = self.config, self.home
@@ -183,10 +202,16 @@ class Pipeline:
         return self._parts(index, embedder, Memory(home / "stages.sqlite"), self.dataset.language)
 
     @property
+    def given_home(self) -> Path | None:
+        """The folder that it was given for indexes and results; None where it is the workbench's."""
+        return Path(self._home) if self._home else None
+
+    @property
     def language(self) -> str:
         """The language that `retrieval.analyzer: auto` goes by: what is declared, else what the texts are in."""
         return self.dataset.language or self.index.language
 
+    @_at_home
     def prepare(self, questions: Sequence[Question] = ()) -> None:
         """Build what the searches read for these questions, where it is missing, so that none is charged with it.
 
@@ -204,6 +229,7 @@ class Pipeline:
             raise ConfigError(f"{told}, and on_truncation is refuse; make chunks smaller, or choose another model.")
 
     @property
+    @_at_home
     def unread(self) -> UnreadChildren | None:
         """What the embedding model never reads of the chunks; None where no search asks it, or it does not say."""
         return self.index.unread if self.config.searches_vectors else None
@@ -213,6 +239,7 @@ class Pipeline:
         return self.config.on_truncation == "refuse"
 
     @cached_property
+    @_at_home
     def stages(self) -> tuple[Stage, ...]:
         """All stages, in their order; made once, as a module of one's own remembers that it was tried."""
         parts = self.parts
@@ -246,6 +273,7 @@ class Pipeline:
             if places:
                 yield stage, places
 
+    @_at_home
     def run(
         self,
         questions: Sequence[Question] | None = None,

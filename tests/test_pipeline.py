@@ -13,12 +13,14 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from small_dataset import write_dataset
 
 from rag_lab import Pipeline, evaluate
+from rag_lab._kit.home import home, working_at
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.plan import plan
+from rag_lab.models.local.converted import keep_converted
 from rag_lab.stages.stage import Outcome
-from rag_lab.testing import HashEmbedder
+from rag_lab.testing import HashEmbedder, openai_server
 
 LEXICAL = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
 
@@ -55,6 +57,17 @@ def test_a_pipeline_is_a_value(base):
         base.replace(reranker=Shortest())
     with pytest.raises(ConfigError, match="given as an object here, got 'none'"):
         base.replace(rerank="none").run()
+
+
+def test_models_keep_the_paces_of_servers_and_converted_weights_in_the_home_of_the_pipeline(tmp_path):
+    with openai_server(lambda _: '{"answer": "290 bar."}') as server:
+        reader = f"openai:tiny?base_url={server.url}&requests_per_minute=9000"
+        answers = {**LEXICAL, "answer.name": "llm", "models.generation": reader}
+        mine = Pipeline(write_dataset(tmp_path / "data"), home=tmp_path / "mine", progress=False).set(answers)
+        assert {trace.answer.text for trace in mine.run()} == {"290 bar."}  # asked in threads
+    assert (tmp_path / "mine" / "paces.sqlite").is_file() and not (home() / "paces.sqlite").exists()
+    with working_at(mine.home):  # as a stage works
+        assert keep_converted("x", lambda partial: partial.touch()) == tmp_path / "mine" / "weights" / "x"
 
 
 def test_a_function_and_a_class_rerank(base):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -15,6 +18,7 @@ from rag_lab.errors import ConfigError
 NAME = ".rag_lab"
 VARIABLE = "RAG_LAB_HOME"
 PRIVATE = 0o700  # the mode of folders that are made for what is remembered: documents that only their owner reads, too
+_at_work: ContextVar[Path | None] = ContextVar("rag_lab_home", default=None)
 _OF_CHECKOUT = "rag_lab/_kit/home.py"  # this file: where it lies, so, is a checkout
 
 
@@ -34,6 +38,24 @@ def home() -> Path:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
     return folder
+
+
+@contextmanager
+def working_at(folder: Path | None) -> Iterator[None]:
+    """Let models that work in the block keep what they remember in `folder`, or in `home()` where it is None.
+
+    So do threads that are started in a copy of the block's context.
+    """
+    token = _at_work.set(folder)
+    try:
+        yield
+    finally:
+        _at_work.reset(token)
+
+
+def home_at_work() -> Path:
+    """Return where a model keeps what it remembers: the home of the pipeline that it works for, else `home()`."""
+    return _at_work.get() or home()
 
 
 def usable_home() -> Path:

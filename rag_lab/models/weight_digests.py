@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from rag_lab._kit.home import home
+from rag_lab._kit.home import home_at_work
 from rag_lab._kit.whole_file import whole_file
 
 _WHOLE_BYTES = 1_000_000_000
@@ -66,7 +66,7 @@ def _ends(path: Path, size: int) -> str:
 
 def _note(path: Path) -> Path:
     name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
-    return home() / "weights" / "digests" / f"{name}.json"
+    return home_at_work() / "weights" / "digests" / f"{name}.json"
 
 
 def _read(note: Path) -> dict[str, object]:

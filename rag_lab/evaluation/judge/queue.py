@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
@@ -80,7 +81,7 @@ class JudgeQueue:
     def _start(self, threads: ThreadPoolExecutor, key: str, request: ChatRequest) -> None:
         loop = asyncio.get_running_loop()
         try:
-            done = loop.run_in_executor(threads, self._generate, {key: request})
+            done = loop.run_in_executor(threads, copy_context().run, self._generate, {key: request})
         except RuntimeError:  # stopped
             self._settle([key], self._raise_broken)
         else:

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -84,7 +85,7 @@ def run_to_end(coroutine: Coroutine[Any, Any, Result], stop: Callable[[], None])
     An interruption reaches the waiting thread alone, so `stop` must bring the coroutine to its end.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ragas") as thread:
-        future = thread.submit(asyncio.run, coroutine)
+        future = thread.submit(copy_context().run, asyncio.run, coroutine)
         try:
             return future.result()
         except BaseException:

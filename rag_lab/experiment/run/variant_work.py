@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_lab._kit.home import working_at
 from rag_lab._kit.machine.memory import peak_memory_mb
 from rag_lab._kit.observing.logs import begin_inherited_logs
 from rag_lab._kit.observing.tracing import flush, span
@@ -106,7 +107,8 @@ class VariantWork:
         from rag_lab.evaluation.evaluate import evaluate
         from rag_lab.runs.score_file import to_frame
 
-        with self._shown as progress, working(variant=self.name, stage="score"), span("score"):
+        at_home = working_at(self.pipeline.given_home)
+        with self._shown as progress, working(variant=self.name, stage="score"), span("score"), at_home:
             progress.enter("score")
             self.scores = evaluate(
                 self.traces,

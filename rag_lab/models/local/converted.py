@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_lab._kit.home import home
+from rag_lab._kit.home import home_at_work
 from rag_lab.errors import ModelError
 
 
 def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
-    """Return `home()/weights/name`, calling `make` with a temporary path if it is not there yet.
+    """Return `weights/name` of the home folder, calling `make` with a temporary path if it is not there yet.
 
     Two processes that ask at once make it once; a killed one leaves nothing under the final name.
 
@@ -20,7 +20,7 @@ def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
     """
     from filelock import FileLock
 
-    target = home() / "weights" / name
+    target = home_at_work() / "weights" / name
     if target.exists():
         return target
     partial = target.with_name(f"{name}.partial")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from rag_lab._kit.home import home
+from rag_lab._kit.home import home_at_work
 from rag_lab.memory.paces import Paces, Rates
 
 _LOG = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Pace:
 
     @cached_property
     def _paces(self) -> Paces:
-        return Paces(home() / "paces.sqlite", self.clock)
+        return Paces(home_at_work() / "paces.sqlite", self.clock)
 
     def wait(self, tokens: int) -> None:
         """Return when a request of so many tokens may be sent."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rag_lab._kit.home import home
+from rag_lab._kit.home import home_at_work
 from rag_lab._kit.whole_file import whole_file
 
 _FILE = "ollama_digests.json"
@@ -36,7 +36,7 @@ def _key(address: str, name: str) -> str:
 
 
 def _path() -> Path:
-    return home() / _FILE
+    return home_at_work() / _FILE
 
 
 def _read() -> dict[str, str]:
