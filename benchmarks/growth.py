@@ -96,7 +96,7 @@ def build(name: str, n: int, folder: Path) -> Row:
         from rag_lab.stores.sparse.bm25 import BM25Index
 
         corpus = texts(n)
-        cpu_s, wall_s = seconds(lambda: BM25Index.build(folder, ids, corpus, labels, "unicode"))
+        cpu_s, wall_s = seconds(lambda: BM25Index.build(folder, ids, corpus, "unicode"))
         questions = [" ".join(text.split()[10:16]) for text in corpus[:N_QUERIES]]
         folder.with_name("questions.json").write_text(json.dumps(questions))
     else:
@@ -127,15 +127,18 @@ def search(name: str, n: int, folder: Path) -> Row:
     open_s, _ = seconds(lambda: store.search(asked[0], K))
     found: list[list[str]] = []
     times = np.array([seconds(lambda one=one: found.extend(store.search(one, K)[0])) for one in asked]) * 1000
-    store.search(asked[0], K, SOME)
-    filtered = np.array([seconds(lambda one=one: store.search(one, K, SOME))[0] for one in asked[:20]]) * 1000
+    filtered_p50_ms = None  # of words, who sees every tenth child has an index of these alone
+    if name != "bm25":
+        store.search(asked[0], K, SOME)
+        filtered = np.array([seconds(lambda one=one: store.search(one, K, SOME))[0] for one in asked[:20]]) * 1000
+        filtered_p50_ms = round(float(np.percentile(filtered, 50)), 3)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "open_s": round(open_s, 3),
         "p50_ms": round(float(np.percentile(times[:, 0], 50)), 3),
         "p95_ms": round(float(np.percentile(times[:, 0], 95)), 3),
         "p50_wall_ms": round(float(np.percentile(times[:, 1], 50)), 3),
-        "filtered_p50_ms": round(float(np.percentile(filtered, 50)), 3),
+        "filtered_p50_ms": filtered_p50_ms,
         "memory_mib": round(memory),
         "recall": None if name == "bm25" else round(recall(found, n, np.load(folder.with_name("nearest.npy"))), 4),
     }

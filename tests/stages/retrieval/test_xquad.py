@@ -64,7 +64,7 @@ def test_words_are_found_in_other_languages(tmp_path, language, analyzer, least,
     files = sorted(path for path in dataset.corpus_dir.rglob("*") if path.is_file())
     sources = [file.relative_to(dataset.corpus_dir).as_posix() for file in files]
     texts = [file.read_text(encoding="utf-8") for file in files]
-    SPARSE[method].build(tmp_path / "index", sources, texts, [""] * len(files), analyzer)
+    SPARSE[method].build(tmp_path / "index", sources, texts, analyzer)
     ids, _ = SPARSE[method].open(tmp_path / "index").search([question.text for question in dataset.questions], 10)
     wanted = [question.evidence[0].source for question in dataset.questions]
     ranks = [1 / (found.index(source) + 1) if source in found else 0 for found, source in zip(ids, wanted, strict=True)]
