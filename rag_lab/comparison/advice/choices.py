@@ -152,9 +152,11 @@ class Choices:
         """
         costs = self.comparison.prices
         order = [*self.better, self.reference, *self.comparison.ranking["variant_id"]]
-
-        def key(one: str) -> tuple[float, float, float, int]:
-            took = costs.get(one, price.Price())
-            return took.usd or 0.0, (took.seconds or 0.0) // price.NOTICED_S, took.tokens or 0.0, order.index(one)
-
-        return sorted(variants, key=key)
+        left = sorted(variants, key=lambda one: [value or 0.0 for value in costs.get(one, price.Price()).by_weight])
+        found: list[str] = []
+        while left:
+            more = {one: price.surplus(costs, one, left[0]) for one in left}
+            alike = [one for one in left if not more[one].is_costing]
+            found += sorted(alike, key=lambda one: (not more[one].is_saving, order.index(one)))
+            left = [one for one in left if one not in alike]
+        return found

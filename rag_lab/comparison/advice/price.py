@@ -42,6 +42,11 @@ class Price:
         pairs = zip(astuple(self), astuple(other), least, strict=True)
         return Price(*(None if a is None or b is None else a - b if abs(a - b) >= few else 0.0 for a, b, few in pairs))
 
+    @property
+    def by_weight(self) -> tuple[float | None, float | None, float | None]:
+        """What decides first which of two is cheaper: dollars, then seconds, then tokens."""
+        return self.usd, self.seconds, self.tokens
+
     def times(self, other: Price) -> float:
         """Return how many times what `other` takes this takes, where the difference is noticed of one question."""
         pairs = ((self.seconds, other.seconds, LEAST_S), (self.usd, other.usd, LEAST_USD))

@@ -230,26 +230,18 @@ def _keep_reference(choices: Choices) -> Recommendation:
 
 
 def _gains_little(choices: Choices) -> str:
-    """Name the additions that are shown to gain no more than the margin."""
-    if choices.comparison.effects.is_grid:
-        return _levels_gain_little(choices)
-    gone = [one for one in choices.rows if choices.may_go(one) and choices.rows[one]["verdict"] != "worse"]
-    useless = [choices.comparison.called(one) for one in gone]
-    if not useless:
+    """Name the additions, or levels of a grid, that are shown to gain no more than the margin."""
+    over, comparison = "", choices.comparison
+    if comparison.effects.is_grid:
+        over = "over all settings of the others "
+        names = [row.name for row in module_rows(comparison) if row.factor and row.word == "not better"]
+    else:
+        may_go = [one for one, row in choices.rows.items() if choices.may_go(one) and row["verdict"] != "worse"]
+        names = [comparison.called(one) for one in may_go]
+    if not names:
         return ""
-    margin = choices.comparison.run.margins[choices.metric]
-    they = "it" if len(useless) == 1 else "they"
-    return f", and {listing(useless)} may be left out: {they} would not gain more than {margin:g}"
-
-
-def _levels_gain_little(choices: Choices) -> str:
-    """Name the levels of a grid that are shown to gain, over all settings of the others, no more than the margin."""
-    rows = [row for row in module_rows(choices.comparison) if row.factor and row.word == "not better"]
-    if not rows:
-        return ""
-    margin, they = choices.comparison.run.margins[choices.metric], "it" if len(rows) == 1 else "they"
-    names = listing([row.name for row in rows])
-    return f", and {names} may be left out: over all settings of the others {they} would not gain more than {margin:g}"
+    margin, they = comparison.run.margins[choices.metric], "it" if len(names) == 1 else "they"
+    return f", and {listing(names)} may be left out: {over}{they} would not gain more than {margin:g}"
 
 
 def _use_instead(choices: Choices, variant: str) -> Recommendation:

@@ -156,7 +156,7 @@ def test_of_the_best_variant_it_is_not_said_that_it_is_not_worse_than_the_best(m
 def test_at_the_same_price_what_is_better_comes_first_and_else_the_reference(
     made: Made, shift: float, chosen: str
 ) -> None:
-    found = recommendation(made.run({"like": shift + WOBBLE}, {}))
+    found = recommendation(made.run({"like": shift + WOBBLE}, {"base": 1.04, "like": 1.06}))
     assert found.variant_id == chosen and "cheapest" not in found.headline
 
 
