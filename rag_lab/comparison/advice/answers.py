@@ -25,10 +25,10 @@ _SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
 _CUT = ("give the context more tokens", ("answer.context_tokens",))
 
 
-def answers_told(comparison: Comparison, variant: str) -> str:
-    """Say what becomes of the answers of a variant against the baseline; "" where none were asked for."""
+def answers_told(comparison: Comparison, variant: str) -> list[str]:
+    """Say what becomes of the answers of a variant against the baseline, where any were asked for."""
     told = [part for part in (_scored(comparison, variant), _used(comparison, variant)) if part]
-    return f"Answers: {'; '.join(told)}." if told and comparison.run.answered else ""
+    return [f"Answers: {'; '.join(told)}."] if told and comparison.run.answered else []
 
 
 def _scored(comparison: Comparison, variant: str) -> str:

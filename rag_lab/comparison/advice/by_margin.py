@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rag_lab._kit.numbers import p_text
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.advice.choices import Choices
-from rag_lab.comparison.advice.gained import gained
 from rag_lab.comparison.advice.price import surplus
+from rag_lab.comparison.advice.reasons import gained
 
 
-@dataclass(frozen=True, slots=True)
-class ByMargin:
-    """The variant, what to do in a sentence, and what that rests on, a sentence each."""
+def by_margin(choices: Choices) -> tuple[str, str, list[str]] | None:
+    """Return what the margin of the main metric recommends: the variant, what to do in a sentence, what that rests on.
 
-    variant_id: str
-    headline: str
-    rests_on: tuple[str, ...]
-
-
-def by_margin(choices: Choices) -> ByMargin | None:
-    """Return what the margin of the main metric recommends; None without one, or where no variant is shown to be so.
-
-    What costs more than the reference and is not reliably better is not recommended by its margin alone.
+    None without a margin, or where no variant is shown to be near the best by it. What costs more than the reference
+    and is not reliably better is not recommended by its margin alone.
     """
     comparison, shown = choices.comparison, choices.near_best
     if not shown or (choices.surplus(shown[0]).is_costing and shown[0] not in choices.better):
@@ -34,8 +25,7 @@ def by_margin(choices: Choices) -> ByMargin | None:
     row = next(row for row in rows if row["variant_id"] == chosen)
     name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
     headline = f"Use {name}: {_why(choices, chosen, row['margin'])}."
-    told = (_proof(choices, row, len(rows)), *_saved(choices, chosen))
-    return ByMargin(chosen, headline, told)
+    return chosen, headline, [_proof(choices, row, len(rows)), *_saved(choices, chosen)]
 
 
 def _why(choices: Choices, chosen: str, margin: float) -> str:

@@ -19,12 +19,12 @@ from rag_lab._kit.wording import counted, listing, short_verdict
 from rag_lab.comparison.advice.answers import answers_told, largest_loss
 from rag_lab.comparison.advice.by_margin import by_margin
 from rag_lab.comparison.advice.choices import Choices
-from rag_lab.comparison.advice.gained import gained
 from rag_lab.comparison.advice.index_price import index_told
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.price import surplus
 from rag_lab.comparison.advice.reasons import (
     caveats,
+    gained,
     left_open,
     lost,
     margin_not_met,
@@ -53,23 +53,16 @@ class Recommendation:
 
     variant_id: the variant to use; None where the data do not say.
     headline: that in a sentence.
-    answers: what becomes of the answers; "" where none were asked for.
-    do_first: where most evidence is lost, and the setting that decides it; what labels are missing; a sentence each.
+    lines: below it, what becomes of the answers, which setting loses most of the evidence, and what labels are missing.
     reasons: what it costs, what the data rule out, and what to doubt; a sentence each.
     yaml: the whole configuration of the variant; "" where there is none.
     """
 
     variant_id: str | None
     headline: str
-    answers: str
-    do_first: tuple[str, ...]
+    lines: tuple[str, ...]
     reasons: tuple[str, ...]
     yaml: str
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What stands below the headline, a line each, before the reasons."""
-        return (*([self.answers] if self.answers else []), *self.do_first)
 
 
 def recommendation(comparison: Comparison) -> Recommendation:
@@ -85,7 +78,8 @@ def recommendation(comparison: Comparison) -> Recommendation:
     if reason := _nothing_compared(comparison, metric, choices):
         return _undecided(comparison, reason, gain_told(comparison)[1:])
     if (found := by_margin(choices)) is not None:
-        return _made(choices, found.headline, found.variant_id, found.rests_on)
+        variant, headline, rests_on = found
+        return _made(choices, headline, variant, rests_on)
     if choices.better:
         return _use_better(choices)
     if levels := _of_better_levels(choices):
@@ -116,8 +110,7 @@ def _of(comparison: Comparison, headline: str, variant: str | None, about: str, 
     return Recommendation(
         variant,
         f"{partly} {headline}".strip(),
-        answers_told(comparison, about),
-        (*largest_loss(comparison, about), *labels_wanted(comparison)),
+        (*answers_told(comparison, about), *largest_loss(comparison, about), *labels_wanted(comparison)),
         (*measures_cutting(comparison), *told, *caveats(comparison)),
         config.to_yaml() if config is not None else "",
     )
@@ -152,14 +145,11 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
 
 
 def _use_better(choices: Choices) -> Recommendation:
-    ordered = sorted(choices.better, key=choices.is_dear)
-    best, *others = ordered
-    told = (
-        [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}."] if others else []
-    )
-    return _if_worth_it(
-        choices, best, gained(choices, best), [*told, *margin_not_met(choices), *margin_wanted(choices)]
-    )
+    best, *others = sorted(choices.better, key=choices.is_dear)
+    told = [*margin_not_met(choices), *margin_wanted(choices)]
+    if others:
+        told = [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}.", *told]
+    return _if_worth_it(choices, best, gained(choices, best), told)
 
 
 def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str]) -> Recommendation:
@@ -188,7 +178,8 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
     comparison, better = choices.comparison, choices.better_levels
     wanted = choices.levels[comparison.run.baseline] | {factor: row.level for factor, row in better.items()}
     for variant, found in choices.levels.items():
-        if better and found == wanted:
+        row = choices.rows.get(variant)
+        if better and found == wanted and row and choices.sign * float(row["difference"]) > 0:
             seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in better.values()]
             does = f"over all settings of the other modules, {listing(seen)} in {comparison.directed(choices.metric)}"
             does = f"{does}; it {choices.surplus(variant).sentence}"

@@ -14,6 +14,7 @@ from evidence_ends import asked as asked_about
 from evidence_ends import trace_of
 
 from rag_lab.comparison.advice.index_price import index_cells
+from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import Recommendation, recommendation
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import read_comparison
@@ -115,6 +116,17 @@ def test_a_secondary_comparison_alone_recommends_nothing(synthetic: ModuleType, 
     assert told.reasons[0].endswith(": found by a secondary comparison alone.")
 
 
+def test_a_level_that_is_better_on_average_and_not_beside_the_baseline_is_no_advice(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    shifts = {"none-none": 0.0, "none-query_likelihood": -0.2, "always-none": -0.05, "always-query_likelihood": -0.01}
+    values = {name: BASE + shift + np.roll(WOBBLE, place) for place, (name, shift) in enumerate(shifts.items())}
+    found = read_comparison(synthetic.write_run(tmp_path / "grid", synthetic.GRID, {synthetic.MAIN: values}).path)
+    (row,) = [row for row in module_rows(found) if row.factor == synthetic.HYDE]
+    assert row.word == "better"
+    assert recommendation(found).variant_id == "none-none"
+
+
 def test_where_all_others_are_bounds_it_says_so_and_what_is_reached(synthetic: ModuleType, tmp_path: Path) -> None:
     plans = {"a": {}, "floor": {"answer.context": "none"}, "gold": {"answer.context": "gold"}}
     values = {"a": BASE, "floor": BASE - 0.2, "gold": BASE + 0.2}
@@ -146,9 +158,9 @@ def test_the_report_counts_down_to_twenty_labels_with_the_command(synthetic: Mod
     run = synthetic.write_run(tmp_path / "run", {"a": {}, "b": {"rerank.final_k": 3}}, {synthetic.MAIN: values})
     comparison = read_comparison(run.path)
     told = "12 of about 20 questions are labelled. Label more: `rag-lab ask QUESTION --dataset made_up --label`"
-    assert recommendation(comparison).do_first[-1].startswith(told)
+    assert recommendation(comparison).lines[-1].startswith(told)
     sampled = replace(comparison, run=replace(run, left_out={"beyond limits.questions": 200}))
-    assert recommendation(sampled).do_first == ()  # more are labelled than were asked
+    assert recommendation(sampled).lines == ()  # more are labelled than were asked
 
 
 @pytest.mark.parametrize("deep", [1, 2])

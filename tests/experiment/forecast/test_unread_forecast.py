@@ -1,5 +1,7 @@
 """Before a sweep starts: which models will not read all that they are sent, of which variants, and what that means."""
 
+from dataclasses import replace
+
 import pytest
 from small_dataset import write_dataset
 from whole_plan import EMBEDDER, SCORER
@@ -68,6 +70,13 @@ def test_who_embeds_nothing_or_cuts_nothing_is_told_nothing(planned):
     assert unread_found(by_words) == []
     short = planned({"corpus.chunk_size": [80, 60]}, **{"retrieval.mode": "dense"})
     assert unread_told(unread_found(short), short) == []
+
+
+def test_less_than_two_percent_of_the_text_is_not_worth_a_sentence(planned):
+    checked = planned({"corpus.chunk_size": [80, 600]}, **{"retrieval.mode": "dense"})
+    (found,) = [one for one in unread_found(checked) if one.total.n_longer]
+    few = replace(found, total=replace(found.total, unread_tokens=1, tokens=51))
+    assert unread_told([few], checked) == []
 
 
 def test_of_a_model_that_does_not_say_how_much_it_reads_that_is_told(planned, monkeypatch):

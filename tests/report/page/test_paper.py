@@ -28,7 +28,7 @@ def test_a_run_is_printed_in_at_most_four_pages_without_its_questions(build: Mod
     pages = [" ".join(page.extract_text().split()) for page in PdfReader(run.path / "report.pdf").pages]
     assert 2 <= len(pages) <= 4
     whole = " ".join(pages)
-    assert "Use B (rerank.name=query_likelihood): it raises" in pages[0] and "better" in pages[0]
+    assert "B (rerank.name=query_likelihood) is better, at 5 times the price: it raises" in pages[0]
     for title in ("Scores", "What each module adds", "Complete cases", "Provenance"):
         assert title in whole
     assert "Every question, with the answers and passages of each variant" in pages[0]
