@@ -321,7 +321,8 @@ def test_a_plan_without_a_run_says_what_to_do_and_a_pilot_can_be_looked_at_first
     status, out, _ = rag_lab("plan", "e.yaml")
     assert status == 0 and "`rag-lab plan e.yaml --pilot 40` asks them" in " ".join(out.split())
     status, out, _ = rag_lab("plan", "e.yaml", "--pilot", "40", "--dry-run")
-    assert status == 0 and out.startswith("e-pilot: q") and not (tmp_path / "results").exists()
+    assert status == 0 and "\n\ne-pilot: q\n" in out and not (tmp_path / "results").exists()
+    assert out.startswith("1 of 2 variants cannot be compared with the baseline: retrieval.ndcg@10 sees 6 ranks of one")
     status, _, err = rag_lab("plan", "e.yaml", "--pilot", "39")
     assert status == 2 and err == (
         "rag-lab: --pilot is 39: by so few questions nobody can tell how much variants differ; give 40 or more.\n"
