@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import nullcontext
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -333,7 +335,8 @@ def run_told(
         typer.echo(notice, err=True)
     confirm_long(checked, yes)
     try:
-        run = run_plan(checked, out, options)
+        with _stopped_in_order():
+            run = run_plan(checked, out, options)
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Start it again and it goes on where it was: {command_line()}", err=True)
         raise typer.Exit(130) from None
@@ -354,6 +357,23 @@ def run_told(
             typer.echo(f"Report: {run.path / name}")
     of_run(run.path)
     return run
+
+
+@contextmanager
+def _stopped_in_order() -> Iterator[None]:
+    """Let a request to end, or the end of the terminal, stop the block as Ctrl-C does; nohup's wish is kept."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    ends = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    try:
+        for one in ends:
+            signal.signal(one, stop)
+        yield
+    finally:
+        for one in ends:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _scores(run: RunFolder) -> str:

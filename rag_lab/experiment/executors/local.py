@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rag_lab._kit.home import home
+from rag_lab._kit.machine.scratch import remove_left
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
 from rag_lab.experiment.executors.stopped import StoppedProcesses
 from rag_lab.experiment.kernels.check_parameters import check_parameters
@@ -78,6 +79,10 @@ def execute(
     finally:
         for one in running:
             _stop(one.process)
+        for one in running:
+            one.log.join(_STOP_S)  # which lasts as long as its kernel
+        if running:
+            remove_left()  # what was stopped could not delete its temporary folders
         if starter is None:
             start.close()
 

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -99,15 +100,19 @@ def main() -> None:
 
 def serve(job: dict[str, Any], kernel: ForkedKernel | None = None) -> None:
     """Run a job and answer on stdout; see `run_notebook`."""
-    threading.Thread(target=_end_with_parent, args=(sys.stdin,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(sys.stdin, kernel), daemon=True).start()
     warnings.filterwarnings("ignore")
     reason = run_notebook(**job, kernel=kernel)
     sys.stdout.write(json.dumps({"reason": reason}) + "\n")
     sys.stdout.flush()
 
 
-def _end_with_parent(stdin: TextIO) -> None:
+def _end_with_parent(stdin: TextIO, kernel: ForkedKernel | None) -> None:
     stdin.read()
+    if kernel is not None:  # it would see only a moment later that it is alone
+        with suppress(ChildProcessError):  # somebody else has waited for it
+            kernel.kill()
+            kernel.wait()
     os._exit(1)
 
 

@@ -1,12 +1,15 @@
 """Sweeps with real kernels and the packaged embedding model; the chat model is a server on loopback."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -173,22 +176,26 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path, chat):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_the_sweep_and_says_how_to_go_on(tmp_path):
-    with loopback_chat(delay_s=1.0) as chat:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "kill"])
+def test_ctrl_c_ends_the_sweep_says_how_to_go_on_and_leaves_no_temporary_folder(tmp_path, number):
+    with loopback_chat(delay_s=1.0) as chat, tempfile.TemporaryDirectory() as scratch:
         path = write_experiment(tmp_path, chat, limits={})
         command = [*COMMAND, "sweep", str(path), "--out", str(tmp_path / "run")]
         # A shell that runs the tests in the background hands on that Ctrl-C is ignored.
         listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen
-        )
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen,
+            env=os.environ | {"TMPDIR": scratch},
+        )  # fmt: skip
         while not chat.prompts and process.poll() is None:
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        assert list(Path(scratch).glob("rag_lab_*"))
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert f"Start it again and it goes on where it was: rag-lab sweep {path}" in err
         assert "Traceback" not in err
+        assert not list(Path(scratch).glob("rag_lab_*"))
         asked = len(chat.prompts)
         time.sleep(3)
         assert len(chat.prompts) <= asked + 1  # the kernel ends with the sweep
