@@ -229,7 +229,7 @@ def test_where_a_model_splits_the_files_their_number_stands_for_the_chunks(tmp_p
 
 
 def test_thinking_is_counted_beside_the_reply_and_told(tmp_path, doubles, monkeypatch):
-    base = {"answer": {"thinking": True, "thinking_tokens": 300, "max_tokens": 50}}
+    base = {"answer": {"name": "llm", "thinking": True, "thinking_tokens": 300, "max_tokens": 50}}
     bill = estimate(write_plan(tmp_path, base={**WITH_ALL, **base}))
     generate, understand = row_of(bill, "generate"), row_of(bill, "understand")
     assert (generate.tokens_out, generate.thinking_tokens) == (350 * generate.n, 300 * generate.n)
@@ -245,7 +245,7 @@ def test_thinking_is_counted_beside_the_reply_and_told(tmp_path, doubles, monkey
 @pytest.mark.parametrize(("tokens_a_call", "measured"), [(40, False), (50, False), (200, True)])
 def test_what_was_measured_without_thinking_says_nothing_of_replies_with_it(tmp_path, doubles, tokens_a_call, measured):
     keep_rates(home(), [Rate("generate", CHAT, 10, 10.0, 1000, 10 * tokens_a_call)])
-    base = {"answer": {"thinking": True, "thinking_tokens": 300, "max_tokens": 50}}
+    base = {"answer": {"name": "llm", "thinking": True, "thinking_tokens": 300, "max_tokens": 50}}
     generate = row_of(estimate(write_plan(tmp_path, base={**WITH_ALL, **base})), "generate")
     assert generate.tokens_measured == measured
     assert generate.tokens_out == generate.n * (tokens_a_call if measured else 350)
