@@ -99,12 +99,12 @@ class Task:
         Args:
             folder: an empty one.
             dataset: the path of the dataset on this machine; found by the path or the name it has at home, where empty.
-            modules: likewise the folder of modules of one's own.
+            modules: the folder of modules of one's own here; the one at home, where empty.
 
         Raises:
             RagLabError: if this machine has another version, another corpus, or no sight of the run's ledger.
         """
-        beside = modules or (self.modules if Path(self.modules).is_dir() else str(Path.cwd()))
+        beside = modules or self.modules
         _refuse_others(self, checkout_file(NOTEBOOK), Path(beside))
         _refuse_lost_ledger(self)
         out = folder / "variants" / self.name
@@ -165,7 +165,7 @@ def _refuse_others(task: Task, notebook: Path, modules: Path) -> None:
     other = next((what for what, value in task.versions.items() if value and here.get(what) != value), "")
     if other.startswith("modules"):
         raise RagLabError(
-            f"The run {task.origin.run} has modules of its own beside its experiment, and {modules} has others; "
+            f"The run {task.origin.run} has modules of its own beside its experiment, which are not those in {modules}; "
             "copy the folder of the experiment here and name it with --beside."
         )
     if other:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import VARIABLE, modules_beside
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
@@ -71,6 +71,15 @@ def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task):
         other = replace(task, versions=dict(task.versions) | {what: "other"})
         with pytest.raises(RagLabError, match=f"The {what} is another here"):
             other.job(tmp_path / "d", **given)
+
+
+def test_modules_are_never_those_of_the_working_folder(tmp_path, task, monkeypatch):
+    there = tmp_path / "elsewhere"
+    monkeypatch.chdir(there / "beside")
+    with pytest.raises(RagLabError, match="modules of its own beside its experiment.* name it with --beside"):
+        task.job(tmp_path / "a", str(there / "small"))
+    without = replace(task, versions={**task.versions, "modules of one's own": ""})
+    assert without.job(tmp_path / "b", str(there / "small")).environment[VARIABLE] == str(tmp_path / "home" / "beside")
 
 
 def test_a_file_outside_of_the_task_is_not_written(tmp_path, task):
