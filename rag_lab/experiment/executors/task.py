@@ -165,7 +165,7 @@ def _refuse_others(task: Task, notebook: Path, modules: Path) -> None:
     other = next((what for what, value in task.versions.items() if value and here.get(what) != value), "")
     if other.startswith("modules"):
         raise RagLabError(
-            f"The run {task.origin.run} has modules of its own beside its experiment, which are not those in {modules}; "
+            f"The run {task.origin.run} has modules of its own beside its experiment, and they are not in {modules}; "
             "copy the folder of the experiment here and name it with --beside."
         )
     if other:
