@@ -120,3 +120,14 @@ def test_notebooks_are_committed_without_outputs():
     strip = Path(sys.executable).with_name("nbstripout")
     ended = subprocess.run([strip, "--verify", *NOTEBOOKS], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.parametrize("name", ["reranking", "rewriting", "hyde", "citations"])
+def test_what_a_dozen_questions_leave_open_stands_beside_it_for_all(name):
+    """The next cell after the live comparison, made by a command; other techniques ask all questions live."""
+    cells = nbformat.read(FOLDER / f"techniques/{name}.ipynb", as_version=4).cells
+    live = next(n for n, cell in enumerate(cells) if cell.source.startswith("**On all questions**"))
+    assert cells[live - 1].source.endswith("\ncomparison") and "benchmarks/techniques.py" in cells[live].source
+    n = int(re.search(r"of which (\d+) have a score", cells[live].source)[1])
+    assert n == 117 or name == "citations"
+    assert re.search(r"\| A .* \[.*\] \|", cells[live].source) and re.search(r"\| B .* \[.*\] \|", cells[live].source)

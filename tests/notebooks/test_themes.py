@@ -82,6 +82,8 @@ def test_in_jupyterlab_its_theme_counts(run_dir: Path, tmp_path: Path) -> None:
         open_notebook(page, address, "shown.ipynb")
         run_all(page)
         page.wait_for_function(f"document.querySelectorAll('.rl').length === {len(sources) - 1}")
+        cut = "[...document.querySelectorAll('.rl .scroll:has(> .modules)')].filter(e => e.scrollWidth > e.clientWidth)"
+        assert page.evaluate(f"{cut}.length") == 0  # beside JupyterLab's file browser
         for theme, other in (("light", "dark"), ("dark", "light")):
             set_theme(page, theme)
             page.emulate_media(color_scheme=other)

@@ -24,6 +24,8 @@ from rag_lab.report.figures.figure_style import (
 )
 from rag_lab.statistics.scales import SHARE
 
+_LEAST_TINTED = 10  # questions of a class
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -50,17 +52,21 @@ def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
 
 
 def class_figure(comparison: Comparison, metric: str) -> ShownFigure:
-    """Tabulate the mean of `metric` by variant and labelled query class, tinted by what is better than the baseline."""
+    """Tabulate the mean of `metric` by variant and labelled query class, tinted by what is better than the baseline.
+
+    A class of few questions has no tint: what looks better there is chance.
+    """
     table = comparison.by_class[comparison.by_class["metric"] == metric]
     classes = list(dict.fromkeys(table["query_class"]))
     plans = [plan for plan in comparison.variants if plan.variant_id in set(table["variant_id"])]
     means = {(r.variant_id, r.query_class): number(r.mean) for r in table.itertuples()}
+    enough = {name for name in classes if _counts(table, name)[0] >= _LEAST_TINTED}
     sign = comparison.scales.get(metric, SHARE).sign
     alt = f"Mean of {metric} by variant and query class; the numbers stand in its tiles."
     figure, axes = new_figure(1.4 + 1.0 * max(len(classes), 1) + 1.2, 0.75 + 0.32 * max(len(plans), 1), alt)
     for row, plan in enumerate(plans):
         for column, name in enumerate(classes):
-            base = means.get((comparison.run.baseline, name))
+            base = means.get((comparison.run.baseline, name)) if name in enough else None
             _tile(axes, row, column, means.get((plan.variant_id, name)), base, sign)
     axes.set_xticks(range(len(classes)), [f"{name}\n{_count(table, name)}" for name in classes])
     axes.set_yticks(range(len(plans)), [variant_name(comparison, plan.variant_id) for plan in plans])
@@ -106,8 +112,12 @@ def _tile(axes: Axes, row: int, column: int, mean: float | None, base: float | N
     axes.text(column, row, "–" if mean is None else f"{mean:.2f}", ha="center", va="center", color=INK, fontsize=9)
 
 
+def _counts(table: Any, name: str) -> tuple[int, int]:
+    counts = table[table["query_class"] == name]["scored"]
+    return int(counts.min()), int(counts.max())
+
+
 def _count(table: Any, name: str) -> str:
     """Write how many questions of a class were scored; a range where variants differ."""
-    counts = table[table["query_class"] == name]["scored"]
-    low, high = int(counts.min()), int(counts.max())
+    low, high = _counts(table, name)
     return f"n = {low}" if low == high else f"n = {low} to {high}"

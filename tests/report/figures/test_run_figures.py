@@ -3,14 +3,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.figures.figure_style import to_svg
 from rag_lab.report.figures.run_figures import class_figure, quality_figure
+from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import VariantPlan
 
 MAIN = "retrieval.ndcg@10"
@@ -39,6 +42,16 @@ def test_class_figure_tells_how_many_questions_a_class_has(wide: Comparison) -> 
     labels = [label.get_text() for label in class_figure(wide, MAIN).axes[0].get_xticklabels()]
     rows = wide.by_class[(wide.by_class["metric"] == MAIN) & (wide.by_class["variant_id"] == "baseline")]
     assert labels == [f"{row.query_class}\nn = {row.scored}" for row in rows.itertuples()]
+
+
+def test_a_class_of_few_questions_has_no_tint(tmp_path: Path, synthetic: ModuleType) -> None:
+    def strongest(n: int) -> float:
+        values = {name: np.full(n, value) for name, value in (("base", 0.2), ("other", 0.9))}
+        plans = {"base": {}, "other": {"rerank.final_k": 7}}
+        run = synthetic.write_run(tmp_path / str(n), plans, {MAIN: values}, labelled=["fuzzy"] * n)
+        return max(patch.get_alpha() for patch in class_figure(compare(run.path), MAIN).axes[0].patches)
+
+    assert strongest(9) == 0 < strongest(10)
 
 
 @pytest.mark.parametrize("draw", [quality_figure, class_figure])
