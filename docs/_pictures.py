@@ -23,7 +23,7 @@ PAIR = "#questions?variant=B&against=A&metric=retrieval.ndcg%405&order=changed"
 BENCH = """\
 import rag_lab as rl
 
-base = rl.Pipeline("plant_docs").set({"retrieval.mode": "dense", "answer.name": "none"})
+base = rl.Pipeline("plant_docs").set("answer.name", "none")
 rl.Bench(base, question="pd-001")"""
 
 

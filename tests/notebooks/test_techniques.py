@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 # Pictures that each shows, and what its text must say; the first embeds the documents for all.
 STORIES = {
     "fusion": (3, ["rrf", "dense", "mine"]),
-    "parents": (2, ["parents = page", "parent_size = 1200"]),
+    "parents": (2, ["neighbours", "parent_size = 1200"]),
     "significance": (2, ["by more than 0.05", "most misleading ten"]),
     "sweeps": (2, ["4 variants (grid)", "diversity = mmr", "lost -"]),
     "judges": (1, ["swapped_entity", "model", "negation"]),
