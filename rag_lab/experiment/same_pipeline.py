@@ -6,7 +6,7 @@ dilute the effect of the setting where it matters, and would count in the correc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.split.splitters import SPLITTERS
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.model_checks import asks_understanding, embeds
+from rag_lab.models.config import ModelsConfig
 from rag_lab.runs.run_once import SamePipeline, run_once_told
 from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
@@ -66,7 +67,16 @@ def run_once(expansion: Expansion, readers: Readers) -> Expansion:
             why = _why(variant.config, first.config, readers)
             same.append(SamePipeline(variant.label, dict(variant.changes), first.variant_id, why))
     before = [replace(one, run_as=run_as.get(one.run_as, one.run_as)) for one in expansion.same]
-    return Expansion(tuple(seen.values()), (*expansion.notices, *run_once_told(same)), (*before, *same))
+    notices = (*expansion.notices, *run_once_told(same), *(_unasked(expansion.variants) if readers.answers else ()))
+    return Expansion(tuple(seen.values()), notices, (*before, *same))
+
+
+def _unasked(variants: Sequence[Variant]) -> list[str]:
+    """Say that a chat model was chosen to answer where all variants quote."""
+    chosen = sorted({variant.config.models.generation for variant in variants} - {ModelsConfig().generation})
+    if not chosen or any(variant.config.answer.name != "extract" for variant in variants):
+        return []
+    return [f"{listing(chosen)} answers nothing, since answer.name is extract; set answer.name=llm to ask the model."]
 
 
 def effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:

@@ -247,6 +247,15 @@ def test_what_was_the_same_as_a_variant_that_is_not_run_is_run_as_the_other():
     assert [(one.label, one.run_as, bool(one.why)) for one in found.same] == [("c", "a", False), ("b", "a", True)]
 
 
+def test_a_model_that_was_chosen_to_answer_where_all_quote_is_said():
+    base = PipelineConfig().override({"models.generation": OTHER_CHAT})
+    asking = base.override({"answer.name": "llm"})
+    (said,) = run_once(expand_list({"a": base, "b": base.override({"rerank.final_k": 3})}), Readers()).notices
+    assert said == f"{OTHER_CHAT} answers nothing, since answer.name is extract; set answer.name=llm to ask the model."
+    assert not run_once(expand_list({"a": base, "b": asking}), Readers()).notices
+    assert not run_once(expand_list({"a": PipelineConfig()}), Readers()).notices
+
+
 def test_the_plan_names_it_and_the_run_folder_keeps_it(tmp_path):
     base = {"retrieval": {"mode": "dense"}, "answer": {"name": "llm"}}
     factors = {"rerank.final_k": [5, 3], "retrieval.analyzer": ["auto", "german"], "answer.max_tokens": [160, 60]}
