@@ -48,7 +48,7 @@ def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[Trial
     """
     usable = [question for question in _located(dataset) if _contexts(question)]
     if not usable:
-        reason = "no question has both a reference answer and evidence that stands in its documents"
+        reason = "no question has both a reference answer and evidence of which the passage is known"
         raise DatasetError(f"Dataset {dataset.name!r} cannot try a judge: {reason}; add them, or take another dataset.")
     chosen = set(stratified(usable, n_questions, seed))
     places = [place for place, question in enumerate(usable) if question.question_id in chosen]
