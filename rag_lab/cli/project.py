@@ -69,7 +69,7 @@ def new_project(
         were = "question was" if made.n_questions == 1 else "questions were"
         typer.echo(f"{made.n_questions} {were} drafted from the texts: put your own in their place.", err=True)
     elif not (folder / QUESTIONS_FILE).stat().st_size:
-        typer.echo(f"No question could be drafted from the texts: put your own in {QUESTIONS_FILE}.", err=True)
+        typer.echo(f"No question could be drafted from the texts: a sweep needs yours in {QUESTIONS_FILE}.", err=True)
     where = shlex.quote(str(folder))
     next_steps(
         f"rag-lab sweep {where}/{EXPERIMENT_FILE}   compare the variants, write a report",

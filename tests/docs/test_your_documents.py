@@ -16,13 +16,15 @@ SHELL = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PYTHON = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 MANUAL = """# Oven manual
 
-## Burner
+## Burner lockout
 
-The burner of the oven is locked out by alarm A7, and it has to be reset by hand.
+The burner is locked out by alarm A7. It has to be reset by hand, at the lever behind the cover, after the gas valve was
+closed and the fan has run for two minutes.
 
-## Filter
+## Filter change
 
-The filter of the oven has to be changed once a month by those who look after it.
+The filter of the oven has to be changed once a month by those who look after it, or earlier where the lamp beside the
+door stays on for more than ten seconds after the start.
 """
 
 pytestmark = pytest.mark.slow

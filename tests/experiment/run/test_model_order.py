@@ -65,6 +65,7 @@ def test_local_models_are_those_whose_weights_are_loaded_here():
         "rerank.name": "cross_encoder",
         "query.hyde": "none",
         "query.rewrite": "none",
+        "answer.name": "llm",
     }
     variant = Variant("v", "v", {}, PipelineConfig().override(changes))
     assert local_models(variant, []) == {"transformers:smollm2", "sentence_transformers:minilm"}

@@ -169,4 +169,4 @@ def test_what_it_took_of_the_machine_is_told(tmp_path):
     tiny = LlamaCppChat(str(write_tiny_gguf(tmp_path / "tiny.gguf")), context=64)
     first, second = tiny.generate([ask(Message("user", text), max_tokens=2) for text in ("hi", "ho")])
     assert first.machine.load_s == second.machine.load_s > 0
-    assert second.machine.memory_mb >= first.machine.memory_mb > 1
+    assert min(first.machine.memory_mb, second.machine.memory_mb) > 1
