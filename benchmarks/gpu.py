@@ -5,7 +5,7 @@ embeddings, as bge has them), and the packaged SmolLM2 in llama.cpp. A decoder r
 that memory bandwidth divided by the bytes of the weights is the most tokens a second that one sequence can have; the
 bandwidth is measured here, by copying. Run it on a machine that does nothing else:
 
-    python benchmarks/gpu.py              # prints the tables of docs/gpu.md
+    python benchmarks/gpu.py              # prints its tables
     python benchmarks/gpu.py --tiny       # minutes on a CPU: whether the script itself runs
 """
 

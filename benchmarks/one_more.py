@@ -1,6 +1,6 @@
 """A sweep of 100 questions, then of 101 in the same home folder, as JSON on stdout.
 
-    python benchmarks/one_more.py [EXPERIMENT.yaml] [--questions 100] [--page docs/benchmarks.md]
+    python benchmarks/one_more.py [EXPERIMENT.yaml] [--questions 100] [--page benchmarks/tables/benchmarks.md]
 
 The experiment is the demo's, six variants with packaged models, unless another is named. The second sweep is the
 same command with one question more, into a run folder of its own: all its notebooks, scores and its report are

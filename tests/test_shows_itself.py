@@ -16,7 +16,7 @@ from rag_lab.evaluation.scores import Scores
 from rag_lab.report.page import templates
 from rag_lab.visible import NO_FORMULAS
 
-PAGE = (Path(__file__).parents[1] / "docs/showing.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs/bench.md").read_text(encoding="utf-8")
 QUESTION = rl.Question("q1", "How tight?")
 SHOWN = {
     "Trace": rl.Trace(QUESTION),

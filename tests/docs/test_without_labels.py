@@ -1,4 +1,4 @@
-"""The page on comparing without labels: its code runs, with models that cost nothing."""
+"""The part of the page on your documents that compares without labels: its code runs, with models that cost nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rag_lab
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.config import PipelineConfig
 
-PAGE = Path(__file__).parents[2] / "docs" / "without_labels.md"
+PAGE = Path(__file__).parents[2] / "docs" / "your_documents.md"
 CHEAP = {"models.embedding": EMBEDDER, "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
 
 
@@ -22,7 +22,7 @@ def test_the_way_from_a_folder_to_a_comparison_by_labels(tmp_path: Path, monkeyp
     for name, text in DOCUMENTS.items():
         (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "docs" / name).write_text(text)
-    code = PAGE.read_text().split("```python\n")[1].split("```")[0]
+    code = PAGE.read_text().split("## Without labels")[1].split("```python\n")[1].split("```")[0]
     cheap = PipelineConfig().override({**CHEAP, "models.likelihood": SCORER})
     seen: dict[str, object] = {"rl": rag_lab}
     begin, compare, prefer, label, again = _steps(code)
