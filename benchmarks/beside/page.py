@@ -28,7 +28,9 @@ def _told(cell: Cell) -> str:
 
 
 def argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--page", type=Path, help="the page whose table is written anew, benchmarks/tables/benchmarks.md")
+    parser.add_argument(
+        "--page", type=Path, help="the page whose table is written anew, benchmarks/tables/benchmarks.md"
+    )
 
 
 def tell(
