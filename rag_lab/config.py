@@ -23,12 +23,16 @@ from rag_lab.data.dataset import Dataset, dataset_folder, is_dataset
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.models.config import ModelsConfig
 from rag_lab.shows_itself import shows_itself
-from rag_lab.stages.answer.config import AnswerConfig
-from rag_lab.stages.conversation.config import ConversationConfig
-from rag_lab.stages.prompts.config import PromptsConfig
-from rag_lab.stages.query.config import QueryConfig
-from rag_lab.stages.rerank.config import RerankConfig
-from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig, searches_vectors
+from rag_lab.stages.config import (
+    AnswerConfig,
+    ConversationConfig,
+    PromptsConfig,
+    QueryConfig,
+    RerankConfig,
+    RetrievalConfig,
+    SelectConfig,
+    searches_vectors,
+)
 from rag_lab.stores.config import StoreConfig
 
 PIPELINE_FILE = "pipeline.yaml"  # of a data set

@@ -13,10 +13,17 @@ from rag_lab.corpus.split.splitters import SPLITTERS
 from rag_lab.evaluation.registry import METRICS
 from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
-from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
-from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
-from rag_lab.stages.rerank.rerankers import RERANKERS
-from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
+from rag_lab.stages.kinds import (
+    CONTEXTS,
+    FUSIONS,
+    HYDE_WRITERS,
+    READERS,
+    RERANKERS,
+    REWRITINGS,
+    SEARCHES,
+    SELECTIONS,
+    UNDERSTANDINGS,
+)
 from rag_lab.stores.vector.names import VECTOR_STORES
 
 

@@ -18,11 +18,19 @@ from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.model_checks import asks_understanding, embeds
 from rag_lab.models.config import ModelsConfig
 from rag_lab.runs.run_once import SamePipeline, run_once_told
-from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
-from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
-from rag_lab.stages.rerank.rerankers import RERANKERS
-from rag_lab.stages.retrieval.modes import combines_ranks, searches_of
-from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
+from rag_lab.stages.kinds import (
+    CONTEXTS,
+    FUSIONS,
+    HYDE_WRITERS,
+    READERS,
+    RERANKERS,
+    REWRITINGS,
+    SEARCHES,
+    SELECTIONS,
+    UNDERSTANDINGS,
+    combines_ranks,
+    searches_of,
+)
 from rag_lab.stores.sparse.language import analyzer_for
 
 _ANALYZER = "retrieval.analyzer"

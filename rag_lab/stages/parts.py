@@ -12,12 +12,15 @@ from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
 from rag_lab.models.remembered_scores import RememberedScorer
-from rag_lab.stages.answer.config import AnswerConfig
-from rag_lab.stages.conversation.config import ConversationConfig
+from rag_lab.stages.config import (
+    AnswerConfig,
+    ConversationConfig,
+    QueryConfig,
+    RerankConfig,
+    RetrievalConfig,
+    SelectConfig,
+)
 from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.query.config import QueryConfig
-from rag_lab.stages.rerank.config import RerankConfig
-from rag_lab.stages.retrieval.config import RetrievalConfig, SelectConfig
 
 
 @dataclass(frozen=True)

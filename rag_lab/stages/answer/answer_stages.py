@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rag_lab.stages.answer.answer_kinds import CONTEXTS, READERS
 from rag_lab.stages.answer.context_budget import budget_of
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.answer.own_context import ContextPlace
 from rag_lab.stages.answer.own_reader import ReaderPlace
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.choose import stage_of
+from rag_lab.stages.kinds import CONTEXTS, READERS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Stage
 

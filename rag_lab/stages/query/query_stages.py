@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rag_lab.stages.choose import stage_of
+from rag_lab.stages.kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.query.own_hyde import HydePlace
 from rag_lab.stages.query.own_rewriting import RewritePlace
 from rag_lab.stages.query.own_understanding import UnderstandPlace
-from rag_lab.stages.query.query_kinds import HYDE_WRITERS, REWRITINGS, UNDERSTANDINGS
 from rag_lab.stages.query.rephrase import Rephrase
 from rag_lab.stages.query.rewrite import proposed
 from rag_lab.stages.query.route import SUGGESTED, RouteHyde

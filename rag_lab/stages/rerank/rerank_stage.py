@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rag_lab.stages.choose import stage_of
+from rag_lab.stages.kinds import RERANKERS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.rerank.keep_order import n_kept
 from rag_lab.stages.rerank.own_reranker import RerankPlace
-from rag_lab.stages.rerank.rerankers import RERANKERS
 from rag_lab.stages.stage import Stage
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.kinds import Normalization, combines_ranks
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.choices import Normalization
 from rag_lab.stages.retrieval.fusion import Ranking, fuse
-from rag_lab.stages.retrieval.modes import combines_ranks
 from rag_lab.stages.retrieval.search import scoring
 from rag_lab.stages.stage import Outcome
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_lab.records import Hit
-from rag_lab.stages.retrieval.choices import RRF_CONSTANT, Normalization
+from rag_lab.stages.kinds import RRF_CONSTANT, Normalization
 from rag_lab.stages.retrieval.normalization import normalize
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.kinds import Merging
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.choices import Merging
 from rag_lab.stages.retrieval.fusion import merged, reciprocal_rank_fusion
 from rag_lab.stages.retrieval.hyde_search import HYDE
 from rag_lab.stages.stage import Outcome

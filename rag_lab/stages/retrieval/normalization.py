@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, pstdev
 
-from rag_lab.stages.retrieval.choices import RRF_CONSTANT, Normalization
+from rag_lab.stages.kinds import RRF_CONSTANT, Normalization
 
 
 def normalize(

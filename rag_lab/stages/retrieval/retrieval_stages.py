@@ -12,6 +12,7 @@ from rag_lab.access import allowed_labels
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
 from rag_lab.stages.choose import code_of, stage_of, whole_stage
+from rag_lab.stages.kinds import FUSIONS, SEARCHES, SELECTIONS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.hyde_search import SearchHyde
 from rag_lab.stages.retrieval.langchain_search import LangChainSearch, is_retriever
@@ -19,7 +20,6 @@ from rag_lab.stages.retrieval.mmr import SearchMmr
 from rag_lab.stages.retrieval.own_fusion import FusionPlace
 from rag_lab.stages.retrieval.own_search import OwnSearch, OwnSearcher
 from rag_lab.stages.retrieval.own_selection import SelectPlace
-from rag_lab.stages.retrieval.retrieval_kinds import FUSIONS, SEARCHES, SELECTIONS
 from rag_lab.stages.retrieval.search import Search
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stages.stage import Stage

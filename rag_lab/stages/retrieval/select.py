@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Hit, Trace
+from rag_lab.stages.kinds import Cut, Diversity
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.choices import Cut, Diversity
 from rag_lab.stages.retrieval.knee import before_largest_drop
 from rag_lab.stages.retrieval.mmr import diversified
 from rag_lab.stages.retrieval.normalization import normalize

@@ -10,9 +10,9 @@ from rag_lab.errors import ConfigError
 from rag_lab.records import Passage, Question, Remembered, Trace, Turn
 from rag_lab.stages.answer import prompts as answer_prompts
 from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.config import PromptsConfig
 from rag_lab.stages.conversation import summary_prompt
 from rag_lab.stages.conversation.summarize import Summarize
-from rag_lab.stages.prompts.config import PromptsConfig
 from rag_lab.stages.prompts.places import MAX_BYTES, PLACES
 from rag_lab.stages.query import prompts as query_prompts
 from rag_lab.stages.query.hyde import Hyde

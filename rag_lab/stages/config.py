@@ -1,0 +1,275 @@
+"""The sections of a configuration that say what the stages do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from rag_lab._kit.config_section import Section
+from rag_lab.records import QUERY_CLASSES, Level, QueryClass
+from rag_lab.stages.kinds import (
+    CONTEXTS,
+    FOLLOW_UPS,
+    FUSIONS,
+    HYDE_WRITERS,
+    READERS,
+    RERANKERS,
+    REWRITINGS,
+    RRF_CONSTANT,
+    SELECTIONS,
+    UNDERSTANDINGS,
+    Cut,
+    Diversity,
+    Merging,
+    Modes,
+    Normalization,
+    searches_of,
+)
+from rag_lab.stages.prompts.chat_template import ChatTemplate
+from rag_lab.stages.prompts.places import BUILT_IN, PLACES, prompt_name
+from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
+from rag_lab.stores.sparse.units import Unit
+
+
+class ConversationConfig(Section):
+    """What rewriting and answering read of the turns before a question."""
+
+    memory: Literal["none", "last_exchange", "window", "summary"] = Field(
+        "window",
+        description="nothing, the last question with its answer, the last turns, or a summary and the turns since",
+    )
+    window_turns: int = Field(6, ge=1, le=1000, description="turns that the memory `window` keeps")
+    summary_every: int = Field(6, ge=1, le=1000, description="turns that the memory `summary` sums up at a time")
+    summary_tokens: int = Field(120, ge=16, le=4096, description="length of a summary")
+
+
+_Name = Annotated[str, AfterValidator(prompt_name)]
+
+
+class PromptsConfig(Section):
+    """What models are asked, each `builtin` or a file beside the experiment."""
+
+    understanding: Annotated[_Name, PLACES["understanding"]] = Field(
+        BUILT_IN, description="asks for class, rewrite and HyDE suggestion: builtin or a .j2 file"
+    )
+    phrasings: Annotated[_Name, PLACES["phrasings"]] = Field(BUILT_IN, description="asks for other phrasings")
+    hyde: Annotated[_Name, PLACES["hyde"]] = Field(BUILT_IN, description="asks for a hypothetical document")
+    summary: Annotated[_Name, PLACES["summary"]] = Field(BUILT_IN, description="asks for a summary of the conversation")
+    answer: Annotated[_Name, PLACES["answer"]] = Field(BUILT_IN, description="asks for an answer from the passages")
+
+    def own(self) -> dict[str, ChatTemplate]:
+        """Return the prompts that are not built in, by place, read from their files.
+
+        Raises:
+            ConfigError: if a file cannot be used.
+        """
+        found = {place: PLACES[place].read(file) for place, file in self.model_dump().items()}
+        return {place: template for place, template in found.items() if template is not None}
+
+
+class QueryConfig(Section):
+    """Query understanding and HyDE."""
+
+    understanding: Annotated[str, AfterValidator(UNDERSTANDINGS.check), UNDERSTANDINGS] = Field(
+        "llm", description="what classifies and rewrites, or one of your own as module:Class"
+    )
+    rewrite: Annotated[str, AfterValidator(REWRITINGS.check), REWRITINGS] = Field(
+        "none", description="search the model's rewrite instead of the wording, or one of your own"
+    )
+    min_similarity: float = Field(0.6, ge=-1, le=1, description="cosine below which a rewrite has drifted")
+    guard: bool = Field(True, description="whether a rewrite that has drifted is refused")
+    hyde: Literal["none", "always", "classified", "suggested"] = Field(
+        "none", description="when to search by HyDE: by the class, or where the understanding suggests it"
+    )
+    hyde_writer: Annotated[str, AfterValidator(HYDE_WRITERS.check), HYDE_WRITERS] = Field(
+        "llm", description="what writes hypothetical documents, or one of your own"
+    )
+    class_to_hyde: dict[QueryClass, bool] = Field(
+        {"specific": False, "fuzzy": True, "comparative": False, "procedural": True, "creative": True},
+        description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",
+    )
+    phrasings: int = Field(0, ge=0, le=8, description="other phrasings of the question that are searched, too")
+    hyde_max_tokens: int = Field(96, ge=8, le=4096, description="length of a hypothetical document")
+    hyde_n: int = Field(1, ge=1, le=16, description="documents a question; the mean of several, sampled, is searched")
+    hyde_with_query: bool = Field(False, description="whether what is searched counts in that mean as one more")
+
+    @property
+    def writes_several(self) -> bool:
+        """Whether there may be several hypothetical documents; a writer of one's own writes one."""
+        return self.hyde_n > 1 and self.hyde_writer in HYDE_WRITERS.built_in
+
+    @property
+    def understands(self) -> bool:
+        """Whether the understanding of a question is read: its rewrite, its class or its suggestion."""
+        return self.rewrite in ("llm", FOLLOW_UPS) or self.hyde in ("classified", "suggested")
+
+    @property
+    def asks_only_follow_ups(self) -> bool:
+        """Whether nothing but the rewrite of questions with a conversation is read of it."""
+        return self.rewrite == FOLLOW_UPS and self.hyde not in ("classified", "suggested")
+
+    @field_validator("class_to_hyde")
+    @classmethod
+    def _every_class(cls, value: dict[QueryClass, bool]) -> dict[QueryClass, bool]:
+        missing = [name for name in QUERY_CLASSES if name not in value]
+        if missing:
+            raise ValueError(f"class_to_hyde must decide on every class; missing: {', '.join(missing)}")
+        return {name: value[name] for name in QUERY_CLASSES}
+
+
+_MODES = Modes()
+
+
+class RetrievalConfig(Section):
+    """How passages are found: which searches, how their scores are combined, and what each brings."""
+
+    mode: Annotated[str, AfterValidator(_MODES.check), _MODES] = Field(
+        "hybrid",
+        description="dense, bm25, tfidf, or one of your own as module:Class; `hybrid` (dense and BM25), `multi` (and "
+        "TF-IDF), `rrf` and names joined by `+` combine searches",
+    )
+    level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
+    base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
+    hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
+    merge: Merging = Field(
+        "rrf",
+        description="base and HyDE hits by reciprocal rank, or base hits first and then what HyDE adds",
+    )
+    min_score: float | None = Field(
+        None,
+        ge=-1e6,
+        le=1e6,
+        description="score below which results are left out: of the one search, or of several as they are combined; "
+        "null leaves nothing out",
+    )
+    diversity: Diversity = Field(
+        "none", description="`mmr` lets dense searches choose among `fetch_k`, each result unlike those before it"
+    )
+    fetch_k: int = Field(50, ge=1, le=1000, description="results of a dense search among which `mmr` chooses")
+    mmr_trade_off: float = Field(0.5, ge=0, le=1, description="there: 1 is relevance alone, 0 is difference alone")
+    units: Unit = Field("child", description="what TF-IDF compares with the question: each child, or each whole file")
+    analyzer: AnalyzerChoice = Field(
+        "auto",
+        description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's, declared "
+        "or detected",
+    )
+    dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
+    bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
+    tfidf_weight: float = Field(1.0, ge=0, le=1e6, description="weight of TF-IDF there")
+    normalization: Normalization = Field(
+        "min_max", description="of scores that `hybrid` and `multi` add; `rrf` adds reciprocal ranks"
+    )
+    fusion: Annotated[str, AfterValidator(FUSIONS.check), FUSIONS] = Field(
+        "weighted", description="what combines searches, or one of your own as module:Class"
+    )
+    rrf_constant: int = Field(RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The searches that the mode makes, with their weights, 1 for one's own; one of weight 0 is not made."""
+        given = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
+        searches = searches_of(self.mode)
+        weights = {name: given.get(name, 1.0) for name in searches}
+        return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
+
+    def in_language(self, language: str) -> RetrievalConfig:
+        """Return the configuration with the analyzer of a declared language in place of `auto`, which stays for ''."""
+        return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)}) if language else self
+
+    @model_validator(mode="after")
+    def _there_is_a_choice(self) -> RetrievalConfig:
+        if self.diversity != "none" and self.fetch_k < self.base_k:
+            raise ValueError(f"fetch_k must be at least base_k ({self.base_k}), among which mmr chooses")
+        return self
+
+    @model_validator(mode="after")
+    def _some_search_counts(self) -> RetrievalConfig:
+        if not self.weights:
+            names = " and ".join(f"{name}_weight" for name in searches_of(self.mode))
+            raise ValueError(f"mode {self.mode} needs a weight above 0; {names} are 0")
+        return self
+
+
+class SelectConfig(Section):
+    """What is left out of the ranked hits, and in which order the others are read."""
+
+    name: Annotated[str, AfterValidator(SELECTIONS.check), SELECTIONS] = Field(
+        "cut", description="the selection, or one of your own as module:Class"
+    )
+    cut: Cut = Field("none", description="`knee` cuts the list at its largest drop in score")
+    diversity: Diversity = Field("none", description="`mmr` prefers passages unlike those before them")
+    mmr_trade_off: float = Field(0.5, ge=0, le=1, description="1 is relevance alone, 0 is difference alone")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is done to the list."""
+        return self.name != "cut" or self.cut != "none" or self.diversity != "none"
+
+
+def searches_vectors(retrieval: RetrievalConfig, query: QueryConfig) -> bool:
+    """Tell whether a search compares embeddings: by question, or by hypothetical document."""
+    return "dense" in retrieval.weights or query.hyde != "none"
+
+
+class RerankConfig(Section):
+    """What orders the merged candidates, and how many reach the reader."""
+
+    name: Annotated[str, AfterValidator(RERANKERS.check), RERANKERS] = Field(
+        "none", description="the reranker, or one of your own as module:Class"
+    )
+    input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
+    passage: Literal["child", "parent"] = Field("child", description="the text that a reranker reads")
+    final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
+    retrieval_weight: float = Field(
+        1.0, ge=0, le=1e6, description="weight of the retrieval score beside the query likelihood"
+    )
+
+
+class AnswerConfig(Section):
+    """Context, generation and parsing."""
+
+    name: Annotated[str, AfterValidator(READERS.check), READERS] = Field(
+        "extract",
+        description="extract (quotes), llm (JSON with citations), text (the answer alone), none (retrieval alone), or "
+        "a reader of your own as module:Class",
+    )
+    context: Annotated[str, AfterValidator(CONTEXTS.check), CONTEXTS] = Field(
+        "retrieved", description="what the reader reads: retrieved, none, gold, document, or your own as module:Class"
+    )
+    context_tokens: int = Field(1200, ge=32, le=2_000_000, description="token budget of the passages, never exceeded")
+    context_bytes: int = Field(
+        0, ge=0, le=100_000_000, description="budget in bytes of UTF-8, never exceeded either; 0 is none"
+    )
+    quote_sentences: int = Field(
+        3, ge=1, le=20, description="most sentences, table rows or list items that are quoted, one after the other"
+    )
+    quote_word_weight: float = Field(
+        0.5, ge=0, le=100, description="weight of the share of the question's words in a quote, beside the cosine"
+    )
+    quote_min_score: float = Field(0.2, ge=-1, le=1, description="score below which nothing is quoted")
+    max_tokens: int = Field(160, ge=8, le=200_000, description="length of the reply")
+    temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
+    thinking: bool = Field(False, description="ask for and split off the model's thinking, where it can think")
+    thinking_tokens: int = Field(
+        2048, ge=16, le=65_536, description="budget of thinking, at which it is ended, beside the reply's max_tokens"
+    )
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="sample from the likeliest tokens of this probability; null is the model card's"
+    )
+    top_k: int | None = Field(
+        None, ge=1, le=1_000_000, description="sample from so many likeliest tokens; null is the model card's"
+    )
+    min_p: float | None = Field(
+        None, ge=0, le=1, description="least probability, as a share of the likeliest token's; null is the model card's"
+    )
+
+    @property
+    def is_on(self) -> bool:
+        """Whether answers are generated."""
+        return self.name != "none"
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a language model may write them: nobody knows what a reader of one's own asks."""
+        return self.name not in ("none", "extract")

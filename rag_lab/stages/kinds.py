@@ -1,0 +1,180 @@
+"""Every kind of module that a stage can be, with what is built in, and what `retrieval.mode` may combine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rag_lab._kit.registry import BuiltIn, Kind
+from rag_lab.errors import unknown_name
+
+FOLLOW_UPS = "follow_ups"
+
+_ROOM = "rag_lab.stages"
+
+UNDERSTANDINGS = Kind(
+    "understanding",
+    "rag_lab.understanding",
+    {
+        "llm": BuiltIn(
+            f"{_ROOM}.query.understand:by_llm", "one call of a chat model: class, rewrite and HyDE suggestion"
+        )
+    },
+    call="__call__(self, question)",
+)
+REWRITINGS = Kind(
+    "rewriting",
+    "rag_lab.rewriting",
+    {
+        "none": BuiltIn(f"{_ROOM}.query.rewrite:own_words", "the user's own wording is searched"),
+        "joined": BuiltIn(
+            f"{_ROOM}.query.joined_turns:joined", "the turns that are remembered and the wording, as one text"
+        ),
+        FOLLOW_UPS: BuiltIn(
+            f"{_ROOM}.query.rewrite:of_follow_ups", "that of questions with a conversation before them alone"
+        ),
+        "llm": BuiltIn(
+            f"{_ROOM}.query.rewrite:proposed", "the understanding's rewrite, unless the guard finds that it has drifted"
+        ),
+    },
+    call="__call__(self, question)",
+)
+HYDE_WRITERS = Kind(
+    "HyDE writer",
+    "rag_lab.hyde",
+    {"llm": BuiltIn(f"{_ROOM}.query.hyde:by_llm", "a chat model, with a prompt for each class (Gao et al. 2022)")},
+    call="__call__(self, question, query_class)",
+)
+
+
+SEARCHES = Kind(
+    "search",
+    "rag_lab.searches",
+    {
+        "dense": BuiltIn(f"{_ROOM}.retrieval.retrieval_stages:dense", "by the cosine of embeddings"),
+        "bm25": BuiltIn(f"{_ROOM}.retrieval.retrieval_stages:bm25", "by the terms that texts share, rare ones first"),
+        "tfidf": BuiltIn(f"{_ROOM}.retrieval.retrieval_stages:tfidf", "by the cosine of weighted terms"),
+    },
+    call="build(self, chunks)",
+)
+FUSIONS = Kind(
+    "fusion",
+    "rag_lab.fusions",
+    {
+        "weighted": BuiltIn(
+            f"{_ROOM}.retrieval.combine:weighted", "adds normalized scores, or reciprocal ranks, by weight"
+        )
+    },
+    call="__call__(self, lists, k)",
+)
+SELECTIONS = Kind(
+    "selection",
+    "rag_lab.selections",
+    {"cut": BuiltIn(f"{_ROOM}.retrieval.select:cut", "cuts at the knee and diversifies, as `select` says")},
+    call="__call__(self, question, passages, scores)",
+)
+
+
+RERANKERS = Kind(
+    "reranker",
+    "rag_lab.rerankers",
+    {
+        "none": BuiltIn(f"{_ROOM}.rerank.keep_order:keep_order", "keeps the order of the merge"),
+        "cross_encoder": BuiltIn(
+            f"{_ROOM}.rerank.pair_rerank:by_cross_encoder",
+            "a model that reads question and passage together",
+            "sentence_transformers",
+            "sentence-transformers",
+        ),
+        "query_likelihood": BuiltIn(
+            f"{_ROOM}.rerank.pair_rerank:by_query_likelihood",
+            "how likely a language model finds the question after the passage (Sachan et al. 2022)",
+            "transformers",
+        ),
+    },
+    call="__call__(self, question, passages)",
+)
+
+
+CONTEXTS = Kind(
+    "context",
+    "rag_lab.contexts",
+    {
+        "retrieved": BuiltIn(
+            f"{_ROOM}.answer.context:retrieved", "what was ranked first, cut to a budget around the hit"
+        ),
+        "none": BuiltIn(f"{_ROOM}.answer.bound_contexts:no_context", "nothing: the model answers out of what it knows"),
+        "gold": BuiltIn(
+            f"{_ROOM}.answer.bound_contexts:gold", "the labelled evidence, cut to a budget around its quotes"
+        ),
+        "document": BuiltIn(
+            f"{_ROOM}.answer.bound_contexts:document", "the files of the labelled evidence, within a budget"
+        ),
+    },
+    call="__call__(self, question, passages)",
+)
+READERS = Kind(
+    "reader",
+    "rag_lab.readers",
+    {
+        "none": BuiltIn(f"{_ROOM}.answer.generate:unanswered", "no answer: retrieval alone is measured"),
+        "llm": BuiltIn(f"{_ROOM}.answer.generate:by_llm", "a chat model, which cites passages by number"),
+        "text": BuiltIn(f"{_ROOM}.answer.generate:by_text", "a chat model, whose whole reply is the answer"),
+        "extract": BuiltIn(
+            f"{_ROOM}.answer.extract:by_quote", "the sentences, rows or items that answer best, word for word"
+        ),
+    },
+    call="__call__(self, question, passages)",
+)
+
+
+Normalization = Literal["none", "min_max", "z_score", "rank", "reciprocal_rank"]
+Cut = Literal["none", "knee"]
+Diversity = Literal["none", "mmr"]
+Merging = Literal["rrf", "base_first"]
+
+RRF_CONSTANT = 60  # Cormack, Clarke and Büttcher 2009, section 2
+
+
+RRF = "rrf"  # combines by reciprocal ranks
+_SEVERAL: dict[str, tuple[str, ...]] = {
+    "hybrid": ("dense", "bm25"),
+    "multi": ("dense", "bm25", "tfidf"),
+    RRF: ("dense", "bm25"),
+}
+
+
+class Modes:
+    """The modes, as a field of a configuration knows them."""
+
+    def names(self) -> list[str]:
+        """Return what can be named without a colon."""
+        return [*SEARCHES.names(), *_SEVERAL]
+
+    def check(self, mode: str) -> str:
+        """Return `mode` if it can be one.
+
+        Raises:
+            ValueError: if it can not, as a validator of pydantic says it.
+        """
+        for part in mode.split("+"):
+            name = part.partition("?")[0]
+            if ":" not in name and name not in _SEVERAL and name not in SEARCHES.names():
+                sentence = unknown_name("search", name, self.names())
+                raise ValueError(f"{sentence} One of your own is named module:Class.")
+            if name not in _SEVERAL:
+                SEARCHES.check(part)
+        return mode
+
+    def problem(self, mode: str) -> str:
+        """Return why a search that `mode` names cannot be used here, or ''; see `Kind.problem`."""
+        return " ".join(filter(None, map(SEARCHES.problem, searches_of(mode))))
+
+
+def searches_of(mode: str) -> tuple[str, ...]:
+    """Return the searches that a mode makes, each once: `hybrid+my_search:Splade` makes three."""
+    return tuple(dict.fromkeys(name for part in mode.split("+") for name in _SEVERAL.get(part, (part,))))
+
+
+def combines_ranks(mode: str) -> bool:
+    """Tell whether a mode combines by reciprocal ranks, whatever `retrieval.normalization` says."""
+    return RRF in mode.split("+")
