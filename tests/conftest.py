@@ -13,6 +13,10 @@ settings.register_profile("no_deadline", deadline=None)  # a busy machine is no 
 settings.load_profile("no_deadline")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--approve", action="store_true", help="rewrite the stored texts of tests/golden")
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path_factory.mktemp("home")))
