@@ -1,6 +1,6 @@
 """Check the workbench's own claims on data whose truth is known: findings, power, seeds, margins, plans, intervals.
 
-Usage: python benchmarks/calibration.py [--sweeps 1000] [--seed 0] [--only SECTION ...] [--page benchmarks/tables/calibration.md].
+Usage: python benchmarks/calibration.py [--sweeps 1000] [--seed 0] [--only SECTION ...] [--page FILE].
 Prints one JSON object: what is claimed, and what was found at worst. Writes all tables as a page, where one is given.
 Two processes, a quarter of an hour.
 """
@@ -25,8 +25,9 @@ def page(claims: list[Row], sections: list[str]) -> str:
     return f"""# Calibration
 
 How far the conclusions hold on data whose truth is known. Made by `python benchmarks/calibration.py --page
-benchmarks/tables/calibration.md`; [conclusions.md](../../docs/conclusions.md) defines the methods, `benchmarks/simulation/` holds the
-simulations. Another seed of a simulation with 1,000 sweeps moves a share of 0.05 by about 0.007.
+benchmarks/tables/calibration.md`; [conclusions.md](../../docs/conclusions.md) defines the methods,
+`benchmarks/simulation/` holds the simulations. Another seed of a simulation with 1,000 sweeps moves a share of 0.05
+by about 0.007.
 
 ## What is claimed
 

@@ -1,6 +1,6 @@
 """A cold sweep of one search by words beside the same searches called bare through bm25s, as JSON on stdout.
 
-    python benchmarks/lexical.py [--questions 600] [--documents 600] [--rounds 2] [--page benchmarks/tables/benchmarks.md]
+    python benchmarks/lexical.py [--questions 600] [--documents 600] [--rounds 2] [--page FILE]
 
 Both answer 600 claims of SciFact over 600 of its abstracts. `bare` cuts the same chunks and the same questions into
 the same words, indexes and searches them, in a process that has all imports done and the texts in memory: only the

@@ -1,6 +1,6 @@
 """How the seconds of a sweep grow with questions, variants, corpus and jobs: a model fitted to small sweeps, as JSON.
 
-    python benchmarks/scaling.py [--searches words vectors] [--record FILE] [--page docs/scaling.md]
+    python benchmarks/scaling.py [--searches words vectors] [--record FILE] [--page benchmarks/tables/scaling.md]
 
 Each point is a sweep by the command, in a home folder that is new: made-up documents in chunks of 400 characters,
 searched by BM25 or by the packaged MiniLM on this machine; variants differ in how many results they take, so they share

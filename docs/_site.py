@@ -10,6 +10,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from rag_lab.evaluation.metrics_page import metrics_table
+
 ROOT = Path(__file__).parents[1]
 
 # Files beside docs/ -> their pages.
@@ -33,6 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for page, (title, modules) in API.items():
         files.append(File.generated(config, page, content=f"# {title}\n\n" + "\n".join(map(_documented, modules))))
+    files.append(File.generated(config, "api/metrics.md", content=f"# All metrics\n\n{metrics_table()}"))
     for file in files.documentation_pages():
         for link in _LINK.findall(file.content_string):
             place = _place(file.src_uri, link)

@@ -1,4 +1,4 @@
-"""The table of all metrics, as it stands in docs/measuring.md."""
+"""The table of all metrics, as a page of the site shows it."""
 
 from __future__ import annotations
 

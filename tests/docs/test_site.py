@@ -29,7 +29,9 @@ def site(tmp_path_factory):
 
 def test_no_page_and_no_style_fetches_from_elsewhere(site):
     files = [path for path in site.rglob("*") if path.suffix in {".html", ".css"}]
-    assert {"index.html", "sweeps.html", "contributing.html", "changelog.html"} <= {path.name for path in files}
+    assert {"index.html", "sweeps.html", "metrics.html", "contributing.html", "changelog.html"} <= {
+        path.name for path in files
+    }
     assert {path.name: found[0] for path in files if (found := FETCHED.search(path.read_text(encoding="utf-8")))} == {}
 
 
