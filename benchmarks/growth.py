@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.names import STORE_NAMES, STORES
+from rag_lab.stores.config import STORE_NAMES, STORES
 
 DIM, LATENT_DIM, CENTRES, NOISE = 384, 32, 500, 0.05
 VOCABULARY, WORDS = 50_000, 100
@@ -93,14 +93,14 @@ def seconds(job: Callable[[], object]) -> tuple[float, float]:
 def build(name: str, n: int, folder: Path) -> Row:
     ids, labels = names_and_labels(n)
     if name == "bm25":
-        from rag_lab.stores.sparse.bm25 import BM25Index
+        from rag_lab.stores.sparse import BM25Index
 
         corpus = texts(n)
         cpu_s, wall_s = seconds(lambda: BM25Index.build(folder, ids, corpus, "unicode"))
         questions = [" ".join(text.split()[10:16]) for text in corpus[:N_QUERIES]]
         folder.with_name("questions.json").write_text(json.dumps(questions))
     else:
-        from rag_lab.stores.vector.choose import store_class
+        from rag_lab.stores.registry import store_class
 
         store, rows = store_class(name), vectors(n)
         cpu_s, wall_s = seconds(lambda: store.build(folder, ids, rows, labels))
@@ -114,10 +114,10 @@ def build(name: str, n: int, folder: Path) -> Row:
 def opened(name: str, folder: Path) -> tuple[Any, list[Any]]:
     """Return the store and what it is asked, one batch of one a query."""
     if name == "bm25":
-        from rag_lab.stores.sparse.bm25 import BM25Index
+        from rag_lab.stores.sparse import BM25Index
 
         return BM25Index.open(folder), [[text] for text in json.loads(folder.with_name("questions.json").read_text())]
-    from rag_lab.stores.vector.choose import store_class
+    from rag_lab.stores.registry import store_class
 
     return store_class(name).open(folder), [query[None] for query in np.load(folder.with_name("queries.npy"))]
 

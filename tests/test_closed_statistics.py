@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from rag_lab.config import PipelineConfig
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
-from rag_lab.stores.vector.names import STORE_NAMES, STORES
+from rag_lab.stores.config import STORE_NAMES, STORES
 from rag_lab.testing import HashEmbedder
 
 ASKED = "Which supplier delivers the zirconium seal of the press?"

@@ -26,7 +26,7 @@ def doctor() -> None:
     from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.requirements import missing_package
     from rag_lab.models.shared import provider_problem
-    from rag_lab.stores.vector.names import STORE_NAMES, STORES
+    from rag_lab.stores.config import STORE_NAMES, STORES
 
     typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
     typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))

@@ -24,7 +24,7 @@ from rag_lab.stages.kinds import (
     SELECTIONS,
     UNDERSTANDINGS,
 )
-from rag_lab.stores.vector.names import VECTOR_STORES
+from rag_lab.stores.config import VECTOR_STORES
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rag_lab.corpus_profile.similar_files import SimilarFiles
 from rag_lab.models.providers import CHAT_MODELS, providers_of
 from rag_lab.models.shared import provider_problem
 from rag_lab.models.toy_note import better_model, is_toy
-from rag_lab.stores.sparse.language import analyzer_for
+from rag_lab.stores.analyzer import analyzer_for
 
 _ENGLISH_ONLY = "sentence_transformers:minilm"
 _MANY_TABLES = 0.1  # of the pages

@@ -33,7 +33,7 @@ from rag_lab.runs.asked import left_out
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.shows_itself import shows_itself
-from rag_lab.stores.vector.choose import store_problem
+from rag_lab.stores.registry import store_problem
 
 MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
 

@@ -31,7 +31,7 @@ from rag_lab.stages.kinds import (
     combines_ranks,
     searches_of,
 )
-from rag_lab.stores.sparse.language import analyzer_for
+from rag_lab.stores.analyzer import analyzer_for
 
 _ANALYZER = "retrieval.analyzer"
 _OF_MEMORY = tuple(f"conversation.{name}" for name in ("window_turns", "summary_every", "summary_tokens"))

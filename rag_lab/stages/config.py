@@ -28,8 +28,8 @@ from rag_lab.stages.kinds import (
 )
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.prompts.places import BUILT_IN, PLACES, prompt_name
-from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
-from rag_lab.stores.sparse.units import Unit
+from rag_lab.stores.analyzer import AnalyzerChoice, analyzer_for
+from rag_lab.stores.config import Unit
 
 
 class ConversationConfig(Section):

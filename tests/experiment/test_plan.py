@@ -15,7 +15,7 @@ from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import plan
 from rag_lab.records import QUERY_CLASSES, Question
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.stores.vector.names import STORES
+from rag_lab.stores.config import STORES
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from rag_lab._kit.whole_folder import whole_folder
 from rag_lab.access import access_label
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Chunk
+from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.vector import choose as registry
-from rag_lab.stores.vector.engine import SearchedRows
+from rag_lab.stores.engine import SearchedRows
 
 _TOOK = "took.json"  # beside the vectors
 _FORMAT = 1  # raised when what is embedded of a child changes

@@ -45,13 +45,10 @@ from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question, Span
-from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.sparse.analyzer import Analyzer
-from rag_lab.stores.sparse.choose import SparseName, open_sparse
-from rag_lab.stores.sparse.language import AnalyzerChoice, analyzer_for
-from rag_lab.stores.sparse.sparse_index import SparseIndex
-from rag_lab.stores.sparse.units import Unit
-from rag_lab.stores.vector.engine import SearchedRows
+from rag_lab.stores.analyzer import Analyzer, AnalyzerChoice, analyzer_for
+from rag_lab.stores.config import StoreConfig, Unit
+from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.sparse import SparseIndex, SparseName, open_sparse
 
 _SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
 

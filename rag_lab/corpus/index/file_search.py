@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rag_lab.access import Labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.records import Hit, Level
-from rag_lab.stores.sparse.choose import SparseName
-from rag_lab.stores.sparse.language import AnalyzerChoice
+from rag_lab.stores.analyzer import AnalyzerChoice
+from rag_lab.stores.sparse import SparseName
 
 
 def search_files(

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.records import Hit, Level
-from rag_lab.stores.vector.vector_store import Found
+from rag_lab.stores.rows import Found
 
 Search = Callable[[Sequence[int], int], Found]  # (rows of queries, children wanted of each) -> ids and scores
 Place = tuple[str, int | None, int, int]  # source, page, start, end

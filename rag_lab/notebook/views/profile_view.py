@@ -12,7 +12,7 @@ from rag_lab.config import nested
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile
 from rag_lab.notebook.views.text_view import TextView
 from rag_lab.report.page.templates import asset, render
-from rag_lab.stores.sparse.language import analyzer_for
+from rag_lab.stores.analyzer import analyzer_for
 
 
 def to_html(profile: CorpusProfile) -> str:

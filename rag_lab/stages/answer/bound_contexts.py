@@ -16,8 +16,8 @@ from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, E
 from rag_lab.stages.answer.context_budget import ContextBudget, Wanted, budget_of
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
-from rag_lab.stores.sparse.analyzer import VERSION as WORDS_VERSION
-from rag_lab.stores.sparse.analyzer import terms
+from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
+from rag_lab.stores.analyzer import terms
 
 NEAREST = "of a file or page of several passages those nearest to question and answers"
 _PIECE = 400  # characters of the pieces of a passage; a passage without a quote is cut around the nearest

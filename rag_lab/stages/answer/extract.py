@@ -22,8 +22,8 @@ from rag_lab.stages.answer.prompts import NOT_FOUND
 from rag_lab.stages.answer.quotable import quotable, windows
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import Outcome
-from rag_lab.stores.sparse.analyzer import VERSION as WORDS_VERSION
-from rag_lab.stores.sparse.analyzer import terms
+from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
+from rag_lab.stores.analyzer import terms
 
 _DECIMALS = 6  # the last digits of a vector depend on what shares its batch
 _NOTHING = "there is nothing to quote from"

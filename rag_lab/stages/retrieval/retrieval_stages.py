@@ -24,8 +24,8 @@ from rag_lab.stages.retrieval.search import Search
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
 from rag_lab.stages.stage import Stage
 from rag_lab.stages.switched_off import Off
-from rag_lab.stores.sparse.choose import SPARSE, SparseName
-from rag_lab.stores.sparse.units import Unit
+from rag_lab.stores.config import Unit
+from rag_lab.stores.sparse import SPARSE, SparseName
 
 _ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 

@@ -12,10 +12,10 @@ from rag_lab.corpus.index.file_search import search_files
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Level
-from rag_lab.stores.sparse.choose import SparseName
-from rag_lab.stores.sparse.choose import identity as sparse_identity
-from rag_lab.stores.sparse.language import AnalyzerChoice
-from rag_lab.stores.sparse.units import Unit
+from rag_lab.stores.analyzer import AnalyzerChoice
+from rag_lab.stores.config import Unit
+from rag_lab.stores.sparse import SparseName
+from rag_lab.stores.sparse import identity as sparse_identity
 
 Rows = Sequence[int]
 

@@ -1,11 +1,11 @@
-"""The contract of a sparse index: see `rag_lab.stores.sparse.sparse_index`."""
+"""The contract of a sparse index: see `rag_lab.stores.sparse`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_lab.stores.sparse.sparse_index import SparseIndex
+from rag_lab.stores.sparse import SparseIndex
 
 TEXTS = [
     "The press runs at 140 bar.",

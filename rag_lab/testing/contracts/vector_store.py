@@ -1,4 +1,4 @@
-"""The contract of a vector store: see `rag_lab.stores.vector.vector_store`. Exact search is the reference."""
+"""The contract of a vector store: see `rag_lab.stores.rows`. Exact search is the reference."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy.typing as npt
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.unit_vectors import unit_vectors
 from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.vector.choose import stores_of
-from rag_lab.stores.vector.engine import SearchedRows
-from rag_lab.stores.vector.own_store import Stores
-from rag_lab.stores.vector.vector_store import Found
+from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.registry import Stores, stores_of
+from rag_lab.stores.rows import Found
 
 DIM = 32
 _ROUNDING = 1e-5

@@ -21,9 +21,8 @@ from rag_lab.corpus.split.chunks import split
 from rag_lab.errors import DatasetError
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.records import Evidence, Question
-from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.vector.langchain import GivenVectors, LangChainStore
-from rag_lab.stores.vector.names import STORE_NAMES, STORES
+from rag_lab.stores.config import STORE_NAMES, STORES, StoreConfig
+from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings
 
 CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
 
@@ -229,7 +228,7 @@ def test_a_store_of_the_users_own_is_searched_in_place_of_the_index(corpus: Path
     fill(corpus)
     index = open_index(corpus, CONFIG, embedder, home=home)
     queries = embedder.embed_queries(["torque of machine 3"])
-    mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(GivenVectors(index.vector_store)))
+    mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(PrecomputedEmbeddings(index.vector_store)))
     other = index.searched_in(mine, "mine")
     assert other.search(queries, 4) == index.search(queries, 4)
     assert other.vectors_identity != index.vectors_identity, (

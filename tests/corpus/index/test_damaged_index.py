@@ -15,9 +15,8 @@ import yaml
 from rag_lab.access import access_label
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.sparse.choose import SPARSE
-from rag_lab.stores.vector.names import STORE_NAMES, STORES
+from rag_lab.stores.config import STORE_NAMES, STORES, StoreConfig
+from rag_lab.stores.sparse import SPARSE
 
 pytestmark = pytest.mark.slow
 

@@ -58,7 +58,7 @@ def test_reciprocal_rank_fusion_beats_bm25_and_minilm(tmp_path):
 )
 @pytest.mark.parametrize("method", ["bm25", "tfidf"])
 def test_words_are_found_in_other_languages(tmp_path, language, analyzer, least, method):
-    from rag_lab.stores.sparse.choose import SPARSE
+    from rag_lab.stores.sparse import SPARSE
 
     dataset = imported(language, tmp_path)
     files = sorted(path for path in dataset.corpus_dir.rglob("*") if path.is_file())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.stores.sparse.analyzer import Analyzer, terms
+from rag_lab.stores.analyzer import Analyzer, terms
 
 ANALYZERS = get_args(Analyzer)
 

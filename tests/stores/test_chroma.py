@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_lab.stores.vector import chroma
+from rag_lab.stores import chroma
 
 pytestmark = pytest.mark.slow
 

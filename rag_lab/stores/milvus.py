@@ -14,10 +14,8 @@ from typing import Any, ClassVar
 
 from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.engine import EngineStore
-from rag_lab.stores.vector.entries import Numbers
-from rag_lab.stores.vector.rows import batches, padded
-from rag_lab.stores.vector.vector_store import Cosines, Positions
+from rag_lab.stores.engine import EngineStore
+from rag_lab.stores.rows import Cosines, Numbers, Positions, batches, padded
 
 _FOLDER = "milvus"
 _COLLECTION = "children"
@@ -59,15 +57,10 @@ class MilvusStore(EngineStore):
     def _collection(self) -> Any:
         from milvus_lite import MilvusLite
 
-        collection = MilvusLite(str(self._copy)).get_collection(_COLLECTION)
+        folder = shutil.copytree(self.path / _FOLDER, Path(self._scratch.name) / _FOLDER)
+        collection = MilvusLite(str(folder)).get_collection(_COLLECTION)
         collection.load()
         return collection
-
-    @cached_property
-    def _copy(self) -> Path:
-        folder = Path(self._scratch.name) / _FOLDER
-        shutil.copytree(self.path / _FOLDER, folder)
-        return folder
 
     @cached_property
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:

@@ -1,4 +1,4 @@
-"""From text to terms, for any script.
+"""From text to terms, for any script, and the analyzer that a language asks for.
 
 Texts are normalized (NFKC, case folded) and cut at everything that is no letter, digit or mark. Scripts that are
 written without spaces (Chinese, Japanese, Thai, ...) become overlapping pairs of characters, which need no dictionary
@@ -9,11 +9,12 @@ information retrieval"). An analyzer named after a language then takes words to 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 Analyzer = Literal[
     "unicode", "ngrams", "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
@@ -73,3 +74,29 @@ def _stemmer(language: str) -> Any:
     import Stemmer
 
     return Stemmer.Stemmer(language)
+
+
+AnalyzerChoice = Analyzer | Literal["auto"]
+
+_PLAIN: Analyzer = "unicode"
+# ISO 639-1, then 639-2 and 639-3 (https://www.loc.gov/standards/iso639-2).
+_CODES = {
+    "arabic": "ar ara arb", "danish": "da dan", "dutch": "nl nld dut", "english": "en eng", "finnish": "fi fin",
+    "french": "fr fra fre", "german": "de deu ger", "greek": "el ell gre", "hungarian": "hu hun", "italian": "it ita",
+    "norwegian": "no nor nb nob nn nno", "portuguese": "pt por", "romanian": "ro ron rum", "russian": "ru rus",
+    "spanish": "es spa", "swedish": "sv swe", "turkish": "tr tur",
+}  # fmt: skip
+_BY_NAME = {name: language for language, codes in _CODES.items() for name in (language, *codes.split())}
+
+
+def analyzer_for(choice: AnalyzerChoice, language: str) -> Analyzer:
+    """Return `choice`, or for `auto` the analyzer of a language; the plain one, where it has none or is not known.
+
+    Args:
+        choice: as a configuration has it.
+        language: a name or a code, with or without a region: English, en, en-US, deu.
+    """
+    if choice != "auto":
+        return choice
+    name = re.split("[-_]", language.strip().casefold())[0]
+    return cast("Analyzer", _BY_NAME.get(name, _PLAIN))

@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.engine import EngineStore
-from rag_lab.stores.vector.entries import Numbers
-from rag_lab.stores.vector.rows import batches, padded
-from rag_lab.stores.vector.vector_store import Cosines, Positions
+from rag_lab.stores.engine import EngineStore
+from rag_lab.stores.rows import Cosines, Numbers, Positions, batches, padded
 
 _FILE = "vectors.duckdb"
 _ROWS_AT_ONCE = 50_000

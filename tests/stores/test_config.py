@@ -10,9 +10,8 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, StoreError
-from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.vector import choose as registry
-from rag_lab.stores.vector.names import STORE_NAMES, STORES
+from rag_lab.stores import registry
+from rag_lab.stores.config import STORE_NAMES, STORES, StoreConfig
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""A LangChain vector store of the user's own, searched beside the workbench's stores.
+"""A LangChain vector store, searched like a store of the workbench.
 
-    given = GivenVectors(index.vector_store)
-    mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(given), by_label)
+    embeddings = PrecomputedEmbeddings(index.vector_store)
+    mine = LangChainStore.fill(index.vector_store, InMemoryVectorStore(embeddings), by_label)
     pipeline = Pipeline.on(index.searched_in(mine, "my store"), embedder, config)
 
-The workbench embeds; the store is handed the vectors by way of its own `Embeddings`. So nothing is asked of it but
+The workbench embeds; the store gets the vectors by way of its own `Embeddings`. So nothing is asked of it but
 the two methods that every LangChain store has, `add_texts` and `similarity_search`.
 """
 
@@ -22,17 +22,15 @@ from langchain_core.vectorstores import VectorStore as LangChainVectorStore
 
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.engine import SearchedRows
-from rag_lab.stores.vector.entries import Numbers
-from rag_lab.stores.vector.rows import Rows, batches
-from rag_lab.stores.vector.vector_store import Cosines, Positions
+from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches
 
 LabelFilter = Callable[[frozenset[str]], Mapping[str, Any]]
 
 _ROWS_AT_ONCE = 1_000
 
 
-class GivenVectors(Embeddings):
+class PrecomputedEmbeddings(Embeddings):
     """LangChain embeddings that hand out what was embedded before: `row 7` of a store, `query 7` of a search."""
 
     def __init__(self, store: SearchedRows) -> None:
@@ -52,12 +50,12 @@ class GivenVectors(Embeddings):
 
 
 class LangChainStore(SearchedRows):
-    """Any LangChain vector store, made with `GivenVectors` as its embeddings, and told to compare by cosine.
+    """Any LangChain vector store, made with `PrecomputedEmbeddings` as its embeddings, set to compare by cosine.
 
     Args:
         path: folder of the rows.
         store: the LangChain object.
-        given: its embeddings.
+        embeddings: those of the store.
         label_filter: makes, of the labels that are allowed, the keyword arguments of `similarity_search` that hold the
             store to children whose metadata `label` is one of them, as in
             `lambda labels: {"filter": {"label": {"$in": sorted(labels)}}}`. Without it, a restricted search is refused.
@@ -66,12 +64,16 @@ class LangChainStore(SearchedRows):
     exact: ClassVar[bool] = False  # for all that is known of it
 
     def __init__(
-        self, path: Path, store: LangChainVectorStore, given: GivenVectors, label_filter: LabelFilter | None = None
+        self,
+        path: Path,
+        store: LangChainVectorStore,
+        embeddings: PrecomputedEmbeddings,
+        label_filter: LabelFilter | None = None,
     ) -> None:
         super().__init__(path)
         self._digest = _digest(self.rows)
         self._store = store
-        self._given = given
+        self._embeddings = embeddings
         self._label_filter = label_filter
 
     @classmethod
@@ -81,18 +83,18 @@ class LangChainStore(SearchedRows):
         Ids are made of the rows' digest, so a store that keeps its rows is filled once.
 
         Raises:
-            StoreError: if the store was not made with `GivenVectors`.
+            StoreError: if the store was not made with `PrecomputedEmbeddings`.
         """
-        given = store.embeddings
-        if not isinstance(given, GivenVectors):
+        embeddings = store.embeddings
+        if not isinstance(embeddings, PrecomputedEmbeddings):
             raise StoreError(
-                f"{type(store).__name__} embeds with {type(given).__name__}; make it with GivenVectors as its "
-                "embeddings, so that it searches the workbench's vectors."
+                f"{type(store).__name__} embeds with {type(embeddings).__name__}; make it with "
+                "PrecomputedEmbeddings as its embeddings, so that it searches the workbench's vectors."
             )
-        made = cls(source.path, store, given, label_filter)
+        built = cls(source.path, store, embeddings, label_filter)
         for part in batches(len(source.rows), _ROWS_AT_ONCE):
-            made._add(range(len(source.rows))[part])
-        return made
+            built._add(range(len(source.rows))[part])
+        return built
 
     def _add(self, rows: Sequence[int]) -> None:
         ids = {str(uuid5(NAMESPACE_OID, f"{self._digest} {row}")): row for row in rows}  # some stores take no others
@@ -109,7 +111,7 @@ class LangChainStore(SearchedRows):
             self._store.add_texts([f"row {row}" for row in new.values()], about, ids=list(new))
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
-        self._given.queries = queries
+        self._embeddings.queries = queries
         only = self._only(numbers)
         documents = [self._store.similarity_search(f"query {i}", n_wanted, **only) for i in range(len(queries))]
         found = [[int(document.metadata["row"]) for document in some] for some in documents]
@@ -127,7 +129,7 @@ class LangChainStore(SearchedRows):
             return {}
         if self._label_filter is None:
             raise StoreError(
-                f"{type(self._store).__name__} was given no label_filter, so it cannot be held to what an asker may "
+                f"{type(self._store).__name__} has no label_filter, so it cannot be held to what an asker may "
                 "see; give LangChainStore one, or ask without restriction."
             )
         return self._label_filter(frozenset(self.rows.labels[number] for number in numbers))

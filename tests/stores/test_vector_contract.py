@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.choose import store_class
-from rag_lab.stores.vector.names import STORE_NAMES, STORES
-from rag_lab.stores.vector.vector_store import VectorStore
+from rag_lab.stores.config import STORE_NAMES, STORES
+from rag_lab.stores.registry import store_class
+from rag_lab.stores.rows import VectorStore
 from rag_lab.testing import VectorStoreContract
 from rag_lab.testing.contracts.vector_store import exact, random_units
 
@@ -94,7 +94,7 @@ READ = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from rag_lab.stores.vector.choose import store_class
+from rag_lab.stores.registry import store_class
 folder, *names = sys.argv[1:]
 queries = np.load(Path(folder) / "queries.npy")
 found = {name: store_class(name).open(Path(folder) / name).search(queries, 7, frozenset({"even"})) for name in names}

@@ -11,11 +11,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.entries import Numbers
-from rag_lab.stores.vector.rows import Rows, batches, padded
-from rag_lab.stores.vector.served import ServedStore
-from rag_lab.stores.vector.server import Server
-from rag_lab.stores.vector.vector_store import Cosines, Positions
+from rag_lab.stores.engine import ServedStore, Server
+from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches, padded
 
 _COLLECTION = "children"
 _KEY = "QDRANT_API_KEY"
@@ -30,12 +27,25 @@ class QdrantStore(ServedStore):
 
     exact: ClassVar[bool] = True  # in the process; a server approximates
 
-    def _fill(self) -> None:
-        if self.server is not None:
-            _fill_server(self.server, self.rows)
+    def _fill_folder(self) -> None:
+        """Nothing: it is filled when it is opened."""
 
-    def _is_filled(self, server: Server) -> bool:
-        return _n_rows(_remote(server), server.collection) == len(self.rows)
+    def _fill_server(self, server: Server) -> None:
+        from qdrant_client import models
+
+        client = _remote(server)
+        _create(client, server.collection, self.rows)
+        client.create_payload_index(server.collection, "label", models.PayloadSchemaType.INTEGER)
+        _add(client, server.collection, self.rows)
+
+    def _n_rows(self, server: Server) -> int | None:
+        client = _remote(server)
+        if not client.collection_exists(server.collection):
+            return None
+        return int(client.count(server.collection, exact=True).count)
+
+    def _delete(self, server: Server) -> None:
+        _remote(server).delete_collection(server.collection)
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         from qdrant_client import models
@@ -77,27 +87,6 @@ def _filter(numbers: Numbers | None) -> Any:
     if numbers is None:
         return None
     return models.Filter(must=[models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers)))])
-
-
-def _fill_server(server: Server, rows: Rows) -> None:
-    """Make the collection, unless it is there in full: one that a killed build left is made again."""
-    from qdrant_client import models
-
-    client = _remote(server)
-    if (n_rows := _n_rows(client, server.collection)) == len(rows):
-        return
-    if n_rows is not None:
-        client.delete_collection(server.collection)
-    _create(client, server.collection, rows)
-    client.create_payload_index(server.collection, "label", models.PayloadSchemaType.INTEGER)
-    _add(client, server.collection, rows)
-
-
-def _n_rows(client: Any, collection: str) -> int | None:
-    """Return how many rows a server's collection has, None where there is no such collection."""
-    if not client.collection_exists(collection):
-        return None
-    return int(client.count(collection, exact=True).count)
 
 
 def _create(client: Any, collection: str, rows: Rows) -> None:

@@ -4,7 +4,7 @@ from small_dataset import write_dataset
 from rag_lab import Dataset, PipelineConfig
 from rag_lab.models import shared
 from rag_lab.pipeline import Pipeline
-from rag_lab.stores.sparse.language import analyzer_for
+from rag_lab.stores.analyzer import analyzer_for
 from rag_lab.testing import HashEmbedder
 
 

@@ -20,11 +20,8 @@ from typing import Any, ClassVar
 
 from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.entries import Numbers
-from rag_lab.stores.vector.rows import Rows, batches, padded
-from rag_lab.stores.vector.served import ServedStore
-from rag_lab.stores.vector.server import Server
-from rag_lab.stores.vector.vector_store import Cosines, Positions
+from rag_lab.stores.engine import ServedStore, Server
+from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches, padded
 
 _COLLECTION = "children"
 _FOLDER = "chroma"
@@ -45,17 +42,24 @@ class ChromaStore(ServedStore):
 
     exact: ClassVar[bool] = False
 
-    def _fill(self) -> None:
-        if self.server is None:
-            client = _embedded(self.path / _FOLDER)
-            _add(client, _create(client, _COLLECTION), self.rows)
-            client.close()
-            _shrink(self.path / _FOLDER / _DATABASE)
-        else:
-            _fill_server(self.server, self.rows)
+    def _fill_folder(self) -> None:
+        client = _embedded(self.path / _FOLDER)
+        _add(client, _COLLECTION, self.rows)
+        client.close()
+        with closing(sqlite3.connect(self.path / _FOLDER / _DATABASE, isolation_level=None)) as connection:
+            connection.execute("VACUUM")  # gives back the room of Chroma's log, which is empty by now: nine tenths
 
-    def _is_filled(self, server: Server) -> bool:
-        return _n_rows(_remote(server), server.collection) == len(self.rows)
+    def _fill_server(self, server: Server) -> None:
+        _add(_remote(server), server.collection, self.rows)
+
+    def _n_rows(self, server: Server) -> int | None:
+        client = _remote(server)
+        if server.collection not in [found.name for found in client.list_collections()]:
+            return None
+        return int(client.get_collection(server.collection, embedding_function=None).count())
+
+    def _delete(self, server: Server) -> None:
+        _remote(server).delete_collection(server.collection)
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         where = None if numbers is None else {"label": {"$in": list(numbers)}}
@@ -83,35 +87,9 @@ def _close(client: Any, scratch: tempfile.TemporaryDirectory[str]) -> None:
     scratch.cleanup()
 
 
-def _shrink(database: Path) -> None:
-    """Give back the room of Chroma's log, which is empty by now: nine tenths of the file."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.execute("VACUUM")
-
-
-def _fill_server(server: Server, rows: Rows) -> None:
-    """Make the collection, unless it is there in full: one that a killed build left is made again."""
-    client = _remote(server)
-    if (n_rows := _n_rows(client, server.collection)) == len(rows):
-        return
-    if n_rows is not None:
-        client.delete_collection(server.collection)
-    _add(client, _create(client, server.collection), rows)
-
-
-def _n_rows(client: Any, collection: str) -> int | None:
-    """Return how many rows a server's collection has, None where there is no such collection."""
-    if collection not in [found.name for found in client.list_collections()]:
-        return None
-    return int(client.get_collection(collection, embedding_function=None).count())
-
-
-def _create(client: Any, name: str) -> Any:
-    return client.create_collection(name, embedding_function=None, configuration={"hnsw": _HNSW})
-
-
-def _add(client: Any, collection: Any, rows: Rows) -> None:
-    """Add all rows; their labels too, where there are several to choose from."""
+def _add(client: Any, name: str, rows: Rows) -> None:
+    """Add all rows to a new collection; their labels too, where there are several to choose from."""
+    collection = client.create_collection(name, embedding_function=None, configuration={"hnsw": _HNSW})
     for part in batches(len(rows), client.get_max_batch_size()):
         numbers = rows.label_numbers[part].tolist()
         collection.add(

@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.engine import EngineStore
-from rag_lab.stores.vector.entries import Numbers
-from rag_lab.stores.vector.vector_store import Cosines, Positions
+from rag_lab.stores.engine import EngineStore
+from rag_lab.stores.rows import Cosines, Numbers, Positions
 
 _GRAPH = "hnsw.faiss"
 _NEIGHBOURS = 32

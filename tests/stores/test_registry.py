@@ -13,9 +13,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, StoreError
-from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.vector.choose import identity, store_problem, stores_of
-from rag_lab.stores.vector.names import VECTOR_STORES
+from rag_lab.stores.config import VECTOR_STORES, StoreConfig
+from rag_lab.stores.registry import identity, store_problem, stores_of
 from rag_lab.testing import VectorStoreContract
 from rag_lab.testing.contracts.vector_store import random_units
 
@@ -23,7 +22,7 @@ SOURCE = """
 import json
 from langchain_core.vectorstores import InMemoryVectorStore
 import numpy as np
-from rag_lab.stores.vector.engine import EngineStore
+from rag_lab.stores.engine import EngineStore
 
 class Mine:
     version = 1
@@ -106,7 +105,7 @@ def test_a_store_of_langchain_comes_by_its_name_and_as_an_object(tmp_path: Path)
     found = searched(tmp_path / "named", name)
     assert [ids[0] for ids in found[0]] == ["a", "b"]
     assert searched(tmp_path / "given", "chroma", InMemoryVectorStore) == found == searched(tmp_path / "exact", "exact")
-    with pytest.raises(StoreError, match="was given no label_filter"):
+    with pytest.raises(StoreError, match="has no label_filter"):
         searched(tmp_path / "restricted", name, allowed=frozenset({"public"}))
 
 

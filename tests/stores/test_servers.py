@@ -21,10 +21,9 @@ from tolerance import FLOAT32
 
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.vector.chroma import ChromaStore
-from rag_lab.stores.vector.exact import ExactStore
-from rag_lab.stores.vector.qdrant import QdrantStore
-from rag_lab.stores.vector.server import Server
+from rag_lab.stores.chroma import ChromaStore
+from rag_lab.stores.engine import ExactStore, Server
+from rag_lab.stores.qdrant import QdrantStore
 
 pytestmark = pytest.mark.slow
 

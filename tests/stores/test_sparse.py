@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tolerance import FLOAT32
 
 from rag_lab.records import Chunk
-from rag_lab.stores.sparse.analyzer import Analyzer, terms
-from rag_lab.stores.sparse.choose import SPARSE, open_sparse
-from rag_lab.stores.sparse.scored import best
+from rag_lab.stores.analyzer import Analyzer, terms
+from rag_lab.stores.sparse import SPARSE, best, open_sparse
 from rag_lab.testing import SparseIndexContract
 from rag_lab.testing.contracts.sparse_index import TEXTS
 
@@ -113,7 +112,7 @@ def test_no_file_holds_a_pickle(name, tmp_path):
 READ = """
 import json, sys
 from pathlib import Path
-from rag_lab.stores.sparse.choose import SPARSE
+from rag_lab.stores.sparse import SPARSE
 print(json.dumps(SPARSE[sys.argv[1]].open(Path(sys.argv[2])).search(["oven press", "ram"], 4)))
 """
 

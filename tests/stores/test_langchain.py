@@ -11,9 +11,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_lab.errors import StoreError
-from rag_lab.stores.vector.exact import ExactStore
-from rag_lab.stores.vector.langchain import GivenVectors, LangChainStore
-from rag_lab.stores.vector.own_store import LangChainStores
+from rag_lab.stores.engine import ExactStore
+from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings
+from rag_lab.stores.registry import LangChainStores
 
 N, DIM = 300, 24
 IDS = [f"c{number}" for number in range(N)]
@@ -38,7 +38,7 @@ def by_label(labels: frozenset[str]) -> dict[str, Any]:
 def test_langchains_store_in_memory_gives_the_lists_of_exact_search(
     exact: ExactStore, k: int, allowed: frozenset[str] | None
 ) -> None:
-    mine = LangChainStore.fill(exact, InMemoryVectorStore(GivenVectors(exact)), by_label)
+    mine = LangChainStore.fill(exact, InMemoryVectorStore(PrecomputedEmbeddings(exact)), by_label)
     queries = exact.rows.vectors[95:105]
     assert mine.search(queries, k, allowed) == exact.search(queries, k, allowed)
 
@@ -49,14 +49,14 @@ def test_a_store_with_other_embeddings_is_refused(exact: ExactStore) -> None:
 
 
 def test_without_a_filter_a_restricted_search_is_refused(exact: ExactStore) -> None:
-    mine = LangChainStore.fill(exact, InMemoryVectorStore(GivenVectors(exact)))
+    mine = LangChainStore.fill(exact, InMemoryVectorStore(PrecomputedEmbeddings(exact)))
     assert mine.search(exact.rows.vectors[:1], 3)[0] == exact.search(exact.rows.vectors[:1], 3)[0]
-    with pytest.raises(StoreError, match="given no label_filter"):
+    with pytest.raises(StoreError, match="has no label_filter"):
         mine.search(exact.rows.vectors[:1], 3, ALLOWED)
 
 
 def test_a_filter_that_lets_something_through_is_refused(exact: ExactStore) -> None:
-    mine = LangChainStore.fill(exact, InMemoryVectorStore(GivenVectors(exact)), lambda labels: {})
+    mine = LangChainStore.fill(exact, InMemoryVectorStore(PrecomputedEmbeddings(exact)), lambda labels: {})
     with pytest.raises(StoreError, match="returned a child that label_filter should have kept out"):
         mine.search(exact.rows.vectors[1:2], 3, ALLOWED)
 
@@ -69,7 +69,7 @@ def test_a_filter_after_the_search_is_refused(exact: ExactStore) -> None:
             keep = options.pop("filter", lambda document: True)
             return [document for document in super().similarity_search(query, k) if keep(document)]
 
-    mine = LangChainStore.fill(exact, FilteredLate(GivenVectors(exact)), by_label)
+    mine = LangChainStore.fill(exact, FilteredLate(PrecomputedEmbeddings(exact)), by_label)
     with pytest.raises(StoreError, match="of 19 children that it was asked for and has"):
         mine.search(exact.rows.vectors[:1], 3, ALLOWED)
 
@@ -85,7 +85,7 @@ class WithoutLookup(InMemoryVectorStore):
 def test_a_store_that_keeps_its_rows_is_filled_once(tmp_path: Path, exact: ExactStore, kind: Any) -> None:
     kept: list[Any] = []
 
-    def factory(embeddings: GivenVectors) -> Any:
+    def factory(embeddings: PrecomputedEmbeddings) -> Any:
         kept[:] = kept or [kind(embeddings)]
         kept[0].embedding = embeddings
         return kept[0]

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_lab.stores.vector import faiss
-from rag_lab.stores.vector.exact import ExactStore
-from rag_lab.stores.vector.rows import Rows
+from rag_lab.stores import faiss
+from rag_lab.stores.engine import ExactStore
+from rag_lab.stores.rows import Rows
 
 N, DIM = 1500, 24
 

@@ -1,0 +1,244 @@
+"""The contract of a vector store, and what every store keeps in its folder: vectors with their labels, row by row.
+
+A row is a distinct vector with its access label; the ids that have it are its copies. The engine gets each row once: a
+graph of near neighbours (HNSW) loses its way among copies, which fill each other's lists of neighbours.
+
+Engines add up in different orders, so the cosines of equal vectors differ in the seventh digit from engine to engine.
+What an engine found is therefore scored once more here, in double precision, and rounded to what single precision can
+tell. So every exact store returns the same list, ties included.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_lab.models.protocols import Vectors
+
+Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
+Cosines = npt.NDArray[np.float64]
+Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
+
+
+class VectorStore(Protocol):
+    """Nearest neighbours by cosine. The constructor takes the folder and only stores it; opening is lazy."""
+
+    exact: ClassVar[bool]  # whether the true neighbours are always found; their recall is measured where it is False
+
+    @classmethod
+    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
+        """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
+
+        Args:
+            path: the folder.
+            ids: n >= 1 names, each once.
+            vectors: (n, dim).
+            labels: n access labels, as `access.access_label` makes them.
+            url: the server that holds the vectors; "" keeps them in the folder.
+        """
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Return the store that `build` wrote, for reading."""
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The distinct labels of what is stored."""
+
+    def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> Found:
+        """Return the ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.
+
+        Best first; equal cosines in the order in which the ids were given to `build`. Only ids whose label is in
+        `allowed` are searched (all where it is None), so a list has min(k, number of these) entries.
+        """
+
+
+Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
+
+_COPIES = "rows.npy"
+_DIGITS = 7
+_ROWS_AT_ONCE = 65_536
+
+
+class Rows:
+    """Vectors and labels by row, and ids by position, in a folder; vectors stay on disk and are mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def write(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> Rows:
+        """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made.
+
+        Raises:
+            ValueError: if the three do not have the same length, or it is 0.
+        """
+        if not len(ids) == len(vectors) == len(labels) > 0:
+            raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
+        path.mkdir(parents=True)
+        numbers: dict[bytes, int] = {}
+        pairs = zip(np.ascontiguousarray(vectors, np.float32), labels, strict=True)
+        keys = (blake2b(vector.tobytes() + label.encode(), digest_size=16).digest() for vector, label in pairs)
+        rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+        firsts = np.unique(rows, return_index=True)[1]
+        kept = vectors if len(firsts) == len(vectors) else vectors[firsts]
+        np.save(path / "vectors.npy", np.ascontiguousarray(kept, np.float32), allow_pickle=False)
+        np.save(path / _COPIES, rows, allow_pickle=False)
+        distinct = {label: number for number, label in enumerate(dict.fromkeys(labels[first] for first in firsts))}
+        label_numbers = np.array([distinct[labels[first]] for first in firsts], np.int32)
+        np.save(path / "labels.npy", label_numbers, allow_pickle=False)
+        (path / "labels.json").write_text(json.dumps(list(distinct)), encoding="utf-8")
+        (path / "ids.json").write_text(json.dumps(list(ids)), encoding="utf-8")
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """(n, dim), in the order in which the ids first have them."""
+        vectors: Vectors = np.load(self.path / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        return vectors
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The id at each position."""
+        ids: list[str] = json.loads((self.path / "ids.json").read_text(encoding="utf-8"))
+        return ids
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The distinct labels."""
+        labels: list[str] = json.loads((self.path / "labels.json").read_text(encoding="utf-8"))
+        return labels
+
+    @cached_property
+    def label_numbers(self) -> npt.NDArray[np.int32]:
+        """(n,): which of `labels` each position has."""
+        numbers: npt.NDArray[np.int32] = np.load(self.path / "labels.npy", allow_pickle=False)
+        return numbers
+
+    def numbers_of(self, allowed: frozenset[str] | None) -> Numbers | None:
+        """Return the labels here that are allowed, or None where all are: no filter is needed then."""
+        if allowed is None:
+            return None
+        numbers = tuple(number for number, label in enumerate(self.labels) if label in allowed)
+        return None if len(numbers) == len(self.labels) else numbers
+
+    def mask(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Return (n,): whether each position has one of these labels."""
+        wanted = np.zeros(len(self.labels), np.bool_)
+        wanted[list(numbers)] = True
+        return wanted[self.label_numbers]
+
+    def count(self, numbers: Numbers | None) -> int:
+        """Return how many rows have one of these labels."""
+        return len(self) if numbers is None else int(self._counts[list(numbers)].sum())
+
+    def have(self, positions: Positions, numbers: Numbers | None) -> bool:
+        """Tell whether all of these rows have one of these labels (any, where None)."""
+        return numbers is None or bool(np.isin(self.label_numbers[positions], numbers).all())
+
+    def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        """Compare each query with every row that has one of these labels, and return the nearest, best first.
+
+        Returns:
+            Rows and their cosines, added up in single precision, (n_queries, n_wanted) each.
+        """
+        positions = np.full((len(queries), 0), -1, np.int64)
+        cosines = np.zeros((len(queries), 0))
+        for block, vectors in self._blocks(numbers):
+            near = queries @ vectors.T
+            best = _top(near, n_wanted)
+            positions = np.hstack([positions, block[best]])
+            cosines = np.hstack([cosines, np.take_along_axis(near, best, axis=1)])
+        order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_wanted]
+        return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+
+    def rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
+        """Return the k best of each query's candidates `positions`, (n_queries, c >= k), with cosines, best first."""
+        cosines = np.zeros(positions.shape)
+        for row, (query, candidates) in enumerate(zip(queries.astype(np.float64), positions, strict=True)):
+            cosines[row] = self.vectors[candidates].astype(np.float64) @ query  # one query's vectors fit the cache
+        cosines = np.where(positions < 0, -np.inf, cosines.round(_DIGITS))
+        order = np.lexsort((positions, -cosines), axis=1)[:, :k]
+        return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+
+    def expand(self, rows: Positions, cosines: Cosines, k: int) -> tuple[list[list[int]], list[list[float]]]:
+        """Return the k best positions of each query, best first, equal cosines by position.
+
+        Args:
+            rows: (n_queries, c), the c best rows of each query; c is k, or all that there are.
+            cosines: of these, (n_queries, c).
+            k: positions wanted; fewer come where the rows have no more.
+        """
+        if len(self) == len(self._row_of):
+            return rows.tolist(), cosines.tolist()
+        found = [self._expand(*one, k) for one in zip(rows, cosines, strict=True)]
+        return [positions for positions, _ in found], [near for _, near in found]
+
+    def _expand(self, rows: Positions, cosines: Cosines, k: int) -> tuple[list[int], list[float]]:
+        copies = [self._by_row[self._starts[row] : self._starts[row + 1]][:k] for row in rows]
+        positions = np.concatenate(copies)
+        near = np.repeat(cosines, [len(each) for each in copies])
+        order = np.lexsort((positions, -near))[:k]
+        return positions[order].tolist(), near[order].tolist()
+
+    def _blocks(self, numbers: Numbers | None) -> Iterator[tuple[Positions, Vectors]]:
+        """Give positions and vectors some ten thousand at a time, so that a scan needs little memory."""
+        if numbers is None:
+            for part in batches(len(self), _ROWS_AT_ONCE):
+                yield np.arange(part.start, min(part.stop, len(self))), self.vectors[part]
+            return
+        wanted = np.flatnonzero(self.mask(numbers))
+        for part in batches(len(wanted), _ROWS_AT_ONCE):
+            yield wanted[part], self.vectors[wanted[part]]
+
+    @cached_property
+    def _counts(self) -> npt.NDArray[np.int64]:
+        return np.bincount(self.label_numbers, minlength=len(self.labels))
+
+    @cached_property
+    def _row_of(self) -> Positions:
+        row_of: Positions = np.load(self.path / _COPIES, allow_pickle=False)
+        return row_of
+
+    @cached_property
+    def _by_row(self) -> Positions:
+        """The positions, those of row 0 first, in order within a row."""
+        return np.argsort(self._row_of, kind="stable")
+
+    @cached_property
+    def _starts(self) -> Positions:
+        return np.searchsorted(self._row_of[self._by_row], np.arange(len(self) + 1))
+
+
+def _top(near: npt.NDArray[np.floating[Any]], n_wanted: int) -> Positions:
+    """Return the columns of the n_wanted largest values of each row, in no order."""
+    if near.shape[1] <= n_wanted:
+        return np.broadcast_to(np.arange(near.shape[1]), near.shape)
+    return np.argpartition(near, -n_wanted, axis=1)[:, -n_wanted:]
+
+
+def batches(n: int, size: int) -> list[slice]:
+    """Return slices of `size` that cover n items."""
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def padded(
+    rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int
+) -> tuple[Positions, Cosines]:
+    """Return an engine's lists as arrays, (n_queries, n_wanted): shorter ones end with row -1, cosine -inf."""
+    positions = np.full((len(rows), n_wanted), -1, np.int64)
+    values = np.full((len(rows), n_wanted), -np.inf)
+    for number, (row, near) in enumerate(zip(rows, cosines, strict=True)):
+        positions[number, : len(row)] = row
+        values[number, : len(row)] = list(near)
+    return positions, values
