@@ -75,3 +75,10 @@ def test_the_comparison_and_the_sweep_of_the_page_on_sweeps(monkeypatch):
     exec(block("sweeps.md", "python", "rl.compare"), names)  # our own page
     assert names["found"].run.path.parent.name == "compared"
     assert [variant.changes for variant in planned[0].variants] == [{}, {"retrieval.mode": "tfidf"}]
+
+
+@pytest.mark.slow
+def test_the_five_concepts_of_their_page():
+    names = {}
+    exec(block("concepts.md", "python", "rl.compare"), names)  # our own page
+    assert set(names["run"].summary["metric"]) == {"retrieval.ndcg@10", "files"}
