@@ -1,4 +1,4 @@
-"""What a package weighs: lines, modules, names, imports, circles among the children of a folder; read from its sources."""
+"""What a package weighs: lines, modules, names, imports, circles among the children of a folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Weight:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.texts = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+        self.texts = {
+            path.relative_to(folder): path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))
+        }
         self.trees = {path: ast.parse(text) for path, text in self.texts.items()}
 
     def lines(self) -> Counter[str]:
@@ -100,7 +102,9 @@ class Weight:
         """For each literal the modules in which it stands as a string."""
         where: dict[str, list[str]] = {literal: [] for literal in literals}
         for path, tree in self.trees.items():
-            texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+            texts = {
+                node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
             for literal in texts & where.keys():
                 where[literal].append(path.as_posix())
         return where
@@ -135,7 +139,9 @@ def _imported(path: Path, tree: ast.AST, package: str) -> Iterator[tuple[str, ..
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
             yield from ((*node.module.split(".")[1:], alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (tuple(alias.name.split(".")[1:]) for alias in node.names if alias.name.startswith(f"{package}."))
+            yield from (
+                tuple(alias.name.split(".")[1:]) for alias in node.names if alias.name.startswith(f"{package}.")
+            )
 
 
 def _circle(graph: Mapping[str, set[str]]) -> list[str]:
