@@ -15,8 +15,8 @@ from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observing.tracing import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.index.evidence import locate_all
-from rag_lab.corpus.index.unread_children import UnreadChildren
+from rag_lab.corpus.index.found_chunks import locate_all
+from rag_lab.corpus.index.vectors import UnreadChildren
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.given import dataset_of
 from rag_lab.errors import ConfigError, unknown_name

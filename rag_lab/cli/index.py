@@ -61,7 +61,7 @@ def index(
 
 def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[None]:
     from rag_lab.corpus.files.folder import list_files
-    from rag_lab.corpus.files.removed import removing
+    from rag_lab.corpus.files.walk import removing
     from rag_lab.data.dataset import corpus_folder, find_dataset
 
     if not names:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_lab._kit.registry import Kind
-from rag_lab.corpus.files.file_readers import FILE_READERS
-from rag_lab.corpus.split.splitters import SPLITTERS
+from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
 from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS

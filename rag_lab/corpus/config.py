@@ -1,4 +1,4 @@
-"""The part of a configuration that says how files become parents and children."""
+"""How files become parents and children: the file readers and splitters by name, and their part of a configuration."""
 
 from __future__ import annotations
 
@@ -7,8 +7,57 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rag_lab._kit.config_section import Section
-from rag_lab.corpus.files.file_readers import FILE_READERS
-from rag_lab.corpus.split.splitters import SPLITTERS
+from rag_lab._kit.registry import BuiltIn, Kind
+
+_LOAD = "rag_lab.corpus.load"
+_SPLIT = "rag_lab.corpus.split"
+
+FILE_READERS = Kind(
+    "file reader",
+    "rag_lab.file_readers",
+    {
+        "text": BuiltIn(f"{_LOAD}.text:load_text", "text as it is"),
+        "markdown": BuiltIn(f"{_LOAD}.text:load_markdown", "Markdown as it is"),
+        "html": BuiltIn(f"{_LOAD}.html:load_html", "HTML as Markdown"),
+        "docx": BuiltIn(f"{_LOAD}.docx:load_docx", "Word files as Markdown"),
+        "spreadsheet": BuiltIn(f"{_LOAD}.spreadsheet:load_spreadsheet", "sheets as tables"),
+        "delimited": BuiltIn(f"{_LOAD}.delimited:load_delimited", "values between separators as a table"),
+        "pdf_text": BuiltIn(f"{_LOAD}.pdf_text:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
+        "pdf_tables": BuiltIn(
+            f"{_LOAD}.pdf_tables:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"
+        ),
+        "pdfium": BuiltIn(f"{_LOAD}.pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
+    },
+    call="__call__(self, path)",
+)
+
+BY_SUFFIX = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".docx": "docx",
+    ".xlsx": "spreadsheet",
+    ".xlsm": "spreadsheet",
+    ".xls": "spreadsheet",
+    ".ods": "spreadsheet",
+    ".csv": "delimited",
+    ".tsv": "delimited",
+    ".html": "html",
+    ".htm": "html",
+}
+
+
+SPLITTERS = Kind(
+    "splitter",
+    "rag_lab.splitters",
+    {
+        "recursive": BuiltIn(f"{_SPLIT}.recursive:Recursive", "characters, at the coarsest boundary that fits"),
+        "sentences": BuiltIn(f"{_SPLIT}.sentences:Sentences", "whole sentences up to a number of words"),
+        "markdown": BuiltIn(f"{_SPLIT}.recursive:MarkdownSections", "sections, which no piece runs over"),
+        "semantic": BuiltIn(f"{_SPLIT}.sentences:Semantic", "sentences as long as they stay on their subject"),
+    },
+    call="__call__(self, text)",
+)
 
 
 class CorpusConfig(Section):

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.headings import headings
 from rag_lab.corpus.languages import language_of, main_language
-from rag_lab.corpus.load.pdf.text import scanned_pages
+from rag_lab.corpus.load.pdf_text import scanned_pages
 from rag_lab.corpus_profile.advice import Advice, Facts, advise
 from rag_lab.corpus_profile.lengths import Length, lengths_of_chunks
 from rag_lab.corpus_profile.similar_files import SimilarFiles, similar_files

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.same_text import files_of_the_same_text
-from rag_lab.corpus.sentence_units import words
+from rag_lab.corpus.index.read_and_split import files_of_the_same_text
+from rag_lab.corpus.spans import words
 from rag_lab.data.clusters import cluster_proposal
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.doubtful import contradictions, copied_files

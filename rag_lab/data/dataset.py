@@ -14,9 +14,9 @@ from pathlib import Path
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
-from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import list_files
-from rag_lab.corpus.files.loaders import LOADERS
+from rag_lab.corpus.files.reader_process import LOADERS
+from rag_lab.corpus.files.tracking import file_digests
 from rag_lab.corpus.files.walk import CORPUS_FOLDER, rules_folder
 from rag_lab.data.metadata import METADATA_FILE, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE, read_questions

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from rag_lab._kit.wording import some_of
 from rag_lab.corpus.files.folder import LoadedCorpus
-from rag_lab.corpus.same_text import repeats
+from rag_lab.corpus.index.read_and_split import repeats
 from rag_lab.data.dataset import Dataset
 from rag_lab.records import Problem, Question
 

@@ -17,7 +17,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.whole_folder import whole_folder
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
-from rag_lab.corpus.load.given import SUFFIX, write_given
+from rag_lab.corpus.load.loader import SUFFIX, write_given
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import read_question
 from rag_lab.errors import DatasetError

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.split.splitters import SPLITTERS
+from rag_lab.corpus.config import SPLITTERS
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.model_checks import asks_understanding, embeds
 from rag_lab.models.config import ModelsConfig

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag_lab.corpus.index.unread_children import UnreadChildren
+from rag_lab.corpus.index.vectors import UnreadChildren
 from rag_lab.models.limits.unread import Unread
 from rag_lab.records import StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.corpus.page_starts import joined, page_at, page_span
+from rag_lab.corpus.spans import joined, page_at, page_span
 from rag_lab.records import Document
 
 PAGES = st.lists(st.tuples(st.integers(1, 9), st.text("ab \n", min_size=1)), min_size=1, unique_by=lambda page: page[0])

@@ -8,7 +8,7 @@ import yaml
 import rag_lab as rl
 from rag_lab.config import PipelineConfig, nested
 from rag_lab.corpus.files.reading import Reading
-from rag_lab.corpus.load.pdf.text import scanned_pages
+from rag_lab.corpus.load.pdf_text import scanned_pages
 from rag_lab.corpus_profile.similar_files import similar_files
 from rag_lab.corpus_profile.tables_in_text import holds_table
 from rag_lab.errors import DatasetError

@@ -7,7 +7,7 @@ from pathlib import Path
 from factories import make_evidence, make_hit, make_question, make_trace
 from small_dataset import write_dataset
 
-from rag_lab.corpus.same_text import files_of_the_same_text
+from rag_lab.corpus.index.read_and_split import files_of_the_same_text
 from rag_lab.data.check import check
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.same_evidence import distinct, repeated_evidence

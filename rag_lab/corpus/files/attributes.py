@@ -8,14 +8,20 @@ A list of rules; `*` and `?` stand for characters of one name, `**` for any numb
 first rule that fits it; a file that none fits is in no namespace and may be seen by everybody. The file stands beside
 the folder `corpus` of a dataset, or in a folder of documents that is no dataset. A fault in it, in its name or its
 place is an error, never a warning: what was meant to be restricted must not become public.
+
+Of one content under several labels the strictest holds, so that a link or a copy opens nothing. A link has the label
+of its target as well as that of its path. Files with the same bytes, hard links among them, may be seen by those who
+may see every one of them; but files of two namespaces do not know of each other, for what two tenants have belongs to
+each of them. Permissions that exclude each other leave nobody but an unrestricted asker.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +29,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 
 from rag_lab._kit.complaints import complaint_and_value
 from rag_lab._kit.yaml_file import read_yaml
+from rag_lab.access import NOBODY
 from rag_lab.corpus.files.walk import rules_folder
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 
@@ -137,3 +144,68 @@ def _pattern(glob: str) -> re.Pattern[str]:
 def _composed(text: str) -> str:
     """Return a name in one spelling: file systems differ in how they store letters with marks."""
     return unicodedata.normalize("NFC", text)
+
+
+_PUBLIC = Attributes()
+
+
+def of_link(own: Attributes, target: Attributes) -> Attributes | None:
+    """Return what holds for a link with the label `own` to a file with the label `target`.
+
+    None where they are in two namespaces: then there is nobody to whom both belong.
+    """
+    if own.namespace and target.namespace and own.namespace != target.namespace:
+        return None
+    return Attributes(own.namespace or target.namespace, _both(own.permissions, target.permissions))
+
+
+def of_copies(
+    labels: Mapping[str, Attributes], digests: Mapping[str, str]
+) -> tuple[dict[str, Attributes], list[tuple[str, str]]]:
+    """Return the labels of files, stricter where others of `digests` have the same content, and why: (source, reason).
+
+    Args:
+        labels: of the files that have one, by source.
+        digests: of the content of all files, by source.
+    """
+    same: dict[str, list[str]] = defaultdict(list)
+    for source, digest in digests.items():
+        same[digest].append(source)
+    strict, reasons = dict(labels), []
+    for source, digest in digests.items():
+        own = labels.get(source, _PUBLIC)
+        others = [name for name in same[digest] if _meet(own, labels.get(name, _PUBLIC))]
+        held, stricter = _held(own, {name: labels.get(name, _PUBLIC) for name in others})
+        if stricter:
+            strict[source] = held
+            reasons.append((source, stricter_reason(held, f"it is the same as {stricter}, byte for byte")))
+    return strict, reasons
+
+
+def stricter_reason(held: Attributes, because: str) -> str:
+    """Return the sentence on a file that is less open than its own label says."""
+    whose = f" in the namespace {held.namespace}" if held.namespace else ""
+    who = "nobody who is restricted" if held.permissions == NOBODY else ", ".join(held.permissions) or "everybody"
+    return f"may be seen by {who}{whose}, because {because}: the strictest label holds. Remove it, or mend the rules."
+
+
+def _meet(own: Attributes, other: Attributes) -> bool:
+    return own.namespace == other.namespace or not (own.namespace and other.namespace)
+
+
+def _held(own: Attributes, others: Mapping[str, Attributes]) -> tuple[Attributes, str]:
+    """Return what is left of `own`, and the last of `others` that took something of it away ("" for none)."""
+    held, stricter = own, ""
+    for name, other in others.items():
+        left = replace(held, permissions=_both(held.permissions, other.permissions))
+        if left != held:
+            held, stricter = left, name
+    return held, stricter
+
+
+def _both(some: tuple[str, ...], others: Iterable[str]) -> tuple[str, ...]:
+    """Return permissions of which each satisfies both lists; an empty list asks for none."""
+    others = tuple(others)
+    if not some or not others:
+        return some or others
+    return tuple(name for name in some if name in others) or NOBODY

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from rag_lab._kit.wording import counted
-from rag_lab.corpus.files.attributes import Attributes, read_attributes
-from rag_lab.corpus.files.bounded import load_bounded
-from rag_lab.corpus.files.file_digests import file_digests
-from rag_lab.corpus.files.loaders import ALLOWED, LOADERS
-from rag_lab.corpus.files.removed import REMOVED, read_removed, stale_lines
-from rag_lab.corpus.files.strictest import of_copies, of_link, stricter_reason
-from rag_lab.corpus.files.walk import NO_DOCUMENTS, printable, refusal, rules_folder, sources_below
-from rag_lab.corpus.load.given import SUFFIX, given_source
-from rag_lab.corpus.load.loader import LoadError
+from rag_lab.access import may_see
+from rag_lab.corpus.files.attributes import Attributes, of_copies, of_link, read_attributes, stricter_reason
+from rag_lab.corpus.files.reader_process import ALLOWED, LOADERS, load_bounded
+from rag_lab.corpus.files.tracking import file_digests
+from rag_lab.corpus.files.walk import (
+    NO_DOCUMENTS,
+    REMOVED,
+    printable,
+    read_removed,
+    refusal,
+    rules_folder,
+    sources_below,
+    stale_lines,
+)
+from rag_lab.corpus.load.loader import SUFFIX, LoadError, given_source
 from rag_lab.errors import DatasetError
-from rag_lab.records import Document, Problem
+from rag_lab.records import Document, Problem, Question
+
+_OPEN = Attributes()
+
+
+def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
+    """Return a function that tells whether the asker of a question may see a file below `corpus_dir`.
+
+    Raises:
+        DatasetError: if the rules are faulty.
+    """
+    rules = read_attributes(corpus_dir, list_files(corpus_dir, None).files)
+
+    def visible(question: Question, source: str) -> bool:
+        own = rules.get(source, _OPEN)
+        return may_see(question, own.namespace, own.permissions)
+
+    return visible
+
 
 _NAMED = 100  # files, of which no more are named in one message
 _ELSEWHERE = "the link leads to {}, which is of another namespace"

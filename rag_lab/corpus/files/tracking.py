@@ -1,17 +1,87 @@
-"""What changed in a corpus since its index was last opened, and what an index says of each file."""
+"""What changed in a corpus since its index was last opened, by the SHA-256 of its files.
+
+Digests are remembered by path, size and times, so that opening a large corpus reads no file twice.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.database import opened
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import PRIVATE
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.attributes import Attributes
+from rag_lab.errors import DatasetError
+
+# A file touched this shortly before may change again without its times showing it, on a coarse clock.
+_SETTLED_S = 2.0
+_SCHEMA = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, sha256 TEXT NOT NULL)"
+
+
+def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them.
+
+    Raises:
+        DatasetError: if a file cannot be read.
+    """
+    known = _recall(cache) if cache else {}
+    digests, fresh = {}, []
+    for source, path in files.items():
+        key, status = str(path.resolve()), _status(path)
+        stamp = _stamp(status)
+        known_stamp, sha256 = known.get(key, ("", ""))
+        if known_stamp != stamp:
+            sha256 = _sha256(path)
+            if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_S:
+                fresh.append((key, stamp, sha256))
+        digests[source] = sha256
+    if cache and fresh:
+        _remember(cache, fresh)
+    return digests
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> DatasetError:
+    return DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.")
+
+
+def _recall(cache: Path) -> dict[str, tuple[str, str]]:
+    if not cache.exists():
+        return {}
+    with opened(cache, _SCHEMA) as connection:
+        rows = connection.execute("SELECT path, stamp, sha256 FROM files").fetchall()
+    return {path: (stamp, sha256) for path, stamp, sha256 in rows}
+
+
+def _remember(cache: Path, rows: list[tuple[str, str, str]]) -> None:
+    with opened(cache, _SCHEMA) as connection, connection:
+        connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
 
 @dataclass(frozen=True, slots=True)

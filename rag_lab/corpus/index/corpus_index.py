@@ -16,11 +16,9 @@ from rag_lab._kit.whole_folder import is_whole
 from rag_lab.access import Labels, may_see
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.attributes import Attributes
-from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.reading import Reading
-from rag_lab.corpus.files.tracking import Changes, IndexedFile, track
-from rag_lab.corpus.index.as_read import AsRead
+from rag_lab.corpus.files.tracking import Changes, IndexedFile, file_digests, track
 from rag_lab.corpus.index.build import (
     CHUNKS,
     FOR_NOW,
@@ -32,16 +30,14 @@ from rag_lab.corpus.index.build import (
     is_built,
     made_of,
 )
-from rag_lab.corpus.index.child_vectors import ChildVectors
-from rag_lab.corpus.index.chunk_store import ChunkStore
-from rag_lab.corpus.index.levels import Units
-from rag_lab.corpus.index.locate import locate_evidence
-from rag_lab.corpus.index.unread_children import UnreadChildren, unread_children
+from rag_lab.corpus.index.chunk_store import ChunkStore, Units
+from rag_lab.corpus.index.locate import AsRead, locate_evidence
+from rag_lab.corpus.index.read_and_split import files_of_the_same_text
+from rag_lab.corpus.index.vectors import ChildVectors, UnreadChildren, unread_children
 from rag_lab.corpus.languages import language_of, main_language
-from rag_lab.corpus.page_starts import PageStarts
-from rag_lab.corpus.same_text import files_of_the_same_text
-from rag_lab.corpus.split.choose import splitter_of
+from rag_lab.corpus.spans import PageStarts
 from rag_lab.corpus.split.chunks import cut_identity
+from rag_lab.corpus.split.splitter import splitter_of
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question, Span

@@ -1,14 +1,71 @@
-"""What a search of one's own found, as children of the corpus: ids, texts, or documents of LangChain's."""
+"""What others name in a corpus, found in its index: evidence of questions, whole files, results of a custom search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from rag_lab.access import Labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.records import Chunk
+from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
+from rag_lab.stores.analyzer import AnalyzerChoice
+from rag_lab.stores.sparse import SparseName
+
+
+def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
+    """Return the questions with their evidence located, and a problem for each piece of evidence that was not found.
+
+    Evidence in a document that the asker may not see is taken off the question, and its answers in words with it:
+    nothing of such a document may stand in a trace, be it as a label.
+    """
+    located, problems = [], []
+    for question in questions:
+        found = [_locate(index, question, evidence) for evidence in question.evidence]
+        kept = tuple(evidence for evidence, _ in found if evidence)
+        answers = question.answers if len(kept) == len(found) else ()
+        located.append(replace(question, evidence=kept, answers=answers))
+        problems += [
+            Problem(str(index.corpus_dir / given.source), f"evidence of question {question.question_id!r}: {reason}")
+            for given, (_, reason) in zip(question.evidence, found, strict=True)
+            if reason
+        ]
+    return located, problems
+
+
+def _locate(index: CorpusIndex, question: Question, evidence: Evidence) -> tuple[Evidence | None, str]:
+    if index.is_visible(evidence.source, question):
+        found, reason = index.try_locate(evidence)
+        copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
+        return replace(found, copies=copies) if copies else found, reason
+    return None, "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
+
+
+def search_files(
+    index: CorpusIndex,
+    name: SparseName,
+    analyzer: AnalyzerChoice,
+    texts: Sequence[str],
+    k: int,
+    allowed: Labels | None,
+    level: Level,
+) -> list[list[Hit]]:
+    """Return, for each text, a unit of `level` of each of the k files that score highest, best first.
+
+    A unit has its file's score, kept under the name of the index, too. Of a file it is the unit whose child scores
+    highest by itself, by the same method over all children.
+    """
+    found = zip(*index.sparse(name, analyzer, "document", allowed).search(texts, k), strict=True)
+    of_children = index.search_terms(name, analyzer, texts, max(1, index.n_files), allowed, "document")
+    hits = []
+    for (sources, scores), children in zip(found, of_children, strict=True):
+        best = {child.source: child.chunk_id for child in children}
+        pairs = [(best[source], score) for source, score in zip(sources, scores, strict=True) if source in best]
+        hits.append(index.units([child for child, _ in pairs], [score for _, score in pairs], k, level, name))
+    return hits
+
 
 Children = list[Chunk]  # of one unit
 

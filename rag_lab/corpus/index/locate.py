@@ -4,15 +4,43 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
+from typing import Any
 
-from rag_lab.corpus.index.as_read import AsRead
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.normalize import normalize
-from rag_lab.corpus.page_starts import PageStarts, page_span
+from rag_lab.corpus.spans import PageStarts, page_span
 from rag_lab.records import Chunk, Document, Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class AsRead:
+    """By file: where its pages begin in its text, and the file that stands in the index in its place."""
+
+    page_starts: Mapping[str, PageStarts] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> AsRead:
+        """Return what the manifest of an index keeps of it."""
+        starts = {
+            source: tuple((page, start) for page, start in pages)
+            for source, pages in manifest.get("page_starts", {}).items()
+        }
+        return cls(starts, manifest.get("left_out", {}))
+
+    def kept(self) -> dict[str, Any]:
+        """Return what is kept of it in the manifest, as JSON values; nothing where nothing was done."""
+        found = {"page_starts": dict(self.page_starts), "left_out": dict(self.left_out)}
+        return {name: value for name, value in found.items() if value}
+
+    def indexed(self, source: str) -> str:
+        """Return the file that is indexed where `source` is asked for."""
+        return self.left_out.get(source, source)
+
 
 _INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
 _LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
@@ -43,7 +71,7 @@ def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
     return "".join(text[start:end] for start, end in runs), places
 
 
-def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:  # noqa: B008 - frozen
+def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:
     """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
 
     The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote, the

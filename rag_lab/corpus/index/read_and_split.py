@@ -1,30 +1,66 @@
-"""Files to documents and chunks, each file once: what was read and cut before is remembered by the file's content."""
+"""Files to documents and chunks, each file once: what was read and cut before is remembered by the file's content.
+
+Files that read the same may be indexed once, be their bytes the same or not: a copy with other line ends, a PDF saved
+again.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.file_digests import file_digests
 from rag_lab.corpus.files.folder import Listing, named, none_usable
 from rag_lab.corpus.files.reading import Reading
-from rag_lab.corpus.index.as_read import AsRead
+from rag_lab.corpus.files.tracking import file_digests
+from rag_lab.corpus.index.locate import AsRead
 from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
-from rag_lab.corpus.page_starts import joined
-from rag_lab.corpus.same_text import repeats
+from rag_lab.corpus.spans import joined
 from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
-from rag_lab.corpus.split.own_splitter import OwnSplitter
-from rag_lab.corpus.split.splitter import Splitter, Unsplit
+from rag_lab.corpus.split.splitter import OwnSplitter, Splitter, Unsplit
 from rag_lab.errors import DatasetError
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
 from rag_lab.records import Document
+
+Page = tuple[str, int | None, str]  # file, page and text, as the corpus has them
+
+
+def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
+    """Return, of each file that shares all of its text, page by page, with others, these and itself, sorted.
+
+    The texts are compared as they were read: Unicode and white space are normalized, letters are not.
+    """
+    digests: dict[str, blake2b] = {}
+    for source, page, text in pages:
+        digest = digests.setdefault(source, blake2b(digest_size=16))
+        digest.update(f"{page}\0{len(text)}\0{text}".encode(errors="surrogatepass"))
+    files: dict[bytes, list[str]] = {}
+    for source, digest in digests.items():
+        files.setdefault(digest.digest(), []).append(source)
+    groups = (tuple(sorted(names)) for names in files.values() if len(names) > 1)
+    return {name: names for names in groups for name in names}
+
+
+def repeats(pages: Iterable[Page], labels: Mapping[str, Hashable]) -> dict[str, str]:
+    """Return each file that reads as one before it by name, and the first such; files of other labels count for none.
+
+    Args:
+        pages: of all files.
+        labels: who may see a file, of those that not everybody may: a file stands in nobody's place who may not see it.
+    """
+    groups = files_of_the_same_text(pages)
+    first = {
+        name: min(other for other in same if labels.get(other) == labels.get(name)) for name, same in groups.items()
+    }
+    return {name: original for name, original in first.items() if original != name}
+
 
 _LEFT_OUT = "the file reads the same as {}, which stands in its place: corpus.duplicates is skip."
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most

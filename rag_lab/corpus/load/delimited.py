@@ -1,4 +1,8 @@
-"""CSV and TSV files: one document, a Markdown table."""
+"""CSV and TSV files: one document, a Markdown table.
+
+Tables as Markdown: a row is one line that begins and ends with a bar, and no splitter cuts such a line. Those within
+documents have cells that hold paragraphs, take several columns or rows, or frame a whole page.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,151 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
-from rag_lab.corpus.load.loader import Loaded, LoadError, parsing
-from rag_lab.corpus.load.markdown_table import markdown_table, too_long
+from rag_lab.corpus.load.loader import MAX_FILE_CHARS, Loaded, LoadError, parsing
 from rag_lab.corpus.load.text import read_text
 from rag_lab.records import Document
+
+_MAX_COLUMNS = 16_384  # of a row with merged cells, as in Excel
+
+Block = tuple[str, str]  # a paragraph, heading or table: as a part of a cell's line, and as it stands by itself
+
+MAX_ROW_CHARS = 20_000  # what is longer is no row that anybody reads
+_BAR_CHARS = 3  # between two cells
+MAX_CELLS = MAX_FILE_CHARS // _BAR_CHARS  # an empty one takes its bar too: more are more text than a file may hold
+
+
+class CellBudget:
+    """How many cells the tables of one file may still take, the empty ones that fill up a short row included."""
+
+    def __init__(self) -> None:
+        self._left = MAX_CELLS
+
+    def spend(self, n_rows: int, n_columns: int) -> None:
+        """Take the cells of a table, before it is written.
+
+        Raises:
+            LoadError: if more are taken than there are.
+        """
+        self._left -= n_rows * n_columns
+        if self._left < 0:
+            raise LoadError(
+                f"the tables take more than {MAX_CELLS:,} cells, the empty ones that fill up short rows and stand for "
+                "merged cells included; split the file or shorten the widest rows."
+            )
+
+
+def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = None) -> tuple[list[str], int]:
+    """Return the lines of a table whose first row is its header, and how many rows were too long and left out.
+
+    Cells lose their line ends and surplus spaces; rows and columns that are empty throughout are left out. `budget` is
+    that of the file where it may hold more than one table.
+
+    Raises:
+        LoadError: if the table has more cells than the budget.
+    """
+    cleaned = [[_cell(cell) for cell in row] for row in rows]
+    filled = [row for row in cleaned if any(row)]
+    kept = [row for row in filled if not _is_too_long(row)]
+    columns = sorted({number for row in kept for number, cell in enumerate(row) if cell})
+    (budget or CellBudget()).spend(len(kept), len(columns))
+    lines = [_line(_at(row, number) for number in columns) for row in kept]
+    if lines:
+        lines.insert(1, _line("---" for _ in columns))
+    return lines, len(filled) - len(kept)
+
+
+def is_too_long(row: Iterable[str]) -> bool:
+    """Return whether a row, as it is given to `markdown_table`, is left out of a table for its length."""
+    return _is_too_long([_cell(cell) for cell in row])
+
+
+def too_long(n_rows: int, where: str = "") -> str:
+    """Return the warning for rows that were left out."""
+    rows = "row" if n_rows == 1 else "rows"
+    return f"{where}{n_rows} {rows} of more than {MAX_ROW_CHARS:,} characters left out; shorten the cells."
+
+
+def _is_too_long(cells: Sequence[str]) -> bool:
+    return sum(len(cell) + _BAR_CHARS for cell in cells if cell) > MAX_ROW_CHARS
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _at(row: Sequence[str], number: int) -> str:
+    return row[number] if number < len(row) else ""
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+@dataclass(slots=True)
+class Cell:
+    """A cell: what it holds, and how many columns and rows it takes."""
+
+    blocks: list[Block] = field(default_factory=list)
+    columns: int = 1
+    rows: int = 1
+
+    @property
+    def text(self) -> str:
+        """What it holds as one line."""
+        return " ".join(line for line, _ in self.blocks)
+
+
+_EMPTY = Cell()
+
+
+def table_blocks(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> list[str]:
+    """Return the blocks that a table makes, one in Markdown as a rule.
+
+    A table of one column is a frame, and so is a row too long for a line: what they hold stands by itself.
+
+    Raises:
+        LoadError: if the tables of the file have more cells than the budget.
+    """
+    placed = [(row, [cell.text for cell in row]) for row in _spread(rows, budget)]
+    columns = {number for _, texts in placed for number, text in enumerate(texts) if text}
+    blocks: list[str] = []
+    for is_frame, some in groupby(placed, key=lambda pair: len(columns) == 1 or is_too_long(pair[1])):
+        if is_frame:
+            blocks += [alone for row, _ in some for cell in row for _, alone in cell.blocks]
+        elif lines := markdown_table((texts for _, texts in some), budget)[0]:
+            blocks.append("\n".join(lines))
+    return blocks
+
+
+def table_line(rows: Iterable[Sequence[Cell]]) -> str:
+    """Return a table that stands in a cell of another, as a part of that cell's line."""
+    texts = ([" ".join(cell.text.split()) for cell in row] for row in rows)
+    return "; ".join(", ".join(filter(None, row)) for row in texts if any(row))
+
+
+def _spread(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> Iterator[list[Cell]]:
+    """Yield the rows with an empty cell wherever a cell before or above reaches, so that each stands in its column."""
+    taken: dict[int, int] = {}  # column -> number of the first row that no cell above reaches
+    for number, row in enumerate(rows):
+        placed: list[Cell] = []
+        column = 0
+        for cell in row:
+            while taken.get(column, 0) > number:
+                column += 1
+            budget.spend(1, column - len(placed))
+            placed += [_EMPTY] * (column - len(placed)) + [cell]
+            end = max(column + 1, min(column + cell.columns, _MAX_COLUMNS))
+            if cell.rows > 1:
+                budget.spend(1, end - column)
+                taken.update(dict.fromkeys(range(column, end), number + cell.rows))
+            column = end
+        yield placed
+
 
 _DELIMITERS = ",;\t|"
 _NONE = "\x1f"  # what a table of one column is parted by: no text holds it

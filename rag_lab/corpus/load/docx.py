@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.load.archive import opened_archive, own_title, parsed_part
-from rag_lab.corpus.load.html_blocks import html_blocks
+from rag_lab.corpus.load.html import html_blocks
 from rag_lab.corpus.load.loader import Loaded, LoadError, parsing
+from rag_lab.corpus.load.spreadsheet import opened_archive, own_title, parsed_part
 from rag_lab.records import Document
 
 _KIND = "Word document"

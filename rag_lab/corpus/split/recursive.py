@@ -2,6 +2,8 @@
 
 LangChain's `RecursiveCharacterTextSplitter` decides where to cut. Its own `start_index` is a text search that can land
 on an earlier copy of repeated text, so the offsets are worked out here instead.
+
+`markdown` is the same below headings: no piece runs over one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.headings import headings
 from rag_lab.corpus.spans import Span, row_spans, trimmed
 
 _BLOCK_CHARS = 50_000
@@ -123,3 +126,35 @@ def _trace_back(text: str, pieces: Sequence[str], reachable: Sequence[dict[int, 
         spans.append((start, start + len(piece)))
         start = starts[start]
     return spans[::-1]
+
+
+@dataclass(frozen=True)
+class MarkdownSections:
+    """Sections first, then pieces of at most `size` characters that share at most `overlap`."""
+
+    size: int
+    overlap: int
+
+    @classmethod
+    def of(cls, config: CorpusConfig, embedder: object) -> Self:
+        """Return what `config` asks for."""
+        return cls(config.chunk_size, config.chunk_overlap)
+
+    def identity(self) -> Mapping[str, Any]:
+        """The two lengths."""
+        return {"name": "markdown", "version": 2, "size": self.size, "overlap": self.overlap}
+
+    def split(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the spans of the pieces; see `Splitter`."""
+        return [split_spans(text, section_spans(text), self.size, self.overlap) for text in texts]
+
+
+def section_spans(text: str) -> list[Span]:
+    """Return the spans of what stands before the first heading and of each section, which together are the text.
+
+    Headings that follow each other with nothing between them belong to one section.
+    """
+    found = headings(text)
+    bare = {after.start for before, after in pairwise(found) if not text[before.end : after.start].strip()}
+    opening = [heading.start for heading in found if heading.start not in bare]
+    return [(start, end) for start, end in pairwise([0, *opening, len(text)]) if start < end]

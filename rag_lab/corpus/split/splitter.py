@@ -1,12 +1,20 @@
-"""The contract of a splitter, and what all of them do with a span."""
+"""The contract of a splitter, and the one that a configuration names; pieces of a custom one become spans of text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, is_dataclass
+from itertools import pairwise
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Protocol, cast
 
-from rag_lab.corpus.spans import Span
+from rag_lab._kit.own_code import OwnCode, OwnCodeError
+from rag_lab._kit.registry import Module, own
+from rag_lab._kit.source_digest import source_digest
+from rag_lab.corpus.config import SPLITTERS, CorpusConfig
+from rag_lab.corpus.spans import Span, row_spans, trim
+from rag_lab.errors import ConfigError
+from rag_lab.models.protocols import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +38,159 @@ class Splitter(Protocol):
         piece is a piece of its own. Splitters that others bring are not held to the last two: what they leave out and
         which rows they cut is said (`own_splitter`).
         """
+
+
+LANGCHAIN = "split_text"  # the method of LangChain's splitters
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class OwnSplitter:
+    """Somebody's splitter, called for one text at a time.
+
+    It is a function `(text) -> pieces or (start, end) spans`, an object that is called so, a `Splitter`, or a
+    `TextSplitter` of LangChain's. Pieces are found in the text, each after the one before; they may overlap.
+
+    Args:
+        module: what was found under its name, or given as an object.
+
+    Raises:
+        ConfigError: if it is nothing of this.
+    """
+
+    def __init__(self, module: Module) -> None:
+        made = module.made
+        self._is_whole = callable(getattr(made, "split", None)) and callable(getattr(made, "identity", None))
+        method = "split" if self._is_whole else LANGCHAIN if hasattr(made, LANGCHAIN) else None
+        self._code = OwnCode(module, f"splitter {module.name!r}", method)
+        self._state: Any = None
+        if self._is_whole:
+            self._state = dict(made.identity())
+        elif method and not is_dataclass(made):
+            self._state = _state(made, self._code.what)
+
+    def identity(self) -> Mapping[str, Any]:
+        """The module's source, and what it is set to."""
+        return {"version": 1, "code": dict(self._code.identity()), "state": self._state}
+
+    def split(self, texts: Sequence[str]) -> list[list[Span] | Unsplit]:
+        """Return for each text the spans of its pieces, or why there are none."""
+        return [self._split(text) for text in texts]
+
+    def losses(self, text: str, spans: Sequence[Span]) -> str:
+        """Return what no splitter of ours does and this one did: text in no piece, rows that are cut; '' if neither."""
+        edges = [0, *(edge for span in _united(spans) for edge in span), len(text)]
+        left_out = sum(sum(map(str.isalnum, text[a:b])) for a, b in list(pairwise(edges))[::2])
+        cuts = {edge for span in spans for edge in span}
+        n_rows = sum(any(start < cut < end for cut in cuts) for start, end in row_spans(text)) if cuts else 0
+        said = [f"{left_out:,} letters and digits in no piece, so never found"] if left_out else []
+        said += [f"{n_rows:,} table row{'s are' if n_rows > 1 else ' is'} cut"] if n_rows else []
+        return f"the {self._code.what}: {'; '.join(said)}." if said else ""
+
+    def _split(self, text: str) -> list[Span] | Unsplit:
+        if not text.strip():
+            return []
+        try:
+            given = [text] if self._is_whole else text
+            spans: list[Span] = self._code.call(given, accept=lambda returned: self._accepted(returned, text))
+        except OwnCodeError as error:
+            return Unsplit(f"{error}.")
+        return spans
+
+    def _accepted(self, returned: Any, text: str) -> list[Span]:
+        what = self._code.what
+        if self._is_whole:
+            returned = returned[0] if isinstance(returned, Sequence) and len(returned) == 1 else None
+        if isinstance(returned, str | bytes | Mapping) or not hasattr(returned, "__iter__"):
+            raise OwnCodeError(f"the {what} returned {type(returned).__name__} where a list of pieces or spans is due")
+        pieces = [getattr(piece, "page_content", piece) for piece in returned]
+        if not pieces:
+            raise OwnCodeError(f"the {what} returned no piece of a text of {len(text):,} characters")
+        if all(isinstance(piece, str) for piece in pieces):
+            return _found(text, pieces, what)
+        return sorted(_checked(text, piece, what) for piece in pieces)
+
+
+def _checked(text: str, span: Any, what: str) -> Span:
+    try:
+        start, end = map(int, span)
+    except (TypeError, ValueError):
+        raise OwnCodeError(f"the {what} returned {type(span).__name__} where a piece or a span is due") from None
+    if not 0 <= start < end <= len(text):
+        raise OwnCodeError(f"the {what} returned the span {start}-{end} of a text of {len(text):,} characters")
+    start, end = trim(text, start, end)
+    if start >= end:
+        raise OwnCodeError(f"the {what} returned a blank piece")
+    return start, end
+
+
+def _found(text: str, pieces: Sequence[str], what: str) -> list[Span]:
+    """Return where the pieces stand: right after the one before, else as early as they go on beyond it."""
+    spans: list[Span] = []
+    start = end = 0
+    for number, piece in enumerate(map(str.strip, pieces), start=1):
+        if not piece:
+            raise OwnCodeError(f"the {what} returned a blank piece")
+        follows = end + len(text[end:]) - len(text[end:].lstrip())
+        place = follows if text.startswith(piece, follows) else text.find(piece, max(start, end - len(piece) + 1))
+        place = text.find(piece, start) if place < 0 else place
+        if place < 0:
+            shown = " ".join(piece.split())[:40]
+            raise OwnCodeError(
+                f"the {what} returned piece {number} ({shown!r}), which does not stand in the text there"
+            )
+        start, end = place, max(end, place + len(piece))
+        spans.append((place, place + len(piece)))
+    return spans
+
+
+def _united(spans: Sequence[Span]) -> list[Span]:
+    """Return spans that do not overlap and hold the same."""
+    united: list[Span] = []
+    for start, end in sorted(spans):
+        if united and start <= united[-1][1]:
+            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        else:
+            united.append((start, end))
+    return united
+
+
+def _state(made: Any, what: str) -> dict[str, str]:
+    """Return the settings of an object that is no dataclass.
+
+    Raises:
+        ConfigError: if two of them could not be told apart.
+    """
+    found = {}
+    for name, value in sorted(vars(made).items()):
+        items = value if isinstance(value, list | tuple) else (value,)
+        if isinstance(value, FunctionType | BuiltinFunctionType | type):
+            found[name] = f"{value.__module__}.{value.__qualname__} {source_digest(value)}"
+        elif all(isinstance(item, _PLAIN) for item in items):
+            found[name] = repr(value)
+        else:
+            raise ConfigError(
+                f"The {what} has a {type(value).__name__} as its {name.lstrip('_')}, so its results could not be told "
+                "from another's; name the function that makes it: langchain:module:function."
+            )
+    return found
+
+
+def splitter_of(config: CorpusConfig, embedder: Embedder | None, given: Any = None) -> Splitter:
+    """Return the splitter that `config` names, or `given`: an object in its place.
+
+    Raises:
+        ConfigError: if there is no such splitter, it is none, or it is the semantic one, which alone needs `embedder`,
+            and there is none.
+    """
+    if given is not None:
+        return OwnSplitter(_module(given))
+    found = SPLITTERS.find(config.splitter)
+    if config.splitter in SPLITTERS.built_in:
+        return cast(Splitter, found.made.of(config, embedder))
+    return OwnSplitter(found)
+
+
+def _module(given: Any) -> Module:
+    if not isinstance(given, type) and hasattr(given, LANGCHAIN):
+        return Module(type(given).__name__, given, source_digest(type(given)))
+    return own(given, SPLITTERS)

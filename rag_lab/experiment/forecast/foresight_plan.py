@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
-from rag_lab.corpus.files.loaders import LOADERS
+from rag_lab.corpus.files.reader_process import LOADERS
 from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.evaluation.judge.calls import CALLS, JudgeCalls
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools

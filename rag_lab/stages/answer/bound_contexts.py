@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any, ClassVar
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.corpus.page_starts import PageStarts
+from rag_lab.corpus.spans import PageStarts
 from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Question, Trace
 from rag_lab.stages.answer.context_budget import ContextBudget, Wanted, budget_of
 from rag_lab.stages.parts import Parts

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from rag_lab.corpus.page_starts import PageStarts, page_at
+from rag_lab.corpus.spans import PageStarts, page_at
 from rag_lab.models.protocols import ChatModel
 from rag_lab.records import Passage
 from rag_lab.stages.answer.prompts import SEPARATOR, render_passage, render_passages

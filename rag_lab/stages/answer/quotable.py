@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rag_lab.corpus.sentence_units import sentence_units
-from rag_lab.corpus.spans import Span, row_spans, trimmed
+from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed
 
 # A bullet, a number or a letter of a list, as `3.`, `(a)` or `2)`, where a line begins.
 _MARK = re.compile(r"(?:[-*+•–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(?=\s|$)")

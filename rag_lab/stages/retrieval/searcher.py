@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from rag_lab.access import Labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.corpus.index.file_search import search_files
+from rag_lab.corpus.index.found_chunks import search_files
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Level

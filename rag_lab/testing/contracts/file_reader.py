@@ -1,4 +1,4 @@
-"""The contract of a file reader: see `rag_lab.corpus.files.file_readers`."""
+"""The contract of a file reader: see `rag_lab.corpus.config`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.files.own_file_reader import file_reader_of
+from rag_lab.corpus.files.reading import file_reader_of
 from rag_lab.testing.contracts.module import ModuleContract
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import Span, row_spans
-from rag_lab.corpus.split.choose import splitter_of
-from rag_lab.corpus.split.splitter import Splitter, Unsplit
+from rag_lab.corpus.split.splitter import Splitter, Unsplit, splitter_of
 from rag_lab.testing.contracts.module import ModuleContract
 
 _ROW = "| a cell of some length | 275 bar, and what else there is to say of it | RV1 |\n"

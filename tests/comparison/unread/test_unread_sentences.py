@@ -15,7 +15,7 @@ import pytest
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.conclusions import topics
 from rag_lab.comparison.unread.unread_sentences import unread_told
-from rag_lab.corpus.index.unread_children import UnreadChildren
+from rag_lab.corpus.index.vectors import UnreadChildren
 from rag_lab.errors import DamagedFile
 from rag_lab.models.limits.unread import Unread
 from rag_lab.records import Hit, Question, StageRecord, Trace

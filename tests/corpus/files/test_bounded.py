@@ -10,8 +10,8 @@ import pytest
 from hostile_files import HANGING, HOSTILE
 
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files import bounded
-from rag_lab.corpus.files.bounded import load_bounded
+from rag_lab.corpus.files import reader_process as bounded
+from rag_lab.corpus.files.reader_process import load_bounded
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.corpus.load.loader import LoadError
 from rag_lab.testing import HashEmbedder
@@ -86,7 +86,7 @@ def test_hanging_files_are_named_and_the_rest_is_indexed_and_remembered(tmp_path
 READS = """
 import signal, sys
 from pathlib import Path
-from rag_lab.corpus.files.bounded import load_bounded
+from rag_lab.corpus.files.reader_process import load_bounded
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 print("reads", flush=True)
 load_bounded(Path(sys.argv[1]), "forms.pdf", seconds=100)

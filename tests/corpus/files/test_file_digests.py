@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.corpus.files import file_digests as digests
-from rag_lab.corpus.files.file_digests import file_digests
+from rag_lab.corpus.files import tracking as digests
+from rag_lab.corpus.files.tracking import file_digests
 
 
 @pytest.fixture(autouse=True)

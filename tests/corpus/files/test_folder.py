@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_lab.corpus.files.folder import list_files, load_folder
-from rag_lab.corpus.files.loaders import ALLOWED
+from rag_lab.corpus.files.reader_process import ALLOWED
 from rag_lab.errors import DatasetError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.corpus.files.loaders import LOADERS, load
+from rag_lab.corpus.files.reader_process import LOADERS, load
 from rag_lab.corpus.load.loader import LoadError
 
 TEXT = [".txt", ".md", ".markdown", ".csv", ".tsv", ".html", ".htm"]

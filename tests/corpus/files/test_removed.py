@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rag_lab.corpus.files.folder import list_files
-from rag_lab.corpus.files.removed import read_removed, removing
+from rag_lab.corpus.files.walk import read_removed, removing
 from rag_lab.errors import DatasetError
 
 

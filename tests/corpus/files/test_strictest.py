@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from rag_lab.access import may_see
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.attributes import Attributes
+from rag_lab.corpus.files.attributes import Attributes, of_copies, of_link
 from rag_lab.corpus.files.folder import LoadedCorpus, load_folder
-from rag_lab.corpus.files.strictest import of_copies, of_link
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.records import Question
 from rag_lab.stages.retrieval.search import allowed_labels

@@ -10,7 +10,7 @@ import pytest
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.index.evidence import locate_all
+from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.records import Evidence, Question
 

@@ -11,7 +11,8 @@ import pytest
 from rag_lab.access import access_label
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.index import build, child_vectors
+from rag_lab.corpus.index import build
+from rag_lab.corpus.index import vectors as child_vectors
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.pipeline import Pipeline
 from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher

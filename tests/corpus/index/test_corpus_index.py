@@ -16,7 +16,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.corpus.index import build, corpus_index
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.index.evidence import locate_all
+from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.corpus.split.chunks import split
 from rag_lab.errors import DatasetError
 from rag_lab.models.remembered_embeddings import RememberedEmbedder

@@ -10,7 +10,7 @@ import pytest
 from rag_lab.access import access_label
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.index.file_search import search_files
+from rag_lab.corpus.index.found_chunks import search_files
 from rag_lab.records import Hit, Level
 
 SMALL = CorpusConfig(chunk_size=60, chunk_overlap=0, parents="none")

@@ -155,7 +155,8 @@ from pathlib import Path
 sys.path[:0] = [{root!r}, {tests!r}]
 import conftest_words
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.index import build, child_vectors
+from rag_lab.corpus.index import build
+from rag_lab.corpus.index import vectors as child_vectors
 from rag_lab.corpus.index.corpus_index import open_index
 
 def die(*args):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.corpus.load import archive
-from rag_lab.corpus.load.archive import opened_archive
+from rag_lab.corpus.load import spreadsheet as archive
 from rag_lab.corpus.load.loader import LoadError
+from rag_lab.corpus.load.spreadsheet import opened_archive
 
 
 def packed(path: Path, name: str, data: bytes) -> Path:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_lab.corpus.load.encoding import decode
 from rag_lab.corpus.load.loader import LoadError
+from rag_lab.corpus.load.text import decode
 
 
 def test_lines_of_two_encodings_are_each_read_by_their_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 import xlwt
 from openpyxl.chart import BarChart, Reference
 
-from rag_lab.corpus.files.bounded import load_bounded
+from rag_lab.corpus.files.reader_process import load_bounded
 from rag_lab.corpus.load import spreadsheet
 from rag_lab.corpus.load.loader import LoadError
 from rag_lab.corpus.load.spreadsheet import load_spreadsheet

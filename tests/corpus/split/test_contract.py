@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import row_spans
-from rag_lab.corpus.split.choose import splitter_of
 from rag_lab.corpus.split.chunks import Chunks, cut_identity, split
-from rag_lab.corpus.split.splitter import Splitter
+from rag_lab.corpus.split.splitter import Splitter, splitter_of
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Vectors
 from rag_lab.records import Document

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rag_lab.corpus.split.markdown import MarkdownSections, section_spans
+from rag_lab.corpus.split.recursive import MarkdownSections, section_spans
 
 TEXT = "# Press\n## Oil\nEvery year the oil is changed.\n## Valves\nRV1 opens.\n"
 

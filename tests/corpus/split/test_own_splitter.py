@@ -14,8 +14,7 @@ from rag_lab._kit.module_files import modules_beside
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.spans import Span
-from rag_lab.corpus.split.choose import splitter_of
-from rag_lab.corpus.split.splitter import Unsplit
+from rag_lab.corpus.split.splitter import Unsplit, splitter_of
 from rag_lab.errors import ConfigError, DatasetError
 
 SOURCE = """

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_lab.corpus.split.semantic import Semantic
+from rag_lab.corpus.split.sentences import Semantic
 from rag_lab.models.protocols import Vectors
 
 

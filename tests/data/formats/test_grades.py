@@ -13,7 +13,7 @@ from small_dataset import write_dataset
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import open_index
-from rag_lab.corpus.index.evidence import locate_all
+from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.formats.exporters import export_dataset
 from rag_lab.data.formats.importers import import_dataset

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from doubles import Corpus, hits
 
-from rag_lab.corpus.index.unread_children import UnreadChildren
+from rag_lab.corpus.index.vectors import UnreadChildren
 from rag_lab.models.limits.unread import Unread
 from rag_lab.records import Question, Trace
 from rag_lab.stages.retrieval.select import Select

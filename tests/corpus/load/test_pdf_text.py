@@ -7,9 +7,9 @@ import pytest
 from turned_pdf import turned
 
 from rag_lab.corpus.load.loader import Loader, LoadError
-from rag_lab.corpus.load.pdf.pdfium import load_pdfium
-from rag_lab.corpus.load.pdf.tables import load_pdf_tables
-from rag_lab.corpus.load.pdf.text import load_pdf
+from rag_lab.corpus.load.pdf_tables import load_pdf_tables
+from rag_lab.corpus.load.pdf_text import load_pdf
+from rag_lab.corpus.load.pdfium import load_pdfium
 
 A4 = pymupdf.paper_rect("a4")
 

@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rag_lab.corpus.load.delimited import markdown_table
 from rag_lab.corpus.load.loader import Loaded
-from rag_lab.corpus.load.markdown_table import markdown_table
-from rag_lab.corpus.load.pdf.lines import Box, Line, join, page_lines, text_flags
-from rag_lab.corpus.load.pdf.page_bounds import has_too_many_rules
-from rag_lab.corpus.load.pdf.text import load_pages, named_pages
+from rag_lab.corpus.load.pdf_text import (
+    Box,
+    Line,
+    has_too_many_rules,
+    join,
+    load_pages,
+    named_pages,
+    page_lines,
+    text_flags,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """PDF files, page by page, with pypdfium2, whose licence (BSD, Apache) is free of the duties of PyMuPDF's (AGPL).
 
-PDFium gives characters and where they stand; from these the lines are put together that `pdf_lines` makes text of.
+PDFium gives characters and where they stand; from these the lines are put together that `pdf_text` makes text of.
 """
 
 from __future__ import annotations
@@ -14,9 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.load.loader import Loaded, LoadError
-from rag_lab.corpus.load.pdf.lines import Line, direction, join, turned
-from rag_lab.corpus.load.pdf.page_bounds import holds_too_much
-from rag_lab.corpus.load.pdf.text import CORRUPT, EMPTY, ENCRYPTED, NO_PDF, check_count, collected
+from rag_lab.corpus.load.pdf_text import (
+    CORRUPT,
+    EMPTY,
+    ENCRYPTED,
+    NO_PDF,
+    Line,
+    check_count,
+    collected,
+    direction,
+    holds_too_much,
+    join,
+    turned,
+)
 
 _CELL_GAP = 0.5  # of the line's height, above which what follows is another cell
 _PARAGRAPH_GAP = 0.9  # of the line's height; PDFium's boxes are a fifth lower than PyMuPDF's

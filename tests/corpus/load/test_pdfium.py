@@ -12,9 +12,9 @@ from hostile_files import HOSTILE
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files import reading
-from rag_lab.corpus.files.loaders import load
+from rag_lab.corpus.files.reader_process import load
 from rag_lab.corpus.files.reading import Reading
-from rag_lab.corpus.load.pdf.pdfium import load_pdfium
+from rag_lab.corpus.load.pdfium import load_pdfium
 from rag_lab.errors import ConfigError
 
 WITHOUT_PYMUPDF = """
@@ -23,7 +23,7 @@ sys.modules["pymupdf"] = None
 from pathlib import Path
 from rag_lab.config import CorpusConfig
 from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.files.loaders import load
+from rag_lab.corpus.files.reader_process import load
 from rag_lab.corpus.files.reading import Reading
 folder = Path(sys.argv[1])
 loaders = Reading(CorpusConfig(pdf="pdfium"), None, folder).loaders

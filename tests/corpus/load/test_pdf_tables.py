@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from turned_pdf import turned
 
 from rag_lab.corpus.index.locate import find_quote
-from rag_lab.corpus.load.pdf.tables import load_pdf_tables
-from rag_lab.corpus.load.pdf.text import load_pdf
+from rag_lab.corpus.load.pdf_tables import load_pdf_tables
+from rag_lab.corpus.load.pdf_text import load_pdf
 
 ROWS = [("Part", "Torque, Nm", "Note"), ("Bolt M6", "9.5", "dry"), ("Bolt M8", "22", "oiled, see 4.2")]
 

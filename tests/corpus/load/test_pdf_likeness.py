@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.corpus.load.pdf.likeness import WEIGHTS, likeness, overlaps
+from rag_lab.corpus.load.pdf_vision import WEIGHTS, likeness, overlaps
 
 texts = st.text(st.sampled_from("ab .\n|#é油。-4"), max_size=40)
 

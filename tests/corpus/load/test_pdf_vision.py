@@ -7,7 +7,7 @@ import pymupdf
 import pytest
 
 from rag_lab.corpus.load.loader import LoadError
-from rag_lab.corpus.load.pdf.vision import VisionPdf
+from rag_lab.corpus.load.pdf_vision import VisionPdf
 from rag_lab.errors import ModelError
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply
