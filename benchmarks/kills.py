@@ -31,8 +31,7 @@ from typing import Any
 
 import yaml
 
-from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_name import known_name
+from rag_lab.runs.run_folder import RunFolder, known_name
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -14,7 +14,7 @@ from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
 from rag_lab.evaluation.shallow import shallow, shallow_told
 from rag_lab.evaluation.unequal_text import unequal_text
-from rag_lab.runs.manifest_diff import Change, manifest_diff, suspects
+from rag_lab.runs.run_manifest import Change, manifest_diff, suspects
 from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.families import Options, answers

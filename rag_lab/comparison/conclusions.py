@@ -14,9 +14,9 @@ from rag_lab.data.clusters import cluster_proposal, clusters_told
 from rag_lab.data.whole_files import whole_files_told
 from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
-from rag_lab.runs.margins import post_hoc_told
-from rag_lab.runs.run_once import run_once_told
-from rag_lab.runs.stand_ins import KEY, stand_ins_told
+from rag_lab.runs.margins import post_hoc_sentence
+from rag_lab.runs.omissions import same_pipeline_sentences
+from rag_lab.runs.run_manifest import FAILOVER_KEY, failover_sentences
 from rag_lab.statistics.noise_components import noise_sentence
 
 NOT_MEASURED = (
@@ -42,8 +42,8 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Labels": whole_files_told(list(comparison.asked.values())),
         "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
-        "Margin": [told] if (told := post_hoc_told(comparison.run)) else [],
-        "Run once": run_once_told(comparison.run.same),
+        "Margin": [told] if (told := post_hoc_sentence(comparison.run)) else [],
+        "Run once": same_pipeline_sentences(comparison.run.same),
         "Models": _models(comparison),
         "Routing": [conclusion(study) for study in comparison.routing],
         "Answers": _toys(comparison),
@@ -85,8 +85,11 @@ def _clusters(comparison: Comparison) -> list[str]:
 def _models(tables: RunTables) -> list[str]:
     """Return who played the roles for which several models are named; nothing where none is."""
     states = tables.manifest.get("variants", {})
-    return stand_ins_told(
-        {tables.called(plan.variant_id): states.get(plan.variant_id, {}).get(KEY, {}) for plan in tables.variants}
+    return failover_sentences(
+        {
+            tables.called(plan.variant_id): states.get(plan.variant_id, {}).get(FAILOVER_KEY, {})
+            for plan in tables.variants
+        }
     )
 
 

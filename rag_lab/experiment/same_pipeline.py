@@ -17,7 +17,7 @@ from rag_lab.corpus.config import SPLITTERS
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.model_checks import asks_understanding, embeds
 from rag_lab.models.config import ModelsConfig
-from rag_lab.runs.run_once import SamePipeline, run_once_told
+from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
 from rag_lab.stages.kinds import (
     CONTEXTS,
     FUSIONS,
@@ -75,7 +75,11 @@ def run_once(expansion: Expansion, readers: Readers) -> Expansion:
             why = _why(variant.config, first.config, readers)
             same.append(SamePipeline(variant.label, dict(variant.changes), first.variant_id, why))
     before = [replace(one, run_as=run_as.get(one.run_as, one.run_as)) for one in expansion.same]
-    notices = (*expansion.notices, *run_once_told(same), *(_unasked(expansion.variants) if readers.answers else ()))
+    notices = (
+        *expansion.notices,
+        *same_pipeline_sentences(same),
+        *(_unasked(expansion.variants) if readers.answers else ()),
+    )
     return Expansion(tuple(seen.values()), notices, (*before, *same))
 
 

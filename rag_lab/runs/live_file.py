@@ -5,7 +5,6 @@ They are written whole, without secrets, and are gone at a proper end: one that 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.process import Process
-from rag_lab._kit.whole_file import whole_file
-from rag_lab.redaction import hide_known_json
-from rag_lab.visible import visible_json
+from rag_lab.runs.run_folder import write_json
 
 LIVE_FILE = "live.json"
 
@@ -76,10 +73,7 @@ _SWEEP = TypeAdapter(LiveSweep)
 
 def write_live(folder: Path, live: LiveVariant | LiveSweep) -> None:
     """Replace what `folder`, of a variant or of a run, says of itself."""
-    adapter: TypeAdapter[Any] = _VARIANT if isinstance(live, LiveVariant) else _SWEEP
-    text = visible_json(hide_known_json(json.dumps(adapter.dump_python(live), ensure_ascii=False)))
-    with whole_file(folder / LIVE_FILE) as partial:
-        partial.write_text(text, encoding="utf-8")
+    write_json(folder / LIVE_FILE, live)
 
 
 def read_live_variant(folder: Path) -> LiveVariant | None:
@@ -88,11 +82,7 @@ def read_live_variant(folder: Path) -> LiveVariant | None:
 
 
 def live_variant(known: Mapping[str, Any]) -> LiveVariant:
-    """Return what a variant says of itself from its values by name.
-
-    Raises:
-        ValidationError: if they are others, or of other types.
-    """
+    """Return a variant's values, by name, as what it says of itself; a ValidationError where they are no such."""
     return _VARIANT.validate_python(known)
 
 

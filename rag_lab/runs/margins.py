@@ -136,7 +136,7 @@ def _primary(run: RunFolder) -> str | None:
     return next((metric for metric, info in infos.items() if info is None or not info.is_cost), None)
 
 
-def post_hoc_told(run: RunFolder) -> str:
+def post_hoc_sentence(run: RunFolder) -> str:
     """Say which margins, and what else, are post hoc, or ''."""
     told = [f"the margin of {metric}" for metric in run.post_hoc_margins]
     told += [one for one in run.changed_late if one != NOTHING_MEASURED]

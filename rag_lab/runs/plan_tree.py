@@ -7,10 +7,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
-from rag_lab.redaction import hide_known_json
-from rag_lab.visible import visible_json
+from rag_lab.runs.run_folder import write_json
 
 TREE_FILE = "tree.json"
 
@@ -36,9 +34,6 @@ class Branch:
     branches: tuple[Branch, ...] = ()
 
 
-_TREE = TypeAdapter(Branch)
-
-
 def read_tree(run: Path) -> Branch | None:
     """Return the tree of a run folder, or None where none was kept.
 
@@ -47,13 +42,11 @@ def read_tree(run: Path) -> Branch | None:
     """
     path = run / TREE_FILE
     try:
-        return _TREE.validate_json(path.read_bytes()) if path.is_file() else None
+        return TypeAdapter(Branch).validate_json(path.read_bytes()) if path.is_file() else None
     except ValidationError:
         raise DamagedFile(path, "it holds no tree of variants") from None
 
 
 def write_tree(run: Path, tree: Branch) -> None:
-    """Write the tree, replacing it at the end."""
-    text = hide_known_json(_TREE.dump_json(tree, indent=1).decode(), indent=1)
-    with whole_file(run / TREE_FILE) as partial:
-        partial.write_text(visible_json(text) + "\n", encoding="utf-8")
+    """Write the tree."""
+    write_json(run / TREE_FILE, tree)

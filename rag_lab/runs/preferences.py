@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from rag_lab.runs.strict_json import strict_json
+from pydantic import TypeAdapter
+
+from rag_lab.runs.run_folder import strict_json
 
 PREFERENCES_FILE = "preferences.jsonl"
 Choice = Literal["left", "right", "same", "skip", "undo"]
@@ -59,14 +60,9 @@ def read_preferences(run: Path) -> list[Preference]:
 
 def add_preference(run: Path, preference: Preference) -> None:
     """Write a choice behind those that are there; `undo` takes back the last on its question and pair."""
-    _append(run / PREFERENCES_FILE, asdict(preference))
-
-
-def _append(path: Path, value: Mapping[str, Any]) -> None:
-    """Write one line in one piece, on a line of its own also where a crash has cut the last one."""
-    line = json.dumps(value, ensure_ascii=False).encode() + b"\n"
-    with path.open("ab+") as file:
-        if file.tell():
+    line = json.dumps(asdict(preference), ensure_ascii=False).encode() + b"\n"
+    with (run / PREFERENCES_FILE).open("ab+") as file:
+        if file.tell():  # a line of its own also where a crash has cut the last one
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else b"\n" + line
         file.write(line)
@@ -76,8 +72,6 @@ def _append(path: Path, value: Mapping[str, Any]) -> None:
 
 def _read(line: bytes) -> Preference | None:
     try:
-        made = Preference(**strict_json(line))
-    except (ValueError, TypeError):
+        return TypeAdapter(Preference).validate_python(strict_json(line))
+    except ValueError:
         return None
-    texts = (made.question_id, made.left, made.right, made.shown, made.made)
-    return made if made.choice in CHOICES and all(isinstance(text, str) for text in texts) else None

@@ -8,12 +8,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
-from rag_lab.redaction import hide_known_json
-from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.spent_rows import total
-from rag_lab.visible import visible_json
+from rag_lab.runs.run_folder import RunFolder, write_json
+from rag_lab.runs.run_manifest import total
 
 RACE_FILE = "race.json"
 ROUNDS_FOLDER = "rounds"  # each round is a run folder in it, named by its number
@@ -141,9 +138,6 @@ def round_folder(run: Path, number: int) -> Path:
     return run / ROUNDS_FOLDER / str(number)
 
 
-_RECORD = TypeAdapter(RaceRecord)
-
-
 def cost_of(run: RunFolder) -> Cost:
     """Return what a run has taken, all its starts together, as its manifest says; nothing without one."""
     manifest = run.manifest()
@@ -160,16 +154,14 @@ def read_race(run: Path) -> RaceRecord | None:
     """
     path = run / RACE_FILE
     try:
-        return _RECORD.validate_json(path.read_bytes()) if path.is_file() else None
+        return TypeAdapter(RaceRecord).validate_json(path.read_bytes()) if path.is_file() else None
     except ValidationError:
         raise DamagedFile(path, "it holds no race") from None
 
 
 def write_race(run: Path, race: RaceRecord) -> None:
-    """Write the record, replacing it at the end."""
-    text = hide_known_json(_RECORD.dump_json(race, indent=2).decode(), indent=2)
-    with whole_file(run / RACE_FILE) as partial:
-        partial.write_text(visible_json(text) + "\n", encoding="utf-8")
+    """Write the record."""
+    write_json(run / RACE_FILE, race)
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -6,29 +6,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import TypeAdapter
+
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
-from rag_lab.evaluation.metric import MetricInfo, info_from_json, info_to_json
+from rag_lab.evaluation.metric import MetricInfo, info_to_json
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import MOST_ID_CHARS, Trace
 from rag_lab.redaction import hide_known_json
-from rag_lab.runs.run_links import refuse_links_out
-from rag_lab.runs.run_once import SamePipeline
-from rag_lab.runs.strict_json import strict_json
-from rag_lab.runs.trace_file import read_traces
-from rag_lab.runs.trace_lines import Questions
+from rag_lab.runs.omissions import SamePipeline
+from rag_lab.runs.trace_file import Questions, read_traces
 from rag_lab.visible import visible_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rag_lab.config import PipelineConfig
+
 
 Recorded = TypeVar("Recorded")
 
@@ -77,7 +81,7 @@ class RunFolder:
     questions: tuple[str, ...] = ()  # ids asked
     answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
     clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
-    left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `runs.asked`
+    left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `runs.omissions`
     own_metrics: dict[str, MetricInfo] = field(default_factory=dict)
     design: str = ""  # which combinations were planned; "" where an older plan does not say it
     pairs: tuple[tuple[str, str], ...] = ()  # (variant, against): what the design declares; else each and the baseline
@@ -103,14 +107,13 @@ class RunFolder:
         path = Path(path)
         refuse_links_out(path)
         try:
-            plan = strict_json((path / PLAN_FILE).read_bytes())
-            run = cls(path=path, **_fields(plan))
+            run = _RUN.validate_python(strict_json((path / PLAN_FILE).read_bytes()) | {"path": path})
             reason = run._problem()
             if not reason:
                 return run
         except OSError:
             reason = f"it has no {PLAN_FILE}" if path.is_dir() else "there is no such folder"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, TypeError):
             reason = f"its {PLAN_FILE} is not a plan"
         raise RagLabError(f"{path} is no run folder: {reason}; give a folder written by `rag-lab sweep`.")
 
@@ -141,7 +144,7 @@ class RunFolder:
         return self.own_metrics.get(name) or find_info(name)
 
     def variant_dir(self, variant_id: str) -> Path:
-        """Return the folder of one variant. It may not exist yet."""
+        """Return the folder of one variant, which may not exist yet."""
         return self.path / "variants" / variant_id
 
     def config(self, variant_id: str) -> PipelineConfig | None:
@@ -218,13 +221,13 @@ class RunFolder:
         Raises:
             RagLabError: if no variant has been scored yet, or a file is damaged.
         """
-        from rag_lab.runs.score_file import merged_scores, read_scores
+        from rag_lab.runs.score_file import merged_scores
 
         path = self.path / SCORES_FILE
         parts = [self.variant_dir(variant_id) / SCORES_FILE for variant_id in self.scored()]
         if not path.is_file() and not parts:
             raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
-        scores = read_scores(path) if path.is_file() else merged_scores(parts)
+        scores = merged_scores([path] if path.is_file() else parts)
         ids = [variant.variant_id for variant in self.variants]
         if strangers := sorted(set(scores["variant_id"]) - set(ids)):
             raise DamagedFile(path, f"it holds scores of {strangers[0]}, which is none of the variants planned")
@@ -254,8 +257,13 @@ class RunFolder:
         write_json(self.path / PLAN_FILE, self.planned())
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write `value`, replacing `path` at the end: a file that is there is whole, and holds no known secret."""
+_RUN = TypeAdapter(RunFolder)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value`, JSON or a dataclass, replacing `path` at the end: it is whole, and holds no known secret."""
+    if is_dataclass(value):
+        value = TypeAdapter(type(value)).dump_python(value, mode="json")
     text = hide_known_json(json.dumps(value, indent=2, ensure_ascii=False), indent=2)
     with whole_file(path) as partial:
         partial.write_text(visible_json(text) + "\n", encoding="utf-8")
@@ -288,29 +296,85 @@ def _places(found: Mapping[str, Any]) -> dict[str, list[int]]:
     return {str(name): [int(place) for place in places] for name, places in found.items()}
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
+_MOST = 1e30  # that a number is on either side of zero: a run writes no larger one, and sums of these are numbers
 
 
-def _fields(plan: Mapping[str, Any]) -> dict[str, Any]:
-    variants: Sequence[Mapping[str, Any]] = plan["variants"]
-    return {
-        **{name: _text(plan[name]) for name in ("name", "question", "dataset", "baseline")},
-        "metrics": tuple(map(_text, plan["metrics"])),
-        "repeats": int(plan["repeats"]),
-        "variants": tuple(VariantPlan(_text(v["variant_id"]), _text(v["label"]), dict(v["changes"])) for v in variants),
-        "questions": tuple(plan.get("questions", ())),
-        "answered": tuple(plan.get("answered", ())),
-        "left_out": {str(reason): int(n) for reason, n in dict(plan.get("left_out", {})).items()},
-        "clusters": str(plan.get("clusters", "none")),
-        "own_metrics": {str(name): info_from_json(info) for name, info in dict(plan.get("own_metrics", {})).items()},
-        "design": str(plan.get("design", "")),
-        "pairs": tuple((str(variant), str(against)) for variant, against in plan.get("pairs", ())),
-        "margins": {str(metric): float(margin) for metric, margin in dict(plan.get("margins", {})).items()},
-        "post_hoc_margins": tuple(map(str, plan.get("post_hoc_margins", ()))),
-        "changed_late": tuple(map(str, plan.get("changed_late", ()))),
-        "same": tuple(SamePipeline(**one) for one in plan.get("same", ())),
-        "strict": bool(plan.get("strict", False)),
-    }
+def strict_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: if it is none, is nested too deep, or holds a number that is infinite, none, or far too large.
+    """
+    try:
+        return json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not -_MOST < number < _MOST:  # a NaN is not, either
+        raise ValueError(f"{text:.20} is no number that can be")
+    return number
+
+
+def _whole(text: str) -> int:
+    _number(text)
+    return int(text)
+
+
+def refuse_links_out(folder: Path) -> None:
+    """Refuse a run folder in which a link leads out of it, or something lies that is neither a file nor a folder.
+
+    A run folder may itself be reached by a link, and links within it may lead to each other. One that is not there
+    holds none.
+
+    Raises:
+        RagLabError: if nothing may be read there, or written.
+    """
+    inside = folder.resolve()
+    for entry in _entries(folder):
+        path = Path(entry.path)
+        if entry.is_symlink() and not _is_inside(path, inside):
+            raise RagLabError(
+                f"{path} is a link that leads out of the run, so nothing is read or written there; replace it by what "
+                "it leads to, or remove it."
+            )
+        if not (entry.is_symlink() or entry.is_file() or entry.is_dir()):
+            raise RagLabError(f"{path} is neither a file nor a folder, as no run has one; remove it.")
+
+
+def _entries(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as found:  # a sweep may be at work there
+        for entry in found:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                yield from _entries(entry.path)
+
+
+def _is_inside(link: Path, folder: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(folder)
+    except (OSError, RuntimeError):  # links that lead to each other
+        return False
+
+
+NAME_FILE = ".name"
+
+
+def run_name(folder: Path) -> str:
+    """Return the name of the run in `folder`, given to it where it has none."""
+    if found := known_name(folder):
+        return found
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", folder.resolve().name).strip("._-") or "run"
+    with whole_file(folder / NAME_FILE) as partial:
+        partial.write_text(f"{plain}-{uuid.uuid4().hex[:8]}", encoding="utf-8")
+    return known_name(folder)
+
+
+def known_name(folder: Path) -> str:
+    """Return the name of the run in `folder`; '' where it has none."""
+    try:
+        return (folder / NAME_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

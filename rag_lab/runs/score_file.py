@@ -36,11 +36,9 @@ def to_frame(variant_id: str, scores: Iterable[Score]) -> pd.DataFrame:
 
 
 def write_scores(path: Path, by_variant: Mapping[str, Sequence[Score]]) -> None:
-    """Write the scores of all variants to a Parquet file, replacing it at the end."""
-    frame = _frame(
-        {"variant_id": variant_id} | _row(score) for variant_id, scores in by_variant.items() for score in scores
-    )
-    write_frame(path, frame)
+    """Write the scores of all variants, whole or not at all."""
+    rows = ({"variant_id": name} | _row(score) for name, scores in by_variant.items() for score in scores)
+    write_frame(path, _frame(rows))
 
 
 def write_frame(path: Path, frame: pd.DataFrame) -> None:
@@ -64,11 +62,7 @@ def read_scores(path: Path) -> pd.DataFrame:
 
 
 def merged_scores(paths: Sequence[Path]) -> pd.DataFrame:
-    """Return the scores of several files, one at least, one after the other.
-
-    Raises:
-        DamagedFile: if one holds none.
-    """
+    """Return the scores of several files, one at least, one after the other; see `read_scores`."""
     import pandas as pd
 
     return pd.concat([read_scores(path) for path in paths], ignore_index=True)

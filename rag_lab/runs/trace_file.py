@@ -1,15 +1,170 @@
-"""traces.jsonl: one trace a line, written whole or not at all."""
+"""One trace as one line of JSON in which nothing stands twice: `traces.jsonl`, see `docs/report.md`.
+
+A line has the fields of `Trace`, without those that hold what they hold before any stage has run, and these two:
+
+- `found`: each hit of the trace once, without the score that orders a list. A list of hits is a list of
+  `[place in found, score]`, or `{"first": n, "of": "hits.bm25"}` where it is the beginning of another list.
+- `texts`: long texts that no earlier line has. All of a file are numbered in their order, from 0; `{"text": 3}` stands
+  for one, and a prompt in which passages stand is a list of pieces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
-from rag_lab.records import Trace
+from rag_lab.records import Hit, Question, Trace
 from rag_lab.redaction import hide_known_jsons
-from rag_lab.runs.trace_lines import Questions, TraceReader, TraceWriter
+
+_TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
+_QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
+_HITS: TypeAdapter[tuple[Hit, ...]] = TypeAdapter(tuple[Hit, ...])
+_LISTS = ("base_hits", "candidates", "reranked", "ranked")
+_SEARCH = "hits."  # before the name of a search, where a list is named
+_LONG_CHARS = 100  # a shorter text takes no more room than its number
+_HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
+
+Lists = dict[str, tuple[Hit, ...]]
+Questions = dict[bytes, Question]  # by their JSON
+
+
+class TraceWriter:
+    """Makes the lines of one file, in their order."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def line(self, trace: Trace) -> str:
+        """Return the trace as a line of JSON, without its end."""
+        apart = {"texts", "hits", *_LISTS}
+        data = _TRACE.dump_python(trace, mode="json", exclude=apart, exclude_defaults=True)
+        data |= _hits_of(trace)
+        before = len(self._numbers)
+        for owner, name in _texts_in(data):
+            owner[name] = self._numbered(owner[name])
+        if trace.prompt:
+            data["prompt"] = self._pieces(trace.prompt, [passage.text for passage in trace.passages])
+        if new := list(self._numbers)[before:]:
+            data["texts"] = new
+        return to_json(data).decode()
+
+    def _numbered(self, text: str) -> str | dict[str, int]:
+        if len(text) < _LONG_CHARS:
+            return text
+        return {"text": self._numbers.setdefault(text, len(self._numbers))}
+
+    def _pieces(self, prompt: str, texts: Sequence[str]) -> str | list[Any]:
+        """Return the prompt, cut at the first place of each text that has a number, as it follows the one before."""
+        pieces: list[Any] = []
+        for text in texts:
+            before, found, after = prompt.partition(text) if text in self._numbers else (prompt, "", "")
+            if found:
+                pieces += [before, {"text": self._numbers[text]}]
+                prompt = after
+        return [*pieces, prompt] if pieces else prompt
+
+
+class TraceReader:
+    """Reads the lines of one file, in their order. `known` questions are held once, and new ones added."""
+
+    def __init__(self, known: Questions | None = None) -> None:
+        self._texts: list[str] = []
+        self._known: Questions = {} if known is None else known
+
+    def trace(self, line: bytes) -> Trace:
+        """Return the trace that `TraceWriter.line` wrote, or an earlier version, which wrote everything in full.
+
+        Raises:
+            ValueError, TypeError, AttributeError, LookupError: if it is none.
+        """
+        data: dict[str, Any] = from_json(line)
+        self._texts += data.pop("texts", ())
+        for owner, name in _texts_in(data):
+            owner[name] = self._text(owner[name])
+        if isinstance(data.get("prompt"), list):
+            data["prompt"] = "".join(map(self._text, data["prompt"]))
+        if "found" in data:
+            data |= _lists_of(data)
+        data["question"] = self._question(data["question"])
+        earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
+        return _TRACE.validate_python({"hits": earlier, **data})
+
+    def _question(self, written: dict[str, Any]) -> Question:
+        key = to_json(written)
+        if key not in self._known:
+            self._known[key] = _QUESTION.validate_python(written)
+        return self._known[key]
+
+    def _text(self, written: str | Mapping[str, int]) -> str:
+        return written if isinstance(written, str) else self._texts[written["text"]]
+
+
+def _texts_in(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield where passages may stand in full: the object, and its field."""
+    question = data["question"]
+    for evidence in (*question.get("evidence", ()), *question.get("not_relevant", ())):
+        if evidence.get("context"):
+            yield evidence, "context"
+    for passage in data.get("passages", ()):
+        yield from ((passage, name) for name in ("text", "parent_text") if passage.get(name))
+
+
+def _hits_of(trace: Trace) -> dict[str, Any]:
+    """Return the lists of hits of a trace as they are written; nothing for lists that are empty."""
+    places: dict[tuple[Any, ...], int] = {}
+    found: list[dict[str, Any]] = []
+
+    def place(hit: Hit) -> int:
+        key = (hit.chunk_id, hit.span, *hit.scores.items())
+        if key not in places:
+            places[key] = len(found)
+            page = {} if hit.page is None else {"page": hit.page}
+            where = {"parent_id": hit.parent_id, "chunk_id": hit.chunk_id, "source": hit.source, **page}
+            found.append({**where, "start": hit.start, "end": hit.end, "scores": hit.scores})
+        return places[key]
+
+    written: Lists = {}
+    lists: dict[str, Any] = {}
+    for name, hits in _named_lists(trace):
+        longer = next((other for other, long in written.items() if hits and long[: len(hits)] == hits), None)
+        lists[name] = {"first": len(hits), "of": longer} if longer else [[place(hit), hit.score] for hit in hits]
+        written[name] = hits
+    searches = {name.removeprefix(_SEARCH): one for name, one in lists.items() if name.startswith(_SEARCH)}
+    others = {name: one for name, one in lists.items() if one and not name.startswith(_SEARCH)}
+    return {"found": found, "hits": searches, **others} if lists else {}
+
+
+def _named_lists(trace: Trace) -> Iterable[tuple[str, tuple[Hit, ...]]]:
+    """Return each list of hits with its name, in the order in which they came about."""
+    yield from ((f"{_SEARCH}{search}", hits) for search, hits in trace.hits.items())
+    yield from ((name, hits) for name in _LISTS if (hits := getattr(trace, name)))
+
+
+def _lists_of(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the lists of hits of what `_hits_of` wrote; lists that begin alike share their hits."""
+    found = _HITS.validate_python([{"page": None, "score": 0.0, **one} for one in data.pop("found")])
+    made: Lists = {}
+
+    def read(name: str, written: Any) -> tuple[Hit, ...]:
+        if isinstance(written, dict):
+            made[name] = made[written["of"]][: written["first"]]
+        else:
+            made[name] = tuple(_scored(found[place], float(score)) for place, score in written)
+        return made[name]
+
+    searches = {search: read(f"{_SEARCH}{search}", one) for search, one in data["hits"].items()}
+    return {"hits": searches, **{name: read(name, data[name]) for name in _LISTS if name in data}}
+
+
+def _scored(hit: Hit, score: float) -> Hit:
+    """Return the hit with the score of a list; written out, as a run has hundreds of thousands."""
+    return Hit(hit.parent_id, hit.chunk_id, hit.source, hit.page, hit.start, hit.end, score, hit.scores)
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
@@ -33,12 +188,11 @@ def read_traces(path: Path, known: Questions | None = None) -> list[Trace]:
         DamagedFile: naming the first line that is no trace.
     """
     reader = TraceReader(known)
+    traces: list[Trace] = []
     with path.open("rb") as file:
-        return [_read(reader, path, number, line) for number, line in enumerate(file, 1)]
-
-
-def _read(reader: TraceReader, path: Path, number: int, line: bytes) -> Trace:
-    try:
-        return reader.trace(line)
-    except (ValueError, TypeError, AttributeError, LookupError):  # all but the first: JSON, and no trace
-        raise DamagedFile(path, f"line {number} is no trace") from None
+        for number, line in enumerate(file, 1):
+            try:
+                traces.append(reader.trace(line))
+            except (ValueError, TypeError, AttributeError, LookupError):  # all but the first: JSON, and no trace
+                raise DamagedFile(path, f"line {number} is no trace") from None
+    return traces

@@ -5,7 +5,7 @@ from small_dataset import write_dataset
 
 from rag_lab.experiment.forecast.describe import describe, not_applicable, too_deep
 from rag_lab.experiment.plan import plan
-from rag_lab.runs.asked import asked_told
+from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder
 
 
@@ -87,7 +87,7 @@ def test_passages_of_different_size_are_said_before_the_run(tmp_path):
 
 def test_why_questions_are_left_out_is_said_before_the_run_and_kept_with_it(tmp_path):
     checked = small_plan(tmp_path, limits={"answers": 0})
-    told = asked_told(3, checked.left_out)
+    told = asked_sentence(3, checked.left_out)
     assert told.startswith("3 of 4 questions are asked. Left out: 1 to which the documents hold no answer")
     assert told in describe(checked)
     checked.run_folder(tmp_path / "run").write_plan()

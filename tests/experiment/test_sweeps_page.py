@@ -15,7 +15,7 @@ from rag_lab.experiment.forecast.describe import bill_text, spent_text
 from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.manifest import now
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
-from rag_lab.runs.spent_rows import COLUMNS
+from rag_lab.runs.run_manifest import COLUMNS
 
 PAGE = Path(checkout_file("docs/sweeps.md")).read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ import pytest
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import find_info
-from rag_lab.runs.margins import dated, margin_problems, parse_margins, post_hoc_told, with_margins
+from rag_lab.runs.margins import dated, margin_problems, parse_margins, post_hoc_sentence, with_margins
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 
 NDCG, MRR, SECONDS = "retrieval.ndcg@5", "retrieval.mrr@5", "cost.seconds"
@@ -99,8 +99,8 @@ def test_margins_are_read_from_the_last_sign_on():
 
 
 def test_post_hoc_margins_are_told(tmp_path):
-    assert post_hoc_told(folder(tmp_path)) == ""
-    told = post_hoc_told(with_margins(folder(tmp_path), {NDCG: 0.05, MRR: 0.1}))
+    assert post_hoc_sentence(folder(tmp_path)) == ""
+    told = post_hoc_sentence(with_margins(folder(tmp_path), {NDCG: 0.05, MRR: 0.1}))
     assert told.startswith(f"The margin of {NDCG} and the margin of {MRR} are post hoc")
 
 
@@ -112,7 +112,7 @@ def test_a_primary_metric_that_was_changed_after_a_score_is_post_hoc_and_stays_s
     score(run, "b")
     found = start(run)
     assert found.changed_late == ("the primary metric", "strict")
-    assert post_hoc_told(found).startswith("The primary metric and strict are post hoc: declared or changed when")
+    assert post_hoc_sentence(found).startswith("The primary metric and strict are post hoc: declared or changed when")
     assert start(run).changed_late == ("the primary metric", "strict")
 
 
@@ -121,11 +121,11 @@ def test_labels_that_were_added_after_a_run_without_any_are_no_change_of_the_pri
     start(replace(run, metrics=("cost.seconds",)))
     score(run, "b")
     labelled = start(folder(tmp_path, ndcg=0.05))
-    assert post_hoc_told(labelled) == (
+    assert post_hoc_sentence(labelled) == (
         "Labels, or a metric of quality, were added after a first run, which had none. That is fine for exploring; "
         "confirm on new questions."
     )
-    assert post_hoc_told(start(replace(labelled, metrics=run.metrics[::-1]))).startswith(
+    assert post_hoc_sentence(start(replace(labelled, metrics=run.metrics[::-1]))).startswith(
         "The primary metric is post hoc"
     )
 

@@ -1,10 +1,12 @@
+"""A run is known by the same name from wherever its folder is seen, and no two runs by one."""
+
 import json
 
 import pytest
 
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.records import Question, Score, Trace
-from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
+from rag_lab.runs.run_folder import RunFolder, VariantPlan, known_name, run_name, strict_json, write_json
 from rag_lab.runs.score_file import write_scores
 from rag_lab.runs.trace_file import write_traces
 
@@ -152,3 +154,27 @@ def test_a_record_that_names_no_evidence_is_damaged(run, damaged):
     write_json(run.variant_dir(variant_id) / "record.json", {"not_indexed": damaged})
     with pytest.raises(DamagedFile, match="not indexed"):
         run.not_indexed(variant_id)
+
+
+def test_a_name_stays_with_the_folder_and_two_folders_of_one_name_differ(tmp_path):
+    for folder in ("a/my run", "b/my run"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert known_name(tmp_path / "a/my run") == ""
+    first = run_name(tmp_path / "a/my run")
+    assert first.startswith("my_run-")
+    assert first != run_name(tmp_path / "b/my run")
+    (tmp_path / "a/my run").rename(tmp_path / "moved")
+    assert run_name(tmp_path / "moved") == known_name(tmp_path / "moved") == first
+
+
+def test_json_as_we_write_it_is_read():
+    assert strict_json(b'{"a": [1, -2.5, true, null, "Infinity"], "b": 1764000000000000000}') == {
+        "a": [1, -2.5, True, None, "Infinity"],
+        "b": 1_764_000_000_000_000_000,
+    }
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "Infinity", "-1e999", "NaN", "9" * 5000, "1e308"])
+def test_what_is_too_deep_or_no_number_is_a_fault_like_any_other(text):
+    with pytest.raises(ValueError):
+        strict_json(f'{{"repeats": {text}}}')

@@ -303,12 +303,12 @@ def start(
         from rag_lab.experiment.forecast.power_forecast import power_forecast
         from rag_lab.experiment.forecast.power_told import power_told
         from rag_lab.experiment.run.sweep import to_try_again, told_late
-        from rag_lab.runs.curable import tried_again
+        from rag_lab.runs.run_manifest import retry_sentence
 
         typer.echo(describe(checked))
         if shown := power_told(power_forecast(checked, runs_of(checked, out=out))):
             typer.echo(f"\n{shown}")
-        for sentence in filter(None, (told_late(checked, out), tried_again(to_try_again(checked, out)))):
+        for sentence in filter(None, (told_late(checked, out), retry_sentence(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
     elif failures(run_told(checked, out, options, scores, yes=yes)):
@@ -325,11 +325,11 @@ def run_told(
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.models.toy_note import toy_note
-    from rag_lab.runs.asked import asked_told
+    from rag_lab.runs.omissions import asked_sentence
     from rag_lab.runs.race_record import cost_of, read_race
-    from rag_lab.runs.stand_ins import KEY, players
+    from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models
 
-    left_out = [asked_told(len(checked.questions), checked.left_out)] if checked.left_out else []
+    left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
     known = (*too_deep(checked), *not_applicable(checked), *unread_counted(checked))
     for notice in (*left_out, *checked.expansion.notices, *known):
         typer.echo(notice, err=True)
@@ -343,8 +343,8 @@ def run_told(
     for sentence in failures(run):
         typer.echo(sentence, err=True)
     answering = {v.config.models.generation for v in checked.variants if v.config.answer.asks_model}
-    played = [state.get(KEY) or {} for state in run.manifest()["variants"].values()]
-    wrote = {name for spec in answering for name in players(spec, played)}
+    played = [state.get(FAILOVER_KEY) or {} for state in run.manifest()["variants"].values()]
+    wrote = {name for spec in answering for name in answering_models(spec, played)}
     for note in sorted({toy_note(name, "the answers of this run") for name in wrote} - {""}):
         typer.echo(note, err=True)
     typer.echo(f"{spent_text(run) if bill_rows(run) else 'No chat model was called.'}\n")

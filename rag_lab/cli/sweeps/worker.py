@@ -53,7 +53,7 @@ def worker(
     from rag_lab.experiment.executors.take_variants import WorkerOptions, take_variants
     from rag_lab.experiment.executors.workers import command
     from rag_lab.models.host.place import meeting_place, model_host
-    from rag_lab.runs.run_name import known_name
+    from rag_lab.runs.run_folder import known_name
 
     name = known_name(Path(run)) or run
     options = WorkerOptions(dataset, beside, idle_minutes * 60)

@@ -11,7 +11,7 @@ from rag_lab.comparison.advice.choices import Choices, Row
 from rag_lab.comparison.advice.price import Price, took_told
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_sentences import against_named
-from rag_lab.runs.margins import post_hoc_told
+from rag_lab.runs.margins import post_hoc_sentence
 
 MOST_SAVINGS = 2  # cheaper variants that are told one by one
 
@@ -117,7 +117,7 @@ def caveats(comparison: Comparison) -> list[str]:
     """Name modules whose effects reliably depend on each other, variants without scores, and what was declared late."""
     codes = [comparison.codes[variant] for variant in comparison.failed]
     absent = [f"Without scores, and so not compared: {listing(codes)}."] if codes else []
-    late = post_hoc_told(comparison.run)
+    late = post_hoc_sentence(comparison.run)
     return [*_interactions(comparison), *absent, *([late] if late else [])]
 
 

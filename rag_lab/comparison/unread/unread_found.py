@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_lab.comparison.step_names import stage_name
 from rag_lab.models.limits.unread import NOTICED, percent
 from rag_lab.records import StageRecord, Trace
-from rag_lab.runs.unread_record import SEARCHES, UnreadRecord, unread_record
+from rag_lab.runs.truncation_record import SEARCHES, TruncationRecord, truncation_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ class VariantUnread:
     metrics: of what judges and embedding models of metrics were sent, by the metric; of scores.
     """
 
-    corpus: UnreadRecord | None = None
+    corpus: TruncationRecord | None = None
     stages: Mapping[str, StageUnread] = field(default_factory=dict)
     metrics: Mapping[str, StageUnread] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ def unread_found(tables: RunTables) -> dict[str, VariantUnread]:
     """Return what was not read under each variant, by its id."""
     return {
         plan.variant_id: VariantUnread(
-            unread_record(tables.run, plan.variant_id),
+            truncation_record(tables.run, plan.variant_id),
             _by_stage(tables.traces.get(plan.variant_id, [])),
             _by_metric(tables.scores, plan.variant_id),
         )

@@ -15,7 +15,7 @@ from rag_lab.experiment.forecast.estimate import Bill
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.spent import Spent, spent
 from rag_lab.runs.run_folder import BILL_FILE, RunFolder
-from rag_lab.runs.spent_rows import COLUMNS, MEASURES, add, of_calls, with_total
+from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, of_calls, with_total
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,9 +29,9 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.text.plan_tree_text import tree_lines
-from rag_lab.runs.asked import asked_told
+from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.spent_rows import minutes_told
+from rag_lab.runs.run_manifest import minutes_text
 
 UNKNOWN = "?"
 AT_MOST = "≤"
@@ -100,7 +100,7 @@ def questions_told(plan: Plan) -> str:
     repeats = plan.experiment.repeats
     times = "once" if repeats == 1 else f"{repeats} times"
     asked = (
-        f"Dataset {plan.dataset.name}: {asked_told(len(plan.questions), plan.left_out)} Each is asked {times}, "
+        f"Dataset {plan.dataset.name}: {asked_sentence(len(plan.questions), plan.left_out)} Each is asked {times}, "
         f"{len(plan.answered)} of them are answered{_why_so_few(plan)}."
     )
     rule = plan.experiment.clusters
@@ -219,7 +219,7 @@ def spent_text(run: RunFolder) -> str:
     columns = [(measure, when) for measure in _TITLES for when in ("estimated", "spent")]
     header = ("stage or metric", *(f"{_TITLES[measure]} {when}" for measure, when in columns))
     cells = [(row["purpose"], *(_amount(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
-    return f"{text_table(header, cells)}\n- {minutes_told(rows)}"
+    return f"{text_table(header, cells)}\n- {minutes_text(rows)}"
 
 
 def _cells(row: Work) -> tuple[str, ...]:

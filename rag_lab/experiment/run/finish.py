@@ -14,9 +14,9 @@ from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of, limits_used
 from rag_lab.models.remote.patience import given_up_models
-from rag_lab.runs.curable import Curable, left_to_cure
 from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
+from rag_lab.runs.run_manifest import Retryable, retryable_sentence
 
 
 def prepare_report(questions: int) -> None:
@@ -105,7 +105,7 @@ def _failures(run: RunFolder) -> list[str]:
     if failed := manifest.get("counts", {}).get("failed", 0):
         told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
     told += given_up_models(ledger_of(run))
-    if sentence := left_to_cure({name: Curable.of(state) for name, state in variants.items()}):
+    if sentence := retryable_sentence({name: Retryable.of(state) for name, state in variants.items()}):
         told.append(sentence)
     if "report_problem" in manifest:
         told.append(f"There is no report: {manifest['report_problem']}")

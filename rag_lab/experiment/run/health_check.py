@@ -15,8 +15,8 @@ from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.experiment.executors.job import Done, Job
 from rag_lab.experiment.watch.calls_left import calls_left
 from rag_lab.records import Trace
-from rag_lab.runs.curable import Curable
 from rag_lab.runs.run_folder import RECORD_FILE, SCORES_FILE, RunFolder, read_json, write_json
+from rag_lab.runs.run_manifest import Retryable
 from rag_lab.runs.score_file import read_scores
 
 N_QUESTIONS = 2
@@ -129,7 +129,7 @@ def _of_traces(name: str, traces: Sequence[Trace]) -> Fault | None:
 
 def _of_scores(run: RunFolder, name: str) -> Fault | None:
     """Return a metric that failed for every question to which it applies, where the outage of a model is why."""
-    if not Curable.of(read_json(run.variant_dir(name) / RECORD_FILE)).scores:
+    if not Retryable.of(read_json(run.variant_dir(name) / RECORD_FILE)).scores:
         return None
     scores = read_scores(run.variant_dir(name) / SCORES_FILE)
     scores = scores[scores["status"] != "not_applicable"]

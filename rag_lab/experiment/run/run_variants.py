@@ -50,20 +50,20 @@ from rag_lab.experiment.run.sweep_told import SweepTold
 from rag_lab.memory.checked_rows import tell_dropped
 from rag_lab.memory.ledger import Used
 from rag_lab.memory.sharing import RETRY_VARIABLE
-from rag_lab.runs.curable import tried_again
 from rag_lab.runs.live_file import LIVE_FILE
 from rag_lab.runs.margins import dated
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
     DONE_FILE,
     LOCK_FILE,
+    NAME_FILE,
     NOTEBOOK_FILE,
     PLAN_FILE,
     RECORD_FILE,
     RunFolder,
     read_json,
 )
-from rag_lab.runs.run_name import NAME_FILE
+from rag_lab.runs.run_manifest import retry_sentence
 
 
 def run_variants(
@@ -175,7 +175,7 @@ def _run_variants(
         ]
 
     with SweepProgress(len(identities), len(states), shown=options.progress) as shown:
-        shown.tell(tried_again({v: state.curable for v, state in before.items()}))
+        shown.tell(retry_sentence({v: state.curable for v, state in before.items()}))
         jobs = _jobs(checked, run, missing, options, shown)
 
         def execute(folder: RunFolder, todo: Sequence[Job], execute_by: Execute, n: int) -> Iterator[Done]:

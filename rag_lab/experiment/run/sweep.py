@@ -24,11 +24,10 @@ from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
 from rag_lab.experiment.run.side_by_side import AUTO, Jobs, as_jobs
 from rag_lab.models.host.place import model_host
-from rag_lab.runs.curable import Curable
-from rag_lab.runs.margins import dated, post_hoc_told
+from rag_lab.runs.margins import dated, post_hoc_sentence
 from rag_lab.runs.race_record import round_folder
-from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_links import refuse_links_out
+from rag_lab.runs.run_folder import RunFolder, refuse_links_out
+from rag_lab.runs.run_manifest import Retryable
 
 _PLAIN = RunOptions()
 _CHOOSING = {RACING: "race", STAGED: "staged", OPTUNA: "trials"}  # designs that choose before they prove
@@ -113,7 +112,7 @@ def _choosing(design: str) -> Callable[[Plan, RunFolder, RunOptions], RunFolder]
     return found
 
 
-def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Curable]:
+def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retryable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
     run = _run_folder(checked, out)
     found = {v: state.curable for v, state in whole_variants(checked, run).items()}
@@ -122,13 +121,13 @@ def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Cura
     for number in range(1, len(checked.rounds) + 1 if is_race else 1):
         part = round_plan(checked, number, ids)
         for v, state in whole_variants(part, part.run_folder(round_folder(run.path, number))).items():
-            found[v] = found.get(v, Curable()) + state.curable
+            found[v] = found.get(v, Retryable()) + state.curable
     return found
 
 
 def told_late(checked: Plan, out: Path | str | None = None) -> str:
     """Say which margins a start of the sweep would record as post hoc, or ''."""
-    return post_hoc_told(dated(_run_folder(checked, out)))
+    return post_hoc_sentence(dated(_run_folder(checked, out)))
 
 
 def _run_folder(checked: Plan, out: Path | str | None) -> RunFolder:

@@ -36,9 +36,9 @@ from rag_lab.runs.run_folder import (
     TRACES_FILE,
     write_json,
 )
-from rag_lab.runs.stand_ins import KEY
+from rag_lab.runs.run_manifest import FAILOVER_KEY
 from rag_lab.runs.trace_file import write_traces
-from rag_lab.runs.unread_record import UnreadRecord
+from rag_lab.runs.truncation_record import TruncationRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,7 +158,7 @@ class VariantWork:
             "judge": dict(self._judge.identity()) if self._judge else None,
             "judge_language": self.judge_language,
             "metric_embedding": self._metric_embedding(),
-            **({KEY: played} if played else {}),
+            **({FAILOVER_KEY: played} if played else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "failed_scores": sum(score.status == "failed" for score in self.scores),
@@ -210,7 +210,7 @@ class VariantWork:
         if found is None:
             return None
         model = self.pipeline.replaced.get("embedding_model", config.models.embedding)
-        return UnreadRecord.of(model, found, self.traces, config.rerank.final_k).to_json()
+        return asdict(TruncationRecord.of(model, found, self.traces, config.rerank.final_k))
 
     def _unread(self) -> dict[str, str]:
         """Return the texts that the report shows and no trace holds, as where nobody reads the context."""

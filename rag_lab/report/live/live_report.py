@@ -11,8 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from rag_lab.errors import RagLabError
-from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder
-from rag_lab.runs.run_links import refuse_links_out
+from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, refuse_links_out
 
 _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 REPORT = "report.html"

@@ -33,7 +33,7 @@ from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_of, differences_title
 from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.text.markdown import to_markdown
-from rag_lab.runs.manifest_diff import plain_text
+from rag_lab.runs.run_manifest import plain_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ from rag_lab.report.tables.evidence_tables import evidence_by_class_table, moved
 from rag_lab.report.tables.front_table import front_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.race_tables import race_tables
-from rag_lab.runs.asked import asked_told
+from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 from rag_lab.visible import NO_FORMULAS, visible
 
@@ -84,7 +84,7 @@ def _environment() -> Environment:
     made.globals |= {"rl": f"rl {NO_FORMULAS}", "pieces": pieces, "holds_evidence": holds_evidence}
     made.globals |= {"STAR": STAR, "marked": marked, "passage": passage, "rank_cells": rank_cells}
     made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
-    made.globals |= {"asked_told": asked_told, "effect_tables": effect_tables, "noise_table": noise_table}
+    made.globals |= {"asked_sentence": asked_sentence, "effect_tables": effect_tables, "noise_table": noise_table}
     made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
     made.globals |= {"changes_table": changes_table, "changed_most_table": changed_most_table}
     made.globals |= {"evidence_told": evidence_told, "state_names": state_names}

@@ -21,7 +21,7 @@ from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
 from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.report.tables.table import Table
-from rag_lab.runs.spent_rows import minutes_told, of_calls, with_total
+from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
 from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def bill_table(tables: RunTables) -> Table:
     title = "What the sweep was estimated to take, and took"
     spent = of_calls(tables.manifest.get("spent", []))
     if "spent" in tables.manifest:
-        title += f"; {minutes_told(spent)}"
+        title += f"; {minutes_text(spent)}"
     rows = tuple(
         (str(row["purpose"]), *(_text(row.get(f"{measure}_{when}"), _DECIMALS[measure]) for measure, when in columns))
         for row in with_total(spent)

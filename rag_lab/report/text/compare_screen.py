@@ -20,7 +20,7 @@ from rag_lab.comparison.unread.unread_sentences import measures_cutting
 from rag_lab.comparison.verdict_caveats import FEW
 from rag_lab.redaction import shown
 from rag_lab.report.tables.comparison_tables import CORRECTIONS
-from rag_lab.runs.asked import asked_told
+from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 from rag_lab.runs.run_folder import RunFolder
 
@@ -82,7 +82,9 @@ def screen(comparison: Comparison) -> str:
     told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
     raced = race_sentences(comparison.race, cost_of(comparison.run))[:2] if comparison.race else []
     unfinished = [] if comparison.manifest else [_unfinished(run)]
-    return _text([_title(run), asked_told(len(run.questions), run.left_out), *unfinished, *failed, *told, *raced], made)
+    return _text(
+        [_title(run), asked_sentence(len(run.questions), run.left_out), *unfinished, *failed, *told, *raced], made
+    )
 
 
 def screen_across(found: AcrossRuns) -> str:

@@ -47,7 +47,7 @@ def compare_text(
     """
     from rag_lab.comparison.conclusions import conclusions
     from rag_lab.report.tables.comparison_tables import named_tables, tables_across
-    from rag_lab.runs.asked import asked_told
+    from rag_lab.runs.omissions import asked_sentence
 
     if form not in FORMATS:
         raise ConfigError(unknown_name("format", form, FORMATS))
@@ -57,7 +57,7 @@ def compare_text(
     if isinstance(found, AcrossRuns):
         sentences, made = found.sentences, tables_across(found)
     else:
-        sentences = [asked_told(len(found.run.questions), found.run.left_out), *conclusions(found)]
+        sentences = [asked_sentence(len(found.run.questions), found.run.left_out), *conclusions(found)]
         made = named_tables(found)
     if form == "csv":
         wide = found.summary.merge(found.differences, on=_SHARED, how="left", suffixes=("", "_of_difference"))

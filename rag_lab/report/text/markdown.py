@@ -27,7 +27,7 @@ from rag_lab.report.tables.gain_table import gain_table
 from rag_lab.report.tables.hyde_tables import routing_tables
 from rag_lab.report.tables.race_tables import race_tables
 from rag_lab.report.tables.table import Table, escape_markdown
-from rag_lab.runs.asked import asked_told
+from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 
 
@@ -38,7 +38,7 @@ def to_markdown(comparison: Comparison) -> str:
         f"# {escape_markdown(run.name)}",
         f"**{escape_markdown(run.question)}**" if run.question else "",
         *_advice(comparison),
-        escape_markdown(asked_told(len(run.questions), run.left_out)),
+        escape_markdown(asked_sentence(len(run.questions), run.left_out)),
         *_race(comparison),
         _list([*conclusions(comparison), families_told(comparison)]),
         *_changes(comparison),

@@ -24,7 +24,7 @@ from rag_lab.report.shown_comparison import compare
 from rag_lab.report.text.compare_screen import screen
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder
 from rag_lab.runs.trace_file import read_traces, write_traces
-from rag_lab.runs.unread_record import UnreadRecord, unread_record
+from rag_lab.runs.truncation_record import TruncationRecord, truncation_record
 
 SIZES = {"small": {}, "large": {"corpus.chunk_size": 2000}}
 CUT = {"small": Unread(256, 1000, 4, 800_000, 200_000, 200), "large": Unread(256, 100, 66, 200_000, 50_000, 16_000)}
@@ -45,7 +45,9 @@ def record_cuts(run: RunFolder, cuts: Mapping[str, Unread | None]) -> None:
     """Write what was not read of the chunks of each variant; None for one without an embedding model."""
     for name, chunks in cuts.items():
         if chunks is not None:
-            record = UnreadRecord("sentence_transformers:minilm", chunks, 200, 150 if name == "large" else 0, 40, 0, 0)
+            record = TruncationRecord(
+                "sentence_transformers:minilm", chunks, 200, 150 if name == "large" else 0, 40, 0, 0
+            )
             (run.variant_dir(name) / RECORD_FILE).write_text(json.dumps({"unread": record.to_json()}))
 
 
@@ -119,7 +121,7 @@ def test_questions_that_were_cut_are_told_apart_from_the_chunks_that_they_found(
         return Trace(Question("q", "?"), hits={"dense": hits}, ranked=hits, stages=stages)
 
     children = UnreadChildren(CUT["large"], {"a": 30, "b": 5})
-    record = UnreadRecord.of("m", children, [trace(35, "a", "b"), trace(42, "c", "a"), trace(0, "c")], 1)
+    record = TruncationRecord.of("m", children, [trace(35, "a", "b"), trace(42, "c", "a"), trace(0, "c")], 1)
     assert (record.given, record.given_cut) == (3, 1)
     assert (record.asked, record.asked_cut, record.asked_tokens) == (3, 1, 12)
 
@@ -129,6 +131,6 @@ def test_a_record_that_is_damaged_is_named(ran: Any, damage: Any) -> None:
     path = ran.variant_dir("large") / RECORD_FILE
     path.write_text(json.dumps({"unread": damage}))
     with pytest.raises(DamagedFile, match="record.json"):
-        unread_record(ran, "large")
+        truncation_record(ran, "large")
     path.write_text("{}")
-    assert unread_record(ran, "large") is None
+    assert truncation_record(ran, "large") is None

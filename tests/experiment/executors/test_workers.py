@@ -19,7 +19,7 @@ from rag_lab.experiment.executors.workers import command
 from rag_lab.experiment.run.alone_in_store import alone_in_store
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.experiment.watch.sweep_status import sweep_status
-from rag_lab.runs.run_name import known_name
+from rag_lab.runs.run_folder import known_name
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from rag_lab.experiment.forecast.spent import measured_rates
 from rag_lab.experiment.manifest import now
 from rag_lab.memory.ledger import Caller, Ledger, Made
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
-from rag_lab.runs.spent_rows import COLUMNS, minutes_told
+from rag_lab.runs.run_manifest import COLUMNS, minutes_text
 
 CHAT = "gemini:gemini-2.5-flash"
 CALLS = Work("generate", CHAT, "call", 8, True, 2, 4000, 800, cost_usd=0.0032, minutes=2.0)
@@ -58,7 +58,7 @@ def test_spent_stands_beside_estimated(run):
     assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(0.2))
     missing = dict.fromkeys(COLUMNS, 0) | {"minutes_estimated": 2}  # the judge's, and so the total's
     assert table.isna().sum().to_dict() == missing
-    assert minutes_told(bill_rows(run)).endswith(": ? estimated, 0.2 spent")
+    assert minutes_text(bill_rows(run)).endswith(": ? estimated, 0.2 spent")
 
 
 def test_what_nobody_foresaw_is_told_all_the_same(run):

@@ -18,7 +18,6 @@ from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import run_variants
 from rag_lab.experiment.run.sweep_progress import say
 from rag_lab.memory.ledger import Ledger, Used
-from rag_lab.runs.curable import Curable
 from rag_lab.runs.race_record import (
     ROUNDS_FOLDER,
     RaceRecord,
@@ -30,6 +29,7 @@ from rag_lab.runs.race_record import (
     write_race,
 )
 from rag_lab.runs.run_folder import LEDGER_FILE, RunFolder
+from rag_lab.runs.run_manifest import Retryable
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def _done(race: Path, plan: Plan, part: RunFolder, choose: Choose, title: str) -
     found = choose(scores, metric.name, metric.info.scale, labels, part.baseline)
     is_race = plan.experiment.design == RACING  # which drops by no nearness of means
     closest = None if is_race else closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
-    unsettled = sum(Curable.of(state).total for state in _states(part).values())
+    unsettled = sum(Retryable.of(state).total for state in _states(part).values())
     folder = part.path.relative_to(race).as_posix()
     return RoundRecord(folder, len(plan.questions), found, cost_of(part), closest, unsettled, title)
 

@@ -30,10 +30,10 @@ from rag_lab.experiment.run.start_sweep import begin_race
 from rag_lab.experiment.same_pipeline import Readers, effective
 from rag_lab.experiment.search.search_variants import SearchVariants
 from rag_lab.experiment.search.study import Trials, Values, open_trials
-from rag_lab.runs.curable import Curable
 from rag_lab.runs.margins import dated
 from rag_lab.runs.race_record import write_race
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_manifest import Retryable
 from rag_lab.statistics.scales import scales_of
 from rag_lab.statistics.variant_order import ranking
 
@@ -157,7 +157,7 @@ def _called(known: _Known, wanted: int) -> str:
 def _is_stopped(part: RunFolder) -> bool:
     """Tell whether a limit or an outage has kept a variant from its values; a later start tries again."""
     states = part.manifest().get("variants", {}).values()
-    return any(state["status"] == "stopped" or Curable.of(state).total for state in states)
+    return any(state["status"] == "stopped" or Retryable.of(state).total for state in states)
 
 
 def _values(part: RunFolder, goals: Sequence[ParsedName]) -> dict[str, Values | None]:

@@ -1,8 +1,10 @@
-"""Which questions of a dataset are not asked, and why: one sentence for the plan, the sweep and the report."""
+"""What a sweep leaves out, and why: questions that are not asked, combinations that are the same pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rag_lab._kit.wording import counted
 from rag_lab.data.sample import stratified
@@ -12,7 +14,7 @@ from rag_lab.records import Question
 def left_out(
     questions: Sequence[Question], asked: Collection[str], answered: Collection[str], limit: int | None, seed: int
 ) -> dict[str, int]:
-    """Return how many questions are not asked, by the reason as `asked_told` says it.
+    """Return how many questions are not asked, by the reason as `asked_sentence` says it.
 
     Args:
         questions: of the dataset.
@@ -37,9 +39,47 @@ def left_out(
     return {reason: n for reason, n in reasons.items() if n}
 
 
-def asked_told(n_asked: int, missing: Mapping[str, int]) -> str:
+def asked_sentence(n_asked: int, missing: Mapping[str, int]) -> str:
     """Say how many questions are asked and, by reason, how many are not; `missing` is what `left_out` returns."""
     if not missing:
         return f"{counted(n_asked, 'question')} {'is' if n_asked == 1 else 'are'} asked."
     told = "; ".join(f"{n:,} {reason}" for reason, n in missing.items())
     return f"{n_asked:,} of {n_asked + sum(missing.values()):,} questions are asked. Left out: {told}."
+
+
+MOST = 4  # combinations of one reason that are named
+
+
+@dataclass(frozen=True, slots=True)
+class SamePipeline:
+    """A combination that is not run: it is the same pipeline as the variant `run_as`, by construction where `why` says.
+
+    `changes` are the dotted keys in which its settings differ from the baseline's.
+    """
+
+    label: str
+    changes: dict[str, Any]
+    run_as: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        if not self.why:
+            return f"{self.label} is the same pipeline as {self.run_as} and is run once."
+        return f"{self.label} is the same pipeline as {self.run_as} by construction and is run once: {self.why}."
+
+
+def same_pipeline_sentences(same: Iterable[SamePipeline]) -> list[str]:
+    """Return a sentence for each combination, and one for all that are the same pipelines for one reason."""
+    by_reason: dict[str, list[SamePipeline]] = {}
+    for one in same:
+        by_reason.setdefault(one.why or str(one), []).append(one)
+    return [str(found[0]) if len(found) == 1 else _together(found) for found in by_reason.values()]
+
+
+def _together(found: list[SamePipeline]) -> str:
+    named = [f"{one.label} as {one.run_as}" for one in found[:MOST]]
+    more = [f"and {len(found) - MOST:,} more"] if len(found) > MOST else []
+    return (
+        f"{len(found):,} combinations are the same pipelines as others by construction and are run once, since "
+        f"{found[0].why}: {'; '.join([*named, *more])}."
+    )

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.records import Question
-from rag_lab.runs.asked import asked_told, left_out
+from rag_lab.runs.omissions import MOST, SamePipeline, asked_sentence, left_out, same_pipeline_sentences
 
 LIMITS = st.fixed_dictionaries({"questions": st.integers(1, 30) | st.none(), "answers": st.integers(0, 30) | st.none()})
 
@@ -39,19 +39,19 @@ def test_questions_that_nothing_can_be_measured_on_are_told_with_the_limit() -> 
     assert found == {
         "to which the documents hold no answer, as none is answered and retrieval cannot be measured on them": 4
     }
-    assert asked_told(16, found).startswith("16 of 20 questions are asked. Left out: 4 to which the documents hold")
+    assert asked_sentence(16, found).startswith("16 of 20 questions are asked. Left out: 4 to which the documents hold")
 
 
 def test_a_sample_is_told_as_one() -> None:
     found = reasons(dataset(20, 0), {"questions": 12})
-    assert asked_told(12, found) == (
+    assert asked_sentence(12, found) == (
         "12 of 20 questions are asked. Left out: 8 beyond limits.questions, which takes 12 by class and by whether "
         "there is an answer."
     )
 
 
 def test_without_limits_all_are_asked() -> None:
-    assert reasons(dataset(3, 0), {}) == {} and asked_told(3, {}) == "3 questions are asked."
+    assert reasons(dataset(3, 0), {}) == {} and asked_sentence(3, {}) == "3 questions are asked."
 
 
 def test_questions_that_nobody_named_are_told_so_and_not_called_unanswerable() -> None:
@@ -59,3 +59,19 @@ def test_questions_that_nobody_named_are_told_so_and_not_called_unanswerable() -
     found = left_out(questions, {"q3", "q5", "q0"}, {"q0"}, None, 0)
     assert found["that are not among those named"] == 6
     assert sum(n for reason, n in found.items() if "hold no answer" in reason) == 1
+
+
+def test_combinations_of_one_reason_are_told_together_and_others_alone():
+    why = "no search is by words"
+    many = [SamePipeline(f"analyzer = {n}", {"retrieval.analyzer": str(n)}, "baseline", why) for n in range(7)]
+    alone = SamePipeline("seed = 1", {"seed": 1}, "baseline", "no reply of a model is sampled")
+    twins = [SamePipeline(name, {}, "a") for name in "bc"]
+    told = same_pipeline_sentences([*many, alone, *twins])
+    assert told == [
+        "7 combinations are the same pipelines as others by construction and are run once, since no search is by "
+        "words: " + "; ".join(f"analyzer = {n} as baseline" for n in range(MOST)) + "; and 3 more.",
+        "seed = 1 is the same pipeline as baseline by construction and is run once: no reply of a model is sampled.",
+        "b is the same pipeline as a and is run once.",
+        "c is the same pipeline as a and is run once.",
+    ]
+    assert same_pipeline_sentences([]) == []

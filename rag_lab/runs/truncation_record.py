@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
 
 from rag_lab.corpus.index.vectors import UnreadChildren
 from rag_lab.models.limits.unread import Unread
-from rag_lab.records import StageRecord, Trace
+from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RunFolder
 
 SEARCHES = {"search_dense": "dense", "retrieve_hyde": "hyde"}  # stages that embed, with the hits of each
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadRecord:
+class TruncationRecord:
     """The chunks of an index, and what of them stands behind the passages that readers were given.
 
     model: the embedding model, as the configuration names it.
@@ -36,39 +37,24 @@ class UnreadRecord:
     asked_tokens: int
 
     @classmethod
-    def of(cls, model: str, found: UnreadChildren, traces: Sequence[Trace], final_k: int) -> UnreadRecord:
+    def of(cls, model: str, found: UnreadChildren, traces: Sequence[Trace], final_k: int) -> TruncationRecord:
         """Return what to record of traces that rest on these chunks; a reader gets the first `final_k` ranks."""
         given = [hit.chunk_id for trace in traces for hit in trace.ranked[:final_k]]
         given_cut = sum(chunk_id in found.longer for chunk_id in given)
-        asked = [
-            sum(_of_text(record, trace, found) for record in searched)
-            for trace in traces
-            if (searched := [record for record in trace.stages if record.stage in SEARCHES])
-        ]
+        asked = []
+        for trace in traces:
+            if searched := [one for one in trace.stages if one.stage in SEARCHES]:
+                chunks = (sum(found.of_hits(trace.hits.get(SEARCHES[one.stage], ()))) for one in searched)
+                asked.append(sum(max(0, one.truncated_tokens - n) for one, n in zip(searched, chunks, strict=True)))
         cut = [tokens for tokens in asked if tokens]
         return cls(model, found.total, len(given), given_cut, len(asked), len(cut), sum(cut))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
 
-
-def unread_record(run: RunFolder, variant_id: str) -> UnreadRecord | None:
+def truncation_record(run: RunFolder, variant_id: str) -> TruncationRecord | None:
     """Return what a variant recorded; None where no search asked an embedding model, or nobody knows what it reads.
 
     Raises:
         DamagedFile: if its record is none.
     """
-    return run.recorded(variant_id, "unread", _from_json, "what it says was not read names no chunks")
-
-
-def _from_json(found: Mapping[str, Any]) -> UnreadRecord:
-    chunks = Unread(**{str(name): int(value) for name, value in found["chunks"].items()})
-    counts = {name: int(found[name]) for name in ("given", "given_cut", "asked", "asked_cut", "asked_tokens")}
-    return UnreadRecord(str(found["model"]), chunks, **counts)
-
-
-def _of_text(record: StageRecord, trace: Trace, found: UnreadChildren) -> int:
-    """Return the tokens that were not read of what was searched by: the rest are those of the chunks found."""
-    hits = trace.hits.get(SEARCHES[record.stage], ())
-    return max(0, record.truncated_tokens - sum(found.of_hits(hits)))
+    read = TypeAdapter(TruncationRecord).validate_python
+    return run.recorded(variant_id, "unread", read, "what it says was not read names no chunks")

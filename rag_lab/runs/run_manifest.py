@@ -1,0 +1,199 @@
+"""What a run's manifest holds: what was spent, what may be retried, which model answered; what differs in two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.wording import counted, listing
+from rag_lab.models.failover.names import alternatives
+from rag_lab.runs.run_folder import RunFolder
+
+MEASURES = ("calls", "tokens", "cost_usd", "minutes")
+COLUMNS = ("purpose", *(f"{measure}_{when}" for measure in MEASURES for when in ("estimated", "spent")))
+
+
+def of_calls(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of stages and metrics that call: older manifests also have those whose minutes are other work."""
+    return [row for row in rows if row.get("calls_estimated") or row.get("calls_spent")]
+
+
+def with_total(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows, and below them their sum, `total`; nothing where there are none."""
+    return [*map(dict, rows), total(rows)] if rows else []
+
+
+def total(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sums; one of which a part is not known is not known."""
+    sums: dict[str, Any] = dict.fromkeys(COLUMNS[1:], 0)
+    for row in rows:
+        add(sums, {name: row.get(name) for name in sums})
+    return {"purpose": "total"} | sums
+
+
+def add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add `more` to `sums`."""
+    for measure, value in more.items():
+        sums[measure] = None if value is None or sums[measure] is None else sums[measure] + value
+
+
+def minutes_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Say how many minutes of calls were estimated and spent."""
+    sums = total(rows)
+    both = (sums[f"minutes_{when}"] for when in ("estimated", "spent"))
+    estimated, actual = ("?" if minutes is None else f"{minutes:,.1f}" for minutes in both)
+    return f"minutes of calls, one after the other: {estimated} estimated, {actual} spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Retryable:
+    """Questions of a variant that failed or fell back, and scores that failed, which another attempt may cure."""
+
+    questions: int = 0
+    scores: int = 0
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any] | None) -> Retryable:
+        """Read a variant's record, or its part of a manifest; one that does not count them has none."""
+        return cls(**(record or {}).get("curable", {}))
+
+    def __add__(self, other: Retryable) -> Retryable:
+        return Retryable(self.questions + other.questions, self.scores + other.scores)
+
+    @property
+    def total(self) -> int:
+        """Questions and scores together."""
+        return self.questions + self.scores
+
+    def __str__(self) -> str:
+        parts = ((self.questions, "question"), (self.scores, "score"))
+        return " and ".join(counted(n, noun) for n, noun in parts if n)
+
+
+def retry_sentence(found: Mapping[str, Retryable]) -> str:
+    """Return one sentence on what a start of the sweep tries again, by variant; '' where that is nothing."""
+    counts = _by_variant(found)
+    return f"Tried again, since another attempt may cure what failed: {counts}." if counts else ""
+
+
+def retryable_sentence(found: Mapping[str, Retryable]) -> str:
+    """Return one sentence on what a sweep has left that another start may cure; '' where that is nothing."""
+    counts = _by_variant(found)
+    return f"Another attempt may cure {counts}: start the same command again and it tries them again." if counts else ""
+
+
+def _by_variant(found: Mapping[str, Retryable]) -> str:
+    return ", ".join(f"{one} of {name}" for name, one in found.items() if one.total)
+
+
+FAILOVER_KEY = "played_by"  # of a variant in the manifest: `first | second`, and those of them that were chosen
+
+Played = Mapping[str, Sequence[str]]
+
+
+def answering_models(text: str, variants: Iterable[Played]) -> list[str]:
+    """Return who played a role that is named so, in any of these variants: of one model, that one."""
+    return list(dict.fromkeys(name for played in variants for name in played.get(text, ()))) or [text]
+
+
+def failover_sentences(variants: Mapping[str, Played]) -> list[str]:
+    """Return a sentence for each `first | second` of a run; `variants` are what they are called, and who played."""
+    texts = dict.fromkeys(text for played in variants.values() for text in played)
+    return [
+        _failover_sentence(text, {name: played[text] for name, played in variants.items() if text in played})
+        for text in texts
+    ]
+
+
+def _failover_sentence(text: str, played: Mapping[str, Sequence[str]]) -> str:
+    first = alternatives(text)[0]
+    groups: dict[str, list[str]] = {}
+    for variant, names in played.items():
+        groups.setdefault(" and then ".join(names), []).append(variant)
+    if list(groups) == [first]:
+        return f"Of {text}, {first} played the role throughout."
+    if len(groups) == 1:
+        return f"Of {text}, {next(iter(groups))} played the role throughout, since {first} did not answer."
+    which = listing([f"{names} in {listing(those)}" for names, those in groups.items()])
+    return f"Of {text}, the role was played by {which}: what differs between these variants may be the model's doing."
+
+
+ABSENT = "-"
+# What may change a number, the likeliest suspects first. Times, counts and paths change with every run.
+_COMPARED = (
+    "dataset", "language", "models", "judge", "judge_language", "metric_embedding", "seeds", "commit", "dirty", "code",
+    "versions", "problems",
+)  # fmt: skip
+_PLAN = ("question", "dataset", "baseline", "metrics", "repeats", "clusters")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line that differs; `ABSENT` where a run does not have it."""
+
+    what: str
+    first: str
+    second: str
+
+
+def manifest_diff(first: RunFolder, second: RunFolder) -> list[Change]:
+    """Return what differs in plan, variants, data, models, code and packages of two runs, in this order."""
+    left, right = _lines(first), _lines(second)
+    keys = dict.fromkeys([*left, *right])
+    return [
+        Change(key, left.get(key, ABSENT), right.get(key, ABSENT))
+        for key in keys
+        if left.get(key, ABSENT) != right.get(key, ABSENT)
+    ]
+
+
+def suspects(changes: Iterable[Change]) -> str:
+    """Return one sentence: what to look at where the runs' numbers differ."""
+    rooms = list(dict.fromkeys(change.what.partition(": ")[0] for change in changes))
+    if not rooms:
+        return "The manifests name no difference: plan, data, models, code and packages are the same."
+    return f"The runs differ in {', '.join(rooms)}; where their numbers differ, a changed line is the suspect."
+
+
+def _lines(run: RunFolder) -> dict[str, str]:
+    """Return name and value of everything that is compared, in order."""
+    manifest = run.manifest()
+    found = {f"plan: {name}": plain_text(getattr(run, name), ABSENT) for name in _PLAN}
+    found["plan: questions"] = _names(run.questions)
+    found["plan: answered"] = _names(run.answered)
+    for plan in run.variants:
+        state = manifest.get("variants", {}).get(plan.variant_id, {})
+        found[f"variant {plan.variant_id}: status"] = plain_text(state.get("status", "not run"), ABSENT)
+        found[f"variant {plan.variant_id}: configuration"] = plain_text(state.get("config_identity"), ABSENT)[:12]
+    for room in _COMPARED:
+        found |= _flat(room, manifest.get(room), depth=4)
+    return found
+
+
+def _flat(name: str, value: Any, depth: int) -> dict[str, str]:
+    if isinstance(value, list) and len(value) == 1:
+        return _flat(name, value[0], depth)
+    if isinstance(value, Mapping) and depth:
+        found: dict[str, str] = {}
+        for part, inner in value.items():
+            found |= _flat(f"{name}.{part}" if ": " in name else f"{name}: {part}", inner, depth - 1)
+        return found
+    return {name if ": " in name else f"{name}: {name}": plain_text(value, ABSENT)}
+
+
+def _names(ids: tuple[str, ...]) -> str:
+    """Return a count, the first and the last name, and a digest, in which runs that differ in between differ."""
+    return f"{len(ids)}: {ids[0]} … {ids[-1]} ({digest(ids)[:8]})" if ids else "none"
+
+
+def plain_text(value: Any, absent: str) -> str:
+    """Write a JSON value for people: mappings and lists on one line, `absent` where there is none."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain_text(inner, absent)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(plain_text(inner, absent) for inner in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return absent if value is None else str(value)
