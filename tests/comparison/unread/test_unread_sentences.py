@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,7 +48,7 @@ def record_cuts(run: RunFolder, cuts: Mapping[str, Unread | None]) -> None:
             record = TruncationRecord(
                 "sentence_transformers:minilm", chunks, 200, 150 if name == "large" else 0, 40, 0, 0
             )
-            (run.variant_dir(name) / RECORD_FILE).write_text(json.dumps({"unread": record.to_json()}))
+            (run.variant_dir(name) / RECORD_FILE).write_text(json.dumps({"unread": asdict(record)}))
 
 
 def test_a_variant_of_which_less_was_read_is_said_to_be_at_a_disadvantage_once(ran: Any) -> None:
