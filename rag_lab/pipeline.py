@@ -18,7 +18,7 @@ from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.corpus.index.vectors import UnreadChildren
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.given import dataset_of
+from rag_lab.data.inputs import dataset_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared

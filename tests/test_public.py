@@ -8,8 +8,7 @@ import pytest
 
 import rag_lab
 from rag_lab._kit.yaml_file import read_mapping
-from rag_lab.data.formats.exporters import export_dataset
-from rag_lab.data.formats.importers import import_dataset
+from rag_lab.data.formats.registry import export_dataset, import_dataset
 from rag_lab.evaluation.judge_trial.check import check_judge
 from rag_lab.evaluation.judge_trial.record import judge_banner, load_check, save_check
 from rag_lab.experiment.config import ExperimentConfig

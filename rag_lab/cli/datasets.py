@@ -87,8 +87,8 @@ def import_(
 
     A table has RAGAs' columns: user_input, reference, reference_contexts.
     """
-    from rag_lab.data.formats.importers import import_dataset
-    from rag_lab.data.grades import grades_told
+    from rag_lab.data.evidence import grades_told
+    from rag_lab.data.formats.registry import import_dataset
 
     options = {"split": split} if split else {}
     dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
@@ -116,7 +116,7 @@ def export(
       rag-lab datasets export plant_docs plant_beir
     """
     from rag_lab.data.dataset import Dataset
-    from rag_lab.data.formats.exporters import export_dataset
+    from rag_lab.data.formats.registry import export_dataset
 
     problems = export_dataset(Dataset.load(dataset), format, target)
     typer.echo(f"{target}: written{', without what follows:' if problems else ''}")

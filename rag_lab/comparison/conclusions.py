@@ -10,8 +10,8 @@ from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.unread.unread_sentences import unread_told
 from rag_lab.comparison.verdict_sentences import main_effects_by_margin, verdict
-from rag_lab.data.clusters import cluster_proposal, clusters_told
-from rag_lab.data.whole_files import whole_files_told
+from rag_lab.data.evidence import whole_files_told
+from rag_lab.data.sampling import cluster_proposal, clusters_told
 from rag_lab.evaluation.shallow import shallow_told
 from rag_lab.models.toy_note import toy_note
 from rag_lab.runs.margins import post_hoc_sentence

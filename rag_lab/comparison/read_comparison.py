@@ -16,7 +16,7 @@ from rag_lab.comparison.cut_offs import withheld
 from rag_lab.comparison.effects import planned_effects
 from rag_lab.comparison.hyde_studies import planned_studies
 from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
-from rag_lab.data.clusters import clusters_of
+from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import Question, Trace
 from rag_lab.runs.margins import with_margins

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.data.clusters import clusters_told
+from rag_lab.data.sampling import clusters_told
 from rag_lab.errors import RagLabError
 from rag_lab.statistics.per_question import cluster_labels
 

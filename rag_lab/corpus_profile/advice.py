@@ -9,8 +9,7 @@ from typing import Any
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus_profile.lengths import Length
-from rag_lab.corpus_profile.similar_files import SimilarFiles
+from rag_lab.corpus_profile.measures import Length, SimilarFiles
 from rag_lab.models.providers import CHAT_MODELS, providers_of
 from rag_lab.models.shared import provider_problem
 from rag_lab.models.toy_note import better_model, is_toy

@@ -16,10 +16,8 @@ from rag_lab.corpus.headings import headings
 from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.load.pdf_text import scanned_pages
 from rag_lab.corpus_profile.advice import Advice, Facts, advise
-from rag_lab.corpus_profile.lengths import Length, lengths_of_chunks
-from rag_lab.corpus_profile.similar_files import SimilarFiles, similar_files
-from rag_lab.corpus_profile.tables_in_text import holds_table
-from rag_lab.data.clusters import cluster_proposal
+from rag_lab.corpus_profile.measures import Length, SimilarFiles, holds_table, lengths_of_chunks, similar_files
+from rag_lab.data.sampling import cluster_proposal
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Document, Problem
 from rag_lab.shows_itself import shows_itself

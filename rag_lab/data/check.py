@@ -2,27 +2,143 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.index.read_and_split import files_of_the_same_text
+from rag_lab._kit.wording import some_of
+from rag_lab.access import may_see
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.folder import LoadedCorpus, load_folder
+from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
+from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.index.read_and_split import files_of_the_same_text, repeats
 from rag_lab.corpus.spans import words
-from rag_lab.data.clusters import cluster_proposal
+from rag_lab.corpus.split.chunks import split
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.doubtful import contradictions, copied_files
-from rag_lab.data.grades import grades_told
-from rag_lab.data.near_duplicates import NearDuplicate, near_duplicates
+from rag_lab.data.evidence import RepeatedEvidence, grades_told, question_problem, repeated_evidence, whole_files_told
 from rag_lab.data.questions_file import QUESTIONS_FILE
-from rag_lab.data.same_evidence import RepeatedEvidence, repeated_evidence
-from rag_lab.data.unmet import located_evidence, unmet_access
-from rag_lab.data.whole_files import whole_files_told
-from rag_lab.records import QUERY_CLASSES, Document, Problem, Question
+from rag_lab.data.sampling import cluster_proposal
+from rag_lab.records import QUERY_CLASSES, Document, Evidence, Problem, Question
+
+_LEAST = 90.0  # of 100: similarity of the sorted words by indel distance, of which 90 is about one word in ten
+_ROWS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NearDuplicate:
+    """Two questions and how alike their words are, from 0 to 1."""
+
+    first: str
+    second: str
+    similarity: float
+
+    def __str__(self) -> str:
+        return f"{self.first}, {self.second}: {self.similarity:.2f}"
+
+
+def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
+    """Return the pairs that are nearly the same in their words, in any order, most alike first.
+
+    Pairs whose text is the same but for case and spaces are left out: those are duplicates.
+    """
+    return sorted(_pairs(questions), key=lambda pair: (-pair.similarity, pair.first, pair.second))
+
+
+def _pairs(questions: Sequence[Question]) -> Iterator[NearDuplicate]:
+    from rapidfuzz import fuzz, process
+
+    texts = [" ".join(question.text.casefold().split()) for question in questions]
+    for start in range(0, len(texts), _ROWS_AT_ONCE):
+        rows = process.cdist(
+            texts[start : start + _ROWS_AT_ONCE], texts[start:], scorer=fuzz.token_sort_ratio, score_cutoff=_LEAST
+        )
+        for row, column in zip(*rows.nonzero(), strict=True):
+            if row < column and texts[start + row] != texts[start + column]:
+                ids = questions[start + row].question_id, questions[start + column].question_id
+                yield NearDuplicate(*ids, float(rows[row, column]) / 100)
+
+
+_SHOWN = 3  # examples in a problem
+
+
+def contradictions(dataset: Dataset) -> list[Problem]:
+    """Return a problem where one asker asks the same, and it is labelled both answerable and unanswerable."""
+    asked: dict[Hashable, dict[bool, Question]] = defaultdict(dict)
+    for question in dataset.questions:
+        asked[_same(question)].setdefault(question.answerable, question)
+    pairs = [f"{found[True].question_id} and {found[False].question_id}" for found in asked.values() if len(found) > 1]
+    if not pairs:
+        return []
+    both = "1 question is" if len(pairs) == 1 else f"{len(pairs):,} questions are"
+    reason = (
+        f"{both} labelled both answerable and unanswerable: {some_of(pairs, _SHOWN)}; correct or drop one of the two."
+    )
+    return [Problem(str(dataset.questions_path), reason)]
+
+
+def copied_files(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
+    """Return a problem where files read the same as others that the same people may see."""
+    labels = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
+    found = repeats(((item.source, item.page, item.text) for item in corpus.documents), labels)
+    if not found:
+        return []
+    pairs = [f"{copy} as {original}" for copy, original in sorted(found.items())]
+    read = "reads" if len(found) == 1 else "read"
+    reason = (
+        f"{len(found):,} of {len(labels):,} files {read} the same as another: {some_of(pairs, _SHOWN)}. Each takes a "
+        "place among what is found; remove them, or set corpus.duplicates: skip."
+    )
+    return [Problem(str(dataset.corpus_dir), reason)]
+
+
+def _same(question: Question) -> Hashable:
+    text = " ".join(question.text.casefold().split())
+    return text, question.history, question.namespace, question.may_see
+
+
+def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, list[Evidence]], list[Problem]]:
+    """Return each question's evidence that a sweep would find, located, and a problem, in its words, for the rest."""
+    located: dict[str, list[Evidence]] = {}
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "chunks.sqlite")
+        write_chunks(path, corpus.documents, split(corpus.documents, CorpusConfig()))
+        store = ChunkStore(path)
+        labels = [(question, item) for question in dataset.questions for item in question.evidence]
+        for question, item in labels:
+            found, reason = locate_evidence(store, item)
+            if reason:
+                told = f"evidence of question {question.question_id!r}: {reason}"
+                problems.append(Problem(str(dataset.corpus_dir / item.source), told))
+            else:
+                located.setdefault(question.question_id, []).append(found)
+    return located, problems
+
+
+def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
+    """Return a problem for each question whose namespace or permissions no file has, and for evidence they hide."""
+    files = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
+    asked = [q for q in dataset.questions if q.may_see is not None or q.namespace is not None]
+    return [question_problem(dataset, question, reason) for question in asked for reason in _reasons(question, files)]
+
+
+def _reasons(question: Question, files: Mapping[str, tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    attributes = set(files.values())
+    if question.namespace is not None and all(namespace != question.namespace for namespace, _ in attributes):
+        yield f"names the namespace {question.namespace!r}, which no file is in; correct it or attributes.yaml"
+    if question.may_see and all(set(permissions).isdisjoint(question.may_see) for _, permissions in attributes):
+        yield f"has may_see {list(question.may_see)}, none of which a file asks for; correct it or attributes.yaml"
+    sources = dict.fromkeys(item.source for item in question.evidence if item.source in files)
+    for source in (source for source in sources if not may_see(question, *files[source])):
+        yield f"has evidence in {source!r}, which its asker may not see; give may_see or namespace as the file asks for"
+
 
 UNLABELLED = "unlabelled"
-_SHOWN = 20  # pairs and passages in the text; the page and the JSON have all
+_LISTED = 20  # pairs and passages in the text; the page and the JSON have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +195,15 @@ class DatasetCheck:
             *([f"  grades        {self.grades}"] if self.grades else []),
             *(f"  files alone   {told}" for told in self.whole_files),
             f"  no evidence   {self.n_without_evidence} answerable questions",
-            *(f"  named twice   {repeated}: one passage, counted once" for repeated in self.repeated_evidence[:_SHOWN]),
+            *(
+                f"  named twice   {repeated}: one passage, counted once"
+                for repeated in self.repeated_evidence[:_LISTED]
+            ),
             *([f"  clusters      {self.clusters}"] if self.clusters else []),
             f"  same text     {len(self.duplicates)} groups of questions",
             *(f"    {', '.join(ids)}" for ids in self.duplicates),
             f"  nearly same   {len(self.near_duplicates)} pairs of questions",
-            *(f"    {pair}" for pair in self.near_duplicates[:_SHOWN]),
+            *(f"    {pair}" for pair in self.near_duplicates[:_LISTED]),
         ]
 
 

@@ -15,7 +15,7 @@ from rag_lab._kit.home import usable_home
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.given import same_text
+from rag_lab.data.inputs import same_text
 from rag_lab.data.questions_file import read_questions
 from rag_lab.errors import DatasetError
 from rag_lab.records import Question

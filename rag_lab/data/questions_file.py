@@ -3,16 +3,58 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab.data.validation import describe
+from rag_lab._kit.complaints import complaint
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import MOST_ID_CHARS, QUERY_CLASSES, Evidence, Problem, Question, Turn
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"must be text, but holds half a character at position {error.start}") from None
+    return text
+
+
+# A string that can be written: an escape in JSON can spell half of a surrogate pair.
+Text = Annotated[str, AfterValidator(_encodable)]
+
+
+def finite(text: str) -> float:
+    """Return the number that `text` spells.
+
+    Raises:
+        ValueError: if it spells none, or nan or an infinity.
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not finite")
+    return number
+
+
+def describe(error: ValidationError) -> str:
+    """Return what is wrong, every fault at once: `page: must be a valid integer; question: field required`."""
+    return "; ".join(describe_one(detail) for detail in error.errors())
+
+
+def describe_one(detail: Any) -> str:
+    """Return one of `error.errors()`."""
+    if detail["type"] == "json_invalid":
+        return f"this is not JSON ({detail['ctx']['error']})"
+    key = ".".join(str(part) for part in detail["loc"])
+    if not key:
+        return "this is no JSON object"
+    message = complaint(detail)
+    return f"{key}: {message[0].lower()}{message[1:]}"
+
 
 QUESTIONS_FILE = "questions.jsonl"
 MAX_GRADE = 100  # 2 to its power is the gain in one form of nDCG

@@ -15,7 +15,7 @@ from rag_lab._kit.complaints import complaint_and_value, key_of
 from rag_lab._kit.config_section import MAX_SEED, Section
 from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.config import PipelineConfig
-from rag_lab.data.clusters import CLUSTER_RULES, is_cluster_rule
+from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.designs.choices import MAX_VARIANTS, Wanted

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rag_lab._kit.wording import counted, some_of
+from rag_lab.data.evidence import distinct
 from rag_lab.data.formats.trec import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
-from rag_lab.data.same_evidence import distinct
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.measures.coverage import counted_ranks
 from rag_lab.evaluation.metric import find_gap

@@ -10,8 +10,8 @@ from typing import Any
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig, module_problems
-from rag_lab.data.clusters import cluster_problem
 from rag_lab.data.dataset import Dataset, list_datasets
+from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.default_metrics import default_metrics
 from rag_lab.evaluation.foreseen import reads_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.sample import stratified
+from rag_lab.data.sampling import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems

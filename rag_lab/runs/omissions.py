@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_lab._kit.wording import counted
-from rag_lab.data.sample import stratified
+from rag_lab.data.sampling import stratified
 from rag_lab.records import Question
 
 

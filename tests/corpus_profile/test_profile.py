@@ -9,8 +9,7 @@ import rag_lab as rl
 from rag_lab.config import PipelineConfig, nested
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.load.pdf_text import scanned_pages
-from rag_lab.corpus_profile.similar_files import similar_files
-from rag_lab.corpus_profile.tables_in_text import holds_table
+from rag_lab.corpus_profile.measures import holds_table, similar_files
 from rag_lab.errors import DatasetError
 from rag_lab.notebook.views.profile_view import to_html, to_page, to_text
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from small_dataset import write_dataset
 
-from rag_lab.data.check import Lengths, check, lengths_of
+from rag_lab.data.check import Lengths, check, lengths_of, near_duplicates
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.near_duplicates import near_duplicates
 from rag_lab.records import Document, Question
 from rag_lab.report.page.dataset_page import dataset_page
 

@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.data.clusters import cluster_problem, cluster_proposal, clusters_of, clusters_told
+from rag_lab.data.sampling import cluster_problem, cluster_proposal, clusters_of, clusters_told
 from rag_lab.errors import ConfigError
 from rag_lab.records import Evidence, Question
 

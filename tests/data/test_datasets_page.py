@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from rag_lab.corpus.files import attributes
 from rag_lab.data import questions_file
-from rag_lab.data.dataset import Dataset
-from rag_lab.data.metadata import METADATA_FILE, Metadata
+from rag_lab.data.dataset import METADATA_FILE, Dataset, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE
 
 PAGE = (Path(__file__).parents[2] / "docs/datasets.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from factories import make_evidence, make_question
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.data.grades import GradeScale, grade_scale, grades_told
+from rag_lab.data.evidence import GradeScale, grade_scale, grades_told
 from rag_lab.records import Evidence
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.given import dataset_of
+from rag_lab.data.inputs import dataset_of
 from rag_lab.data.labels import add_answer, add_evidence, drop_evidence, mark_unanswerable, questions_file
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question

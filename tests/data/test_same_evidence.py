@@ -10,7 +10,7 @@ from small_dataset import write_dataset
 from rag_lab.corpus.index.read_and_split import files_of_the_same_text
 from rag_lab.data.check import check
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.same_evidence import distinct, repeated_evidence
+from rag_lab.data.evidence import distinct, repeated_evidence
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.records import Evidence
 from rag_lab.report.page.dataset_page import dataset_page

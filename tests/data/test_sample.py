@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.data.sample import stratified
+from rag_lab.data.sampling import stratified
 from rag_lab.records import QUERY_CLASSES, Question
 
 strata = st.tuples(st.none() | st.sampled_from(QUERY_CLASSES), st.booleans())

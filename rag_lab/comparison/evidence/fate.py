@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, get_args
 
-from rag_lab.data.same_evidence import distinct
+from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers, first_ranks
 from rag_lab.records import Evidence, Hit, Passage, Trace
 from rag_lab.stages.switched_off import OFF

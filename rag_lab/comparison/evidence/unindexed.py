@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rag_lab.data.same_evidence import distinct
+from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.records import Evidence, Question, Span
 

@@ -18,9 +18,9 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab.corpus.normalize import normalize
+from rag_lab.data.evidence import grade_scale
 from rag_lab.data.formats.draft import Draft, FileNames, with_judged
-from rag_lab.data.grades import grade_scale
-from rag_lab.data.validation import describe, finite
+from rag_lab.data.questions_file import describe, finite
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import Evidence, Problem, Question
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from rag_lab._kit.whole_folder import put_in_place
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
-from rag_lab.data.dataset import Dataset, is_dataset
-from rag_lab.data.metadata import Metadata
+from rag_lab.data.dataset import Dataset, Metadata, is_dataset
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question

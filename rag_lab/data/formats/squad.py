@@ -19,7 +19,7 @@ from rag_lab._kit.wording import counted
 from rag_lab.corpus.normalize import normalize
 from rag_lab.corpus.spans import SENTENCE_END
 from rag_lab.data.formats.draft import Draft, FileNames
-from rag_lab.data.validation import Text, describe
+from rag_lab.data.questions_file import Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
 

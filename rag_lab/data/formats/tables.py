@@ -21,8 +21,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from rag_lab.corpus.normalize import normalize
 from rag_lab.data.formats.draft import Draft, with_judged
-from rag_lab.data.questions_file import MAX_GRADE
-from rag_lab.data.validation import Text, describe
+from rag_lab.data.questions_file import MAX_GRADE, Text, describe
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Problem, Question
 

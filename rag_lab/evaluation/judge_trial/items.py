@@ -27,7 +27,7 @@ from rag_lab.data.perturb import (
     negate,
     swap_entity,
 )
-from rag_lab.data.sample import stratified
+from rag_lab.data.sampling import stratified
 from rag_lab.errors import DatasetError
 from rag_lab.records import Answer, Citation, Passage, Question, StageRecord, Trace
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rag_lab.data.same_evidence import distinct
+from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.evaluation.metric import (
     NOTHING_TO_READ,

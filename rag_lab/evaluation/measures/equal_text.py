@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rag_lab.data.same_evidence import distinct
+from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers, first_ranks
 from rag_lab.evaluation.metric import IN_TOKENS, Gap, Metric, MetricInfo, Needs, TraceMetric
 from rag_lab.records import Evidence, Hit, Trace

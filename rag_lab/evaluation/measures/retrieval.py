@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from rag_lab.data.same_evidence import distinct
+from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures import equal_text
 from rag_lab.evaluation.measures.coverage import counted_ranks
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored

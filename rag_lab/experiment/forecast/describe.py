@@ -9,8 +9,8 @@ from rag_lab._kit.home import usable_home
 from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
-from rag_lab.data.clusters import cluster_proposal, clusters_of, clusters_told
-from rag_lab.data.whole_files import names_file_alone, whole_files_told
+from rag_lab.data.evidence import names_file_alone, whole_files_told
+from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_told
 from rag_lab.evaluation.foreseen import Foreseen, compares_passages, foreseen_gaps
 from rag_lab.evaluation.shallow import shallow, shallow_told
 from rag_lab.evaluation.unequal_text import unequal_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rag_lab.data.clusters import clusters_of
+from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.metric import question_gap
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.plan import Plan

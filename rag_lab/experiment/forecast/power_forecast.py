@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rag_lab.comparison.cut_offs import not_compared
-from rag_lab.data.clusters import clusters_of
+from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.forecast.earlier_runs import earlier_scores
 from rag_lab.experiment.forecast.measured import measured_questions, n_units

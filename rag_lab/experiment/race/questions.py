@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_lab._kit.wording import counted
-from rag_lab.data.clusters import clusters_of
-from rag_lab.data.sample import shuffled, stratified
+from rag_lab.data.sampling import clusters_of, shuffled, stratified
 from rag_lab.evaluation.foreseen import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.choose_questions import choose_questions

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from rag_lab.data.clusters import clusters_of
+from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.plan import Plan

@@ -10,7 +10,7 @@ from small_dataset import write_dataset
 from rag_lab import Pipeline
 from rag_lab.comparison.evidence.fate import STATES, fates, in_reach
 from rag_lab.comparison.evidence.unindexed import unindexed
-from rag_lab.data.same_evidence import distinct
+from rag_lab.data.evidence import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.stages.switched_off import OFF
 

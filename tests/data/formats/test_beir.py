@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rag_lab.data.formats.beir import read_beir
-from rag_lab.data.formats.importers import import_dataset
+from rag_lab.data.formats.registry import import_dataset
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question
 

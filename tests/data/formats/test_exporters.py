@@ -9,8 +9,7 @@ from small_dataset import DOCUMENTS, write_dataset
 
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.formats.exporters import export_dataset
-from rag_lab.data.formats.importers import import_dataset
+from rag_lab.data.formats.registry import export_dataset, import_dataset
 from rag_lab.errors import DatasetError
 from rag_lab.records import Question
 

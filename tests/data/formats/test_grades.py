@@ -15,8 +15,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.formats.exporters import export_dataset
-from rag_lab.data.formats.importers import import_dataset
+from rag_lab.data.formats.registry import export_dataset, import_dataset
 from rag_lab.data.formats.trec import qrels_of, run_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.records import Evidence, Hit, Question, Trace

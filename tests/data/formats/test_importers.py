@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.data.dataset import Dataset
+from rag_lab.data.dataset import Dataset, Metadata
 from rag_lab.data.formats.draft import Draft, write_draft
-from rag_lab.data.formats.importers import IMPORTERS, import_dataset
-from rag_lab.data.metadata import Metadata
+from rag_lab.data.formats.registry import IMPORTERS, import_dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.records import Evidence, Question
 

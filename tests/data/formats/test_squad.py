@@ -9,7 +9,7 @@ import pytest
 
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.corpus.normalize import normalize
-from rag_lab.data.formats.importers import import_dataset
+from rag_lab.data.formats.registry import import_dataset
 from rag_lab.data.formats.squad import read_squad
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question

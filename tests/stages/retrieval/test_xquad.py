@@ -10,7 +10,7 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.corpus.index.found_chunks import locate_all
-from rag_lab.data.formats.importers import import_dataset
+from rag_lab.data.formats.registry import import_dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder

@@ -1,4 +1,4 @@
-"""What is given in Python in place of a dataset's name: a folder, documents in memory, questions of one's own.
+"""What stands in place of a dataset's name in Python: a folder, documents in memory, custom questions.
 
 Documents of LangChain's are written below the home folder, under the digest of what they hold; so the same documents
 are the same corpus, and share its index.

@@ -11,7 +11,7 @@ from small_dataset import write_dataset
 
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.given import dataset_of
+from rag_lab.data.inputs import dataset_of
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question
 

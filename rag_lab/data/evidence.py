@@ -1,0 +1,214 @@
+"""The evidence of questions: which labels name the same passage, which name files alone, grades, and documents judged.
+
+To find one label of a passage is to find them all, so they count as one: otherwise a ranking would be asked for the
+same text twice, and one that found it once would have found a half.
+
+The gain of nDCG is the grade (Järvelin and Kekäläinen 2002), so it is a ratio of grades: all of them times one number
+leave it as it was, and judgements like 0.5 and 1 become 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rag_lab._kit.wording import counted
+from rag_lab.corpus.index.locate import find_quote
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.questions_file import MAX_GRADE
+from rag_lab.records import Document, Evidence, Problem, Question
+
+_Passage = tuple[str, int | None, int | None, int | None, str]  # file, page, span, and the quote where it has no span
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedEvidence:
+    """A passage that a question's evidence names more than once, by the places that name it."""
+
+    question_id: str
+    places: tuple[str, ...]  # `manual.pdf, page 3`
+
+    def __str__(self) -> str:
+        return f"{self.question_id}: {'; '.join(self.places)}"
+
+
+def distinct(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the evidence with each passage once, in order; of labels of one passage the first of the highest grade.
+
+    The evidence is to be located: spans and `copies` say what is the same.
+    """
+    return tuple(max(items, key=lambda item: item.grade) for items in _by_passage(evidence))
+
+
+def repeated_evidence(
+    located: Mapping[str, Sequence[Evidence]], same_files: Mapping[str, Sequence[str]]
+) -> Iterator[RepeatedEvidence]:
+    """Yield the passages that are named more than once.
+
+    Args:
+        located: the evidence of each question, with its spans.
+        same_files: of a file that reads as others do, all of these.
+    """
+    for question_id, evidence in located.items():
+        items = (replace(item, copies=tuple(same_files.get(item.source, ()))) for item in evidence)
+        for named in _by_passage(items):
+            if len(named) > 1:
+                yield RepeatedEvidence(question_id, tuple(map(_place, named)))
+
+
+def _by_passage(evidence: Iterable[Evidence]) -> list[list[Evidence]]:
+    passages: dict[_Passage, list[Evidence]] = {}
+    for item in evidence:
+        quote = item.quote or "" if item.start is None else ""
+        name = min((item.source, *item.copies))
+        passages.setdefault((name, item.page, item.start, item.end, quote), []).append(item)
+    return list(passages.values())
+
+
+def _place(item: Evidence) -> str:
+    return item.source if item.page is None else f"{item.source}, page {item.page}"
+
+
+def names_file_alone(item: Evidence) -> bool:
+    """Tell whether a label names neither page nor quote, of a file that is more than the one passage it may be."""
+    return item.page is None and item.quote is None and not item.context
+
+
+def whole_files_told(questions: Collection[Question]) -> list[str]:
+    """Say of how many questions the labels name files alone; nothing where those of none do.
+
+    Args:
+        questions: located, as a pipeline has them; of others a label of a short file counts as well.
+    """
+    labelled = [question for question in questions if question.evidence]
+    n = sum(any(map(names_file_alone, question.evidence)) for question in labelled)
+    if not n:
+        return []
+    return [
+        f"The labels of {n:,} of {counted(len(labelled), 'question')} name files of several passages, without page or "
+        "quote: there a rank is a file, any passage of it counts as found, and which one holds the answer is not known."
+    ]
+
+
+_MAX_DENOMINATOR = 1000  # thirds of a judge are told from thousandths
+
+
+@dataclass(frozen=True, slots=True)
+class GradeScale:
+    """How the judgements of one source become grades: times `factor`; what is left of a whole number is rounded up."""
+
+    factor: Fraction = Fraction(1)
+    is_exact: bool = True
+
+    def grade(self, score: float) -> int:
+        """Return a judgement as a grade; 0 for what is not relevant, as spam of -2."""
+        if score <= 0:
+            return 0
+        scaled = self.factor * (_fraction(score) if self.is_exact else Fraction(score))
+        return min(max(1, math.ceil(scaled)), MAX_GRADE)
+
+    @property
+    def note(self) -> str:
+        """What was done to the judgements, a sentence; "" where they are grades as they are."""
+        if self.factor == 1:
+            return ""
+        if self.is_exact:
+            return (
+                f"judgements were multiplied by {self.factor}, since grades are whole numbers up to {MAX_GRADE}; nDCG "
+                "stays as it was."
+            )
+        return (
+            f"judgements were scaled to grades of 1 to {MAX_GRADE} and rounded up, since no factor makes all of them "
+            "whole; nDCG changes a little, and what is above 0 stays relevant."
+        )
+
+
+def grade_scale(scores: Iterable[float]) -> GradeScale:
+    """Return the scale by which `scores` become grades without changing nDCG, or as little as whole numbers can."""
+    positive = sorted({score for score in scores if score > 0})
+    fractions = [_fraction(score) for score in positive]
+    if all(part.denominator == 1 and part <= MAX_GRADE for part in fractions):
+        return GradeScale()
+    if all(math.isclose(part, score, rel_tol=1e-9) for part, score in zip(fractions, positive, strict=True)):
+        whole = math.lcm(*(part.denominator for part in fractions))
+        numerators = [int(part * whole) for part in fractions]
+        shared = math.gcd(*numerators) if max(numerators) > MAX_GRADE else 1
+        if max(numerators) // shared <= MAX_GRADE:
+            return GradeScale(Fraction(whole, shared))
+    return GradeScale(MAX_GRADE / Fraction(positive[-1]), is_exact=False)
+
+
+def grades_told(questions: Iterable[Question]) -> str:
+    """Return how many items have each grade, highest first; "" where all are 1, as labels without grades are."""
+    counts = Counter(item.grade for question in questions for item in (*question.evidence, *question.not_relevant))
+    if not counts.keys() - {1}:
+        return ""
+    names = {0: "grade 0 (judged not relevant, so no evidence)"}
+    return ", ".join(
+        f"{names.get(grade, f'grade {grade}')}: {counts[grade]:,}" for grade in sorted(counts, reverse=True)
+    )
+
+
+def _fraction(score: float) -> Fraction:
+    return Fraction(score).limit_denominator(_MAX_DENOMINATOR)
+
+
+Place = tuple[str, int | None]  # source and page of a document
+Documents = Mapping[Place, Document]
+Grades = dict[Place, int]
+
+_LOST = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
+
+
+def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question, Grades]], list[Problem]]:
+    """Return the questions with the grade of every place that was judged: 0 of those that hold no evidence.
+
+    Left out, each with a problem, are unanswerable questions, those of whose evidence no place was found, and single
+    items of evidence without a place.
+    """
+    found: list[tuple[Question, Grades]] = []
+    problems = []
+    for question in dataset.questions:
+        grades, reasons = _grades(question, documents)
+        problems += [question_problem(dataset, question, reason) for reason in reasons]
+        if grades:
+            found.append((question, grades))
+    return found, problems
+
+
+def question_problem(dataset: Dataset, question: Question, reason: str) -> Problem:
+    """Return a problem of one question; `reason` goes on after its id."""
+    return Problem(str(dataset.questions_path), f"question {question.question_id!r} {reason}.")
+
+
+def _grades(question: Question, documents: Documents) -> tuple[Grades, list[str]]:
+    """Return the highest grade at each place, none where the question is left out, and what is lost."""
+    if not question.answerable:
+        return {}, ["was left out: it is unanswerable, which the format cannot say"]
+    if not question.evidence:
+        return {}, ["was left out: it has no evidence"]
+    grades: Grades = {}
+    lost = []
+    for item in question.evidence:
+        if place := _document_of(item, documents):
+            grades[place] = max(item.grade, grades.get(place, 0))
+        else:
+            lost.append(_LOST.format(item.source))
+    if not grades:
+        return {}, [*lost, "was left out: none of its evidence was found"]
+    without = (_document_of(item, documents) for item in question.not_relevant)
+    return {**{place: 0 for place in without if place}, **grades}, lost
+
+
+def _document_of(item: Evidence, documents: Documents) -> Place | None:
+    """Return the page that is named; of a file whose page is not named its only document, or the one with the quote."""
+    if (item.source, item.page) in documents:
+        return item.source, item.page
+    if item.page is not None:
+        return None
+    own = [place for place in documents if place[0] == item.source]
+    quoting = (place for place in own if find_quote(documents[place].text, item.quote or ""))
+    return own[0] if len(own) == 1 else next(quoting, None)
