@@ -8,9 +8,16 @@ from typing import Any
 
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.designs.choices import Changes, Factors, Wanted, check_size
-from rag_lab.experiment.designs.fraction_notices import fraction_notices
-from rag_lab.experiment.designs.only_if import rule_problems, settled, varying_where
+from rag_lab.experiment.designs.factors import (
+    Changes,
+    Factors,
+    Wanted,
+    check_size,
+    rule_problems,
+    settled,
+    varying_where,
+)
+from rag_lab.experiment.designs.fractional import fraction_notices
 from rag_lab.experiment.designs.registry import combinations, is_built_in
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label

@@ -10,9 +10,8 @@ from small_dataset import write_dataset
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import expand, expand_list
-from rag_lab.experiment.designs.choices import MAX_VARIANTS
-from rag_lab.experiment.designs.grid import grid
-from rag_lab.experiment.designs.one_factor import one_factor
+from rag_lab.experiment.designs.combinations import grid, one_factor
+from rag_lab.experiment.designs.factors import MAX_VARIANTS
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.testing import DesignContract

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_lab._kit.wording import listing
+from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.designs.stages import STAGED
-from rag_lab.experiment.designs.trials import OPTUNA
 
 _COUNTED = {"random": "variants the design random draws", OPTUNA: "trials the design optuna makes"}
 RESOLUTIONS = (3, 10)  # that can be asked for

@@ -8,11 +8,12 @@ factors that is the same in every run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from rag_lab.experiment.designs.choices import Changes, Factors, Wanted, check_size, first_values
+from rag_lab.comparison.designs.fraction_sentences import fraction_told
+from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values
 from rag_lab.experiment.experiment_error import ExperimentError
 
 RESOLUTION = 4  # where neither it nor a number of runs is given: no main effect beside an interaction of two
@@ -138,3 +139,18 @@ def _runs(generators: tuple[int, ...]) -> list[list[bool]]:
 
 def _second_values(varied: list[str], factors: Factors, run: list[bool]) -> Changes:
     return {key: factors[key][is_second] for key, is_second in zip(varied, run, strict=True)}
+
+
+def fraction_notices(factors: Factors, drawn: Sequence[Changes], choices: Sequence[Changes]) -> list[str]:
+    """Return the notices of a fraction as it was drawn, and as rules between factors have left it."""
+    names = [key for key, values in factors.items() if len(values) > 1]
+    if not names:
+        return []
+    notices = [fraction_told(names, [[repr(run[name]) for name in names] for run in drawn])]
+    moved = [choice for choice in choices if choice not in drawn]
+    if moved:
+        notices.append(
+            f"{len(moved)} of its {len(drawn)} runs are moved out of it by only_if, so that it is not balanced and no "
+            "main effects are told; take the design grid or random, or leave out the factors that have rules."
+        )
+    return notices

@@ -14,7 +14,7 @@ from rag_lab._kit.own_code import OwnCode, OwnCodeError
 from rag_lab._kit.registry import BuiltIn, Kind, own
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.designs.choices import Changes, Factors, Wanted, check_size
+from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size
 from rag_lab.experiment.experiment_error import ExperimentError
 
 _ROOM = "rag_lab.experiment.designs"
@@ -24,15 +24,15 @@ DESIGNS = Kind(
     "design",
     "rag_lab.designs",
     {
-        "grid": BuiltIn(f"{_ROOM}.grid:grid", "all combinations of the values"),
-        "one_factor": BuiltIn(f"{_ROOM}.one_factor:one_factor", "the baseline left in one factor at a time"),
+        "grid": BuiltIn(f"{_ROOM}.combinations:grid", "all combinations of the values"),
+        "one_factor": BuiltIn(f"{_ROOM}.combinations:one_factor", "the baseline left in one factor at a time"),
         "fractional": BuiltIn(
             f"{_ROOM}.fractional:fractional",
             "a balanced part of the grid of factors with two values, of a `resolution` or of at most `n` runs",
         ),
-        "random": BuiltIn(f"{_ROOM}.random_draw:random_draw", "`n` combinations drawn from the grid"),
+        "random": BuiltIn(f"{_ROOM}.combinations:random_draw", "`n` combinations drawn from the grid"),
         "racing": BuiltIn(
-            f"{_ROOM}.grid:grid",
+            f"{_ROOM}.combinations:grid",
             "those of a grid, or of a list: rounds of questions drop most, the winner is proven on others",
         ),
         "staged": BuiltIn(
@@ -40,7 +40,7 @@ DESIGNS = Kind(
             "stage by stage, the best of each is carried on; the last is proven on questions that chose nothing",
         ),
         "optuna": BuiltIn(
-            f"{_ROOM}.trials:stand_ins",
+            f"{_ROOM}.combinations:trial_placeholders",
             "`n` trials that a sampler chooses by earlier ones; the best is proven on questions that chose nothing",
             needs="optuna",
             install="rag_lab[optuna]",

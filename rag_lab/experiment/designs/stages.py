@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from rag_lab.experiment.designs.choices import Changes, Factors, Wanted, check_size, first_values
+from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values
 
 STAGED = "staged"  # the name of the design
 STAGES = ("query", "corpus", "retrieval", "rerank", "answer")  # in the order in which a question passes them

@@ -7,7 +7,7 @@ from contextlib import suppress
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.designs.trials import OPTUNA
+from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.race.questions import deciding
 
 

@@ -14,8 +14,8 @@ from rag_lab.evaluation.foreseen import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.designs.stages import STAGED, stages_of
-from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
 from rag_lab.records import Question

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
-from rag_lab.experiment.designs.trials import OPTUNA
+from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.config import RaceConfig
 from rag_lab.experiment.race.drop import Looks

@@ -12,8 +12,8 @@ from typing import Any
 
 from rag_lab._kit.machine.disk import room_on_disk
 from rag_lab.experiment.config import Given
+from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.designs.stages import STAGED
-from rag_lab.experiment.designs.trials import OPTUNA
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.registry import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan

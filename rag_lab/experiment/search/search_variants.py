@@ -10,8 +10,7 @@ from rag_lab._kit.digest import spoken
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.experiment.designs.choices import Changes, first_values
-from rag_lab.experiment.designs.only_if import settled
+from rag_lab.experiment.designs.factors import Changes, first_values, settled
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.race.rounds import round_plan
 from rag_lab.experiment.same_pipeline import Readers, run_once

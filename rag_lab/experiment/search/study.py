@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.designs.choices import Changes, Factors
+from rag_lab.experiment.designs.factors import Changes, Factors
 from rag_lab.statistics.effects.factors import level_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from functools import partial
 from rag_lab._kit.digest import digest
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Expansion
-from rag_lab.experiment.designs.choices import Changes
+from rag_lab.experiment.designs.factors import Changes
 from rag_lab.experiment.designs.stages import STAGED, stage_choices, stages_of
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan

@@ -16,8 +16,8 @@ from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.experiment.designs.choices import Changes
-from rag_lab.experiment.designs.trials import OPTUNA, SAMPLERS
+from rag_lab.experiment.designs.combinations import OPTUNA, SAMPLERS
+from rag_lab.experiment.designs.factors import Changes
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.drop import standings

@@ -1,20 +1,35 @@
-"""The design `random`: the baseline and combinations drawn from the grid, none twice."""
+"""The designs `grid`, `one_factor`, `random` and `optuna` as it is planned: which combinations of values are run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, product
 from math import prod
 from random import Random
 from typing import Any
 
-from rag_lab.experiment.designs.choices import Changes, Factors, Wanted, check_size
-from rag_lab.experiment.designs.only_if import settled
+from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values, settled
 from rag_lab.experiment.experiment_error import ExperimentError
 
+OPTUNA = "optuna"  # the name of the design
+SAMPLERS = ("tpe", "nsga2")
 MOST_DRAWN = 100_000  # combinations that are looked at, where `only_if` makes most of them the same as others
 
 _NOTHING = Wanted()
+
+
+def grid(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOTHING) -> list[Changes]:
+    """Cross all values; first values are the baseline."""
+    check_size(prod(len(values) for values in factors.values()), ", or use one_factor, fractional or random")
+    return [dict(zip(factors, values, strict=True)) for values in product(*factors.values())]
+
+
+def one_factor(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOTHING) -> list[Changes]:
+    """Leave the baseline, which first values make, in one factor at a time."""
+    check_size(1 + sum(len(values) - 1 for values in factors.values()))
+    first = first_values(factors)
+    return [first, *(first | {key: value} for key, values in factors.items() for value in values[1:])]
 
 
 def random_draw(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOTHING) -> list[Changes]:
@@ -51,3 +66,17 @@ def _combination(factors: Factors, place: int) -> Changes:
         place, level = divmod(place, len(factors[key]))
         chosen[key] = factors[key][level]
     return {key: chosen[key] for key in factors}
+
+
+def trial_placeholders(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOTHING) -> list[Changes]:
+    """Return as many random combinations as there will be trials, each value among them, so that each is checked.
+
+    Raises:
+        ExperimentError: if nobody says how many.
+    """
+    if wanted.n is None:
+        raise ExperimentError("n", ["n: missing; say how many trials the design optuna makes, the baseline included."])
+    n = min(wanted.n, prod(len(values) for values in factors.values()))
+    alone, drawn = one_factor(base, factors), random_draw(base, factors, replace(wanted, n=n))
+    others = [one for one in drawn if one not in alone]
+    return [*alone, *others[: max(0, n - len(alone))]]
