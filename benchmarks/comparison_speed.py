@@ -23,9 +23,9 @@ from simulated_scores import binary, reciprocal_rank, skewed, tied
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.non_inferiority.margin_tests import not_worse, not_worse_than_best, pairs
 from rag_lab.statistics.pairwise import comparisons
+from rag_lab.statistics.summaries import summary
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 N_QUESTIONS = 1000

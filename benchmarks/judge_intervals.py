@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from rag_lab.statistics.auc import Cluster, auc_interval
+from rag_lab.statistics.shares import Cluster, auc_interval
 
 QUESTIONS = (5, 8, 10, 15, 20, 50)
 AREAS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)

@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from simulation.demo_scores import vectors
 
-from rag_lab.statistics.corrections import hommel
-from rag_lab.statistics.non_inferiority.bounded_mean import p_mean_about
-from rag_lab.statistics.non_inferiority.margin_samples import p_not_worse
-from rag_lab.statistics.planning.pilot import LEAST_APART
-from rag_lab.statistics.planning.reruns import for_margin
+from rag_lab.statistics.bounded_mean import p_mean_about
+from rag_lab.statistics.non_inferiority.margin_tests import p_not_worse
+from rag_lab.statistics.non_inferiority.planning import LEAST_APART, for_margin
+from rag_lab.statistics.randomization import hommel
 
 FAMILIES = (7, 15, 31)
 SIZES = (30, 117, 500)

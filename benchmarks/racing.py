@@ -26,7 +26,7 @@ from simulation.false_winners import is_apart
 from rag_lab.experiment.race.config import RaceConfig
 from rag_lab.experiment.race.questions import SHARES
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.always_valid import is_above
+from rag_lab.statistics.bounded_mean import is_above
 from rag_lab.statistics.randomization import step_down
 
 N_VARIANTS = (8, 16, 32)  # with the baseline

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab.statistics.effects.module_effects import design, design_effects, effects_table
+from rag_lab.statistics.effects.contrasts import design, design_effects, effects_table
 from rag_lab.statistics.families import answers
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rag_lab.statistics.families import Options, answers
-from rag_lab.statistics.hypotheses import Hypothesis
-from rag_lab.statistics.interval_ends import ENOUGH_APART, guarded_bounds, student_bounds
+from rag_lab.statistics.bootstrap import units
+from rag_lab.statistics.families import Hypothesis, Options, answers
+from rag_lab.statistics.intervals import ENOUGH_APART, guarded_bounds, student_bounds
 from rag_lab.statistics.randomization import smallest_n, step_down
-from rag_lab.statistics.resampled_units import units
 from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.verdict import ALPHA
 from simulation.sweeps import KINDS, LIMITS, Floats, Numbers, Sweep

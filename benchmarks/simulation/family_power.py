@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab.statistics.corrections import holm
-from rag_lab.statistics.randomization import smallest_n, statistics_of, step_down
+from rag_lab.statistics.randomization import holm, smallest_n, statistics_of, step_down
 from rag_lab.statistics.verdict import ALPHA
 from simulation.demo_scores import Floats, differences
 from simulation.false_winners import is_apart

@@ -15,11 +15,11 @@ from rag_lab.comparison.shared_questions import Shared, shared
 from rag_lab.evaluation.shallow import shallow, shallow_told
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.runs.run_manifest import Change, manifest_diff, suspects
-from rag_lab.statistics.complete_cases import summary
-from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.noise_components import NoiseComponents
 from rag_lab.statistics.pairwise import Pair, Pairs, differences_table, pairs_among, score_pairs
+from rag_lab.statistics.randomization import Correction
+from rag_lab.statistics.summaries import summary
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,8 @@ from rag_lab.evaluation.shallow import Shallow, ranks_seen, shallow
 from rag_lab.evaluation.unequal_text import unequal_text
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.runs.race_record import RaceRecord, read_race
-from rag_lab.statistics.complete_cases import SUMMARY_COLUMNS, summary
 from rag_lab.statistics.scales import UNKNOWN
-from rag_lab.statistics.variant_order import RANKING_COLUMNS, ranking
+from rag_lab.statistics.summaries import RANKING_COLUMNS, SUMMARY_COLUMNS, ranking, summary
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from rag_lab.comparison.cut_offs import withheld
 from rag_lab.comparison.designs.fraction_sentences import fraction_told
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.errors import ConfigError
+from rag_lab.statistics.effects.contrasts import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
 from rag_lab.statistics.effects.factors import GRIDS, Factors, factor_values
-from rag_lab.statistics.effects.module_effects import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
 Key = tuple[str, str, str]  # metric, factor and level; or metric, variant and what it is compared with

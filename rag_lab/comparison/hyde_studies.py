@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.statistics.corrections import holm
 from rag_lab.statistics.effects.factors import factor_values
+from rag_lab.statistics.randomization import holm
 from rag_lab.statistics.routing.ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
 from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
 from rag_lab.statistics.routing.routing_table import (

@@ -22,12 +22,12 @@ from rag_lab.records import Question, Trace
 from rag_lab.runs.margins import with_margins
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.trace_file import Questions
-from rag_lab.statistics.complete_cases import summary
-from rag_lab.statistics.corrections import Correction, check_correction
 from rag_lab.statistics.families import answers
 from rag_lab.statistics.noise_components import NoiseComponents, noise
 from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pair, Pairs, differences_table, pairs_among, score_pairs
+from rag_lab.statistics.randomization import Correction, check_correction
 from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.summaries import summary
 
 _GAP = ["variant_id", "metric", "status", "reason"]
 

@@ -23,10 +23,10 @@ from rag_lab.statistics.scales import SHARE, Scale
 
 if TYPE_CHECKING:
     from rag_lab.config import PipelineConfig
-    from rag_lab.statistics.corrections import Correction
-    from rag_lab.statistics.hypotheses import Hypothesis
+    from rag_lab.statistics.families import Hypothesis
     from rag_lab.statistics.noise_components import NoiseComponents
     from rag_lab.statistics.pairwise import Pairs
+    from rag_lab.statistics.randomization import Correction
     from rag_lab.statistics.verdict import Answer
 
 

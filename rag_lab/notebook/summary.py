@@ -12,8 +12,8 @@ from rag_lab.records import Score
 from rag_lab.report.shown_frame import shown_frame
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.score_file import to_frame
-from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.summaries import summary
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ from rag_lab.report.shown_frame import shown_frame
 from rag_lab.report.tables.comparison_tables import tables, verdicts_table
 from rag_lab.report.text.compare_screen import WIDTH, screen
 from rag_lab.report.text.markdown import to_markdown
-from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.pairwise import Pairs
+from rag_lab.statistics.randomization import Correction
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.statistics.families import Options, answers
-from rag_lab.statistics.hypotheses import Hypothesis
+from rag_lab.statistics.families import Hypothesis, Options, answers
 from rag_lab.statistics.per_question import frame
 from rag_lab.statistics.verdict import Answer
 

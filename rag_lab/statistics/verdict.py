@@ -1,16 +1,24 @@
-"""What a tested comparison allows one to say."""
+"""What a tested comparison allows one to say, and the smallest difference that it can show.
+
+That difference is known by the spread of the differences alone. A plan that is built on the difference seen takes a
+lucky one for true, and a rerun of its size finds it half of the time (Hoenig and Heisey 2001, "The Abuse of Power").
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+from scipy.special import ndtri
 
 from rag_lab._kit.numbers import p_text, plain, signed
 from rag_lab._kit.wording import counted
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.randomization import smallest_n
-from rag_lab.statistics.smallest_difference import smallest_difference
 
+POWER = 0.8
+FOR_POWER = float(ndtri(POWER))  # what it takes beyond the critical value, in standard errors
 ALPHA = 0.05
 CANNOT_TELL = "the data cannot tell"
 NO_DIFFERENCE = "no difference"
@@ -18,6 +26,32 @@ DEPENDS_ON_FAILURES = "depends on failures"
 BELOW_NOISE = "below the noise floor of"
 
 FamilyName = Literal["primary", "secondary"]
+
+
+def smallest_difference(
+    standard_error: float | None, n_units: int, critical: float | None, reach: float = 0.0
+) -> float | None:
+    """Return the smallest true mean difference that is found with power 0.8; None where none is, or without spread.
+
+    Test and interval must both leave out zero. The statistic T of n units (see `randomization.statistics_of`) exceeds
+    c where Student's t exceeds c * sqrt((n - 1) / (n - c**2)): T is at most the root of n.
+
+    Args:
+        standard_error: of the mean of so many units.
+        n_units: questions, or clusters.
+        critical: what T must exceed.
+        reach: from the mean to the end of its interval.
+    """
+    if not standard_error or critical is None or n_units <= critical**2:
+        return None
+    student = critical * math.sqrt((n_units - 1) / (n_units - critical**2))
+    return max(student * standard_error, reach) + FOR_POWER * standard_error
+
+
+def sidak(n_comparisons: int, alpha: float) -> float:
+    """Return what T of one of so many independent comparisons must exceed (Sidak 1967), where no data tell more."""
+    alone = 1 - (1 - alpha) ** (1 / max(1, n_comparisons))
+    return float(ndtri(1 - alone / 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import pytest
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.page.report_page import to_html
-from rag_lab.statistics.complete_cases import summary
+from rag_lab.statistics.summaries import summary
 
 
 def test_every_metric_stands_by_class_and_by_tag(routed: Comparison, comparison: Comparison) -> None:

@@ -12,8 +12,8 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.errors import RagLabError
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.pairwise import comparisons
+from rag_lab.statistics.summaries import summary
 
 
 def test_summary_and_differences_are_those_of_the_statistics_room(comparison: Comparison) -> None:

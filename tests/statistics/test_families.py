@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rag_lab.statistics.families import Options, answers
-from rag_lab.statistics.hypotheses import Hypothesis
+from rag_lab.statistics.families import Hypothesis, Options, answers
 from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.scales import Scale
 

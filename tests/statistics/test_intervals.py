@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from one_sample import mean_interval, paired_difference
 from scipy import stats
 
-from rag_lab.statistics.interval_ends import ENOUGH_APART, FEW_VALUES
-from rag_lab.statistics.intervals import mean_intervals, paired_differences
+from rag_lab.statistics.intervals import ENOUGH_APART, FEW_VALUES, mean_intervals, paired_differences
 
 scores = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0]))
 samples = st.lists(scores, max_size=15)

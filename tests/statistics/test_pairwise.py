@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.complete_cases import summary
 from rag_lab.statistics.families import Options
 from rag_lab.statistics.noise_components import NoiseComponents
 from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, comparisons
+from rag_lab.statistics.summaries import summary
 
 
 def scores(columns: dict[str, Any], metric: str = "m") -> pd.DataFrame:

@@ -203,7 +203,7 @@ def plan_(
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.experiment.run.side_by_side import as_jobs
-    from rag_lab.statistics.planning.pilot import LEAST_QUESTIONS
+    from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
 
     if pilot is not None and pilot < LEAST_QUESTIONS:
         raise RagLabError(

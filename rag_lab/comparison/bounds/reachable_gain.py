@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rag_lab.comparison.bounds.bound_arms import BOUNDS, CEILING, FLOOR, bound_arms, bound_of
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.statistics.gain_share import GainShare, gain_share
 from rag_lab.statistics.per_question import cluster_labels, exact_mean, per_question
 from rag_lab.statistics.scales import UNKNOWN
+from rag_lab.statistics.shares import GainShare, gain_share
 
 if TYPE_CHECKING:
     import pandas as pd

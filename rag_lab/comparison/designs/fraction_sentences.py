@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from rag_lab._kit.wording import listing
-from rag_lab.statistics.effects.aliases import LONGEST, Word, aliases_of, words
+from rag_lab.statistics.effects.factors import LONGEST, Word, aliases_of, words
 
 _NAMED = 3  # interactions that one effect is confounded with, and pairs of interactions
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")

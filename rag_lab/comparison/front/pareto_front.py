@@ -11,11 +11,8 @@ from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
 from rag_lab.comparison.front.question_costs import question_costs
 from rag_lab.comparison.front.question_quality import quality_intervals, quality_of, question_values
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.statistics.interval_ends import FEW_CLUSTERS, FEW_VALUES
-from rag_lab.statistics.intervals import Interval
-from rag_lab.statistics.pareto.dominance import Noticed, differ
-from rag_lab.statistics.pareto.fronts import fronts
-from rag_lab.statistics.pareto.quantities import Quantity
+from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval
+from rag_lab.statistics.pareto import Noticed, Quantity, differ, fronts
 from rag_lab.statistics.per_question import unit_places
 from rag_lab.statistics.scales import UNKNOWN
 

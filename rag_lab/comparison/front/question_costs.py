@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rag_lab.comparison.stage_tables import as_answered
 from rag_lab.records import StageRecord, Trace
-from rag_lab.statistics.pareto.quantities import Means, Medians, medians
+from rag_lab.statistics.pareto import Means, Medians, medians
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.intervals import Interval, mean_intervals
-from rag_lab.statistics.pareto.quantities import Means
+from rag_lab.statistics.pareto import Means
 from rag_lab.statistics.per_question import cluster_labels, numbers, per_question, with_failures_at
 from rag_lab.statistics.scales import UNKNOWN
 

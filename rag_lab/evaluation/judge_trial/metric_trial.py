@@ -13,7 +13,7 @@ from rag_lab.evaluation.judge_trial.result import ALL, Telling
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score
-from rag_lab.statistics.auc import auc_interval
+from rag_lab.statistics.shares import auc_interval
 
 
 def try_metric(

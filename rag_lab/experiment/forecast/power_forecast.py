@@ -18,19 +18,15 @@ from rag_lab.experiment.forecast.earlier_runs import earlier_scores
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.effects.contrasts import Contrast
+from rag_lab.statistics.bootstrap import Units
+from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, Contrast, contrasts_of
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
-from rag_lab.statistics.effects.module_effects import PRIMARY_KINDS
-from rag_lab.statistics.effects.nested_contrasts import contrasts_of
 from rag_lab.statistics.families import STRICT
+from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
 from rag_lab.statistics.per_question import per_question
-from rag_lab.statistics.planning.pilot import Pilot, pilot_of
-from rag_lab.statistics.planning.reruns import ForMargin, for_margin
 from rag_lab.statistics.randomization import step_down
-from rag_lab.statistics.resampled_units import Units
 from rag_lab.statistics.scales import Scale, scales_of
-from rag_lab.statistics.smallest_difference import FOR_POWER, sidak, smallest_difference
-from rag_lab.statistics.verdict import ALPHA, FamilyName
+from rag_lab.statistics.verdict import ALPHA, FOR_POWER, FamilyName, sidak, smallest_difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from rag_lab._kit.numbers import plain
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast
-from rag_lab.statistics.planning.pilot import LEAST_QUESTIONS
+from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
 
 POWER_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
 _WIDTH = 110  # of lines of prose

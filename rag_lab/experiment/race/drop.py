@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from rag_lab.runs.race_record import ClosestCall, Standing
-from rag_lab.statistics.always_valid import is_above, lower_bound
+from rag_lab.statistics.bounded_mean import is_above, lower_bound
 from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of
-from rag_lab.statistics.variant_order import ranking
+from rag_lab.statistics.summaries import ranking
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ from rag_lab.runs.margins import dated_after, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.switched_off import Off
-from rag_lab.statistics.corrections import Correction
 from rag_lab.statistics.pairwise import Pairs
+from rag_lab.statistics.randomization import Correction
 
 _LONGEST = 64  # characters of a comparison's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

@@ -16,15 +16,27 @@ In any other design: each variant that leaves the baseline in one factor (toggle
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import Any, Literal
 
-from rag_lab.statistics.effects.aliases import words
-from rag_lab.statistics.effects.factors import Factors
+import pandas as pd
+
+from rag_lab.errors import ConfigError
+from rag_lab.statistics.effects.factors import Factors, Levels, read_factors, words
+from rag_lab.statistics.families import Hypothesis
+from rag_lab.statistics.per_question import frame
+from rag_lab.statistics.verdict import Answer
 
 Kind = Literal["main", "interaction", "conditional", "toggle"]
+Pair = tuple[Any, Any]
+EFFECT_COLUMNS = (
+    *("metric", "kind", "factor", "level", "first", "other", "other_level", "other_first"),
+    *("n", "effect", "low", "high", "p_value", "p_corrected", "effect_size", "verdict", "doubt"),
+    *("family", "smallest_difference"),
+)
+PRIMARY_KINDS = ("main", "interaction")  # in the metric that decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +111,135 @@ def _weights(factors: Factors, plus: Mapping[str, str], minus: Mapping[str, str]
 
     ours, theirs = share(plus), share(minus)
     return {variant: ours.get(variant, 0.0) - theirs.get(variant, 0.0) for variant in factors.cells.values()}
+
+
+def contrasts_of(factors: Factors) -> Iterator[Contrast]:
+    """Yield the effects that a design can show, a nested grid's among them."""
+    yield from _nested(factors) if factors.kind == "nested" else contrasts(factors)
+
+
+def _nested(factors: Factors) -> Iterator[Contrast]:
+    for name, levels in factors.levels.items():
+        for level in levels[1:]:
+            if pairs := _pairs(factors, name, level, {}):
+                yield Contrast("main", name, level, levels[0], _mean(factors, pairs))
+    for a, b in combinations(factors.levels, 2):
+        yield from _nested_interactions(factors, a, b)
+    for a, b in permutations(factors.levels, 2):
+        for level in factors.levels[a][1:]:
+            for held in factors.levels[b]:
+                if pairs := _pairs(factors, a, level, {b: held}):
+                    yield Contrast("conditional", a, level, factors.levels[a][0], _mean(factors, pairs), b, held)
+
+
+def _nested_interactions(factors: Factors, a: str, b: str) -> Iterator[Contrast]:
+    a_first, b_first = factors.levels[a][0], factors.levels[b][0]
+    for level, held in product(factors.levels[a][1:], factors.levels[b][1:]):
+        found: dict[tuple[Pair, Pair], None] = {}
+        for cell in _cells(factors, {a: a_first, b: b_first}):
+            corners = [_variant(factors, cell, {a: x, b: y}) for x, y in product((level, a_first), (held, b_first))]
+            both, alone_a, alone_b, neither = corners
+            sides = ((both, alone_b), (alone_a, neither), (both, alone_a), (alone_b, neither))
+            if all(one != other for one, other in sides):  # else one of the two means nothing beside the other
+                found[sides[:2]] = None
+        if found:
+            plus, minus = (_mean(factors, [one[side] for one in found]) for side in (0, 1))
+            weights = {variant: plus[variant] - minus[variant] for variant in plus}
+            yield Contrast("interaction", a, level, a_first, weights, b, held, b_first)
+
+
+def _pairs(factors: Factors, name: str, level: str, held: dict[str, str]) -> list[Pair]:
+    """Return the different pipelines that differ in one factor alone, at these levels of others."""
+    first = factors.levels[name][0]
+    cells = _cells(factors, held | {name: first})
+    pairs = ((_variant(factors, cell, {name: level}), _variant(factors, cell, {})) for cell in cells)
+    return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+
+
+def _cells(factors: Factors, held: dict[str, str]) -> Iterable[Levels]:
+    return product(*((held[name],) if name in held else levels for name, levels in factors.levels.items()))
+
+
+def _variant(factors: Factors, cell: Levels, changes: dict[str, str]) -> Any:
+    """Return what was run for a combination with some of its levels changed."""
+    changed = tuple(changes.get(name, level) for name, level in zip(factors.levels, cell, strict=True))
+    return factors.cells[changed] if changed in factors.cells else factors.same[changed]
+
+
+def _mean(factors: Factors, pairs: Iterable[Pair]) -> dict[Any, float]:
+    """Return the mean of differences as weights; all variants are named, so that effects are of the same questions."""
+    pairs = list(pairs)
+    weights = dict.fromkeys(factors.cells.values(), 0.0)
+    for one, other in pairs:
+        weights[one] += 1 / len(pairs)
+        weights[other] -= 1 / len(pairs)
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A contrast of the design in a metric."""
+
+    metric: Any
+    contrast: Contrast
+    is_primary: bool
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """That the module adds nothing."""
+        return Hypothesis(self.metric, tuple(self.contrast.weights.items()), is_primary=self.is_primary)
+
+
+def design_effects(scores: pd.DataFrame, factors: Factors, primary: Any = None) -> list[Effect]:
+    """Return the effects that a design can show in every metric; `primary` decides, the first metric where None."""
+    metrics = list(dict.fromkeys(scores["metric"]))
+    first = metrics[0] if primary is None and metrics else primary
+    return [
+        Effect(metric, contrast, metric == first and contrast.kind in PRIMARY_KINDS)
+        for metric in metrics
+        for contrast in contrasts_of(factors)
+    ]
+
+
+def effects_table(wanted: Sequence[Effect], found: Mapping[Hypothesis, Answer]) -> pd.DataFrame:
+    """Return one row an effect, in order.
+
+    Columns:
+        metric
+        kind: main, interaction, conditional (of a full grid), or toggle
+        factor, level, first: the effect is that of `level` against `first`
+        other, other_level, other_first: of an interaction, the factor beside which the effect changes, from
+            `other_first` to `other_level`; of a conditional effect, the level that the other factor has; else empty
+        n: questions that all variants of the design have a score for (of a toggle: variant and baseline)
+        effect, low, high: mean over questions, with its interval
+        p_value, p_corrected, effect_size, verdict, doubt, family, smallest_difference: as in `differences_table`
+    """
+    return frame([_row(one, found[one.hypothesis]) for one in wanted], EFFECT_COLUMNS)
+
+
+def _row(effect: Effect, answer: Answer) -> tuple[Any, ...]:
+    c, d = effect.contrast, answer.difference
+    what = (effect.metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
+    tested = (answer.p_value, answer.p_corrected, d.effect_size, answer.verdict, answer.doubt)
+    return (*what, d.n, d.mean, d.low, d.high, *tested, answer.family.name, answer.smallest_difference)
+
+
+def design(
+    scores: pd.DataFrame,
+    values: Mapping[Any, Mapping[str, Any]],
+    baseline: Any,
+    *,
+    planned: str = "",
+    same: Iterable[tuple[Mapping[str, Any], Any]] = (),
+) -> Factors:
+    """Return the design made by the variants that have any score; see `read_factors`.
+
+    Raises:
+        ConfigError: if it cannot be read; the reason is said.
+    """
+    present = set(scores.loc[scores["status"] == "scored", "variant_id"].unique()) | {baseline}
+    try:
+        known = {variant: one for variant, one in values.items() if variant in present}
+        return read_factors(known, baseline, planned=planned, same=same)
+    except ValueError as error:
+        raise ConfigError(f"No effects can be computed: {error}.") from None

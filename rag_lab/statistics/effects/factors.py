@@ -1,26 +1,60 @@
-"""Which variant has which level of which factor, and whether they make a full grid.
+"""What a balanced fraction of a grid cannot tell apart: effects whose columns are the same in every run.
 
-In a *nested* grid some combinations were not run, since another variant is the same pipeline by construction: a rule
-for HyDE means nothing without HyDE. A *fraction* is a part of the grid of factors with two levels in which every two
-factors have all pairs of their levels equally often.
+Box and Hunter (1961), "The 2^(k-p) Fractional Factorial Designs": a *word* is a set of factors whose product is the
+same in every run. An effect is confounded with every other that a word makes of it: in a fraction with the word ABC, A
+with B × C. The *resolution* is the length of the shortest word.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from functools import reduce
+from itertools import combinations, product
 from math import prod
+from operator import xor
 from typing import Any, Literal
 
-from rag_lab.statistics.effects.aliases import is_balanced
+Word = frozenset[int]  # places of factors
 
+LONGEST = 6  # of the words that are looked for; effects of longer ones are confounded with nothing that is likely
 Levels = tuple[str, ...]
 Kind = Literal["grid", "nested", "fraction", "one_factor", "other"]
 GRIDS: tuple[Kind, ...] = ("grid", "nested", "fraction")  # those that have main effects
 GRID = "grid"  # the design of an experiment in which all combinations are run
 FRACTIONAL = "fractional"  # the design of an experiment in which a balanced part of them is run
+
+
+def words(runs: Sequence[Sequence[Hashable]], longest: int = LONGEST) -> list[Word]:
+    """Return the words of a fraction with at most `longest` factors, the shortest first; none of a full grid.
+
+    Args:
+        runs: the level of each factor in each run, of two levels a factor.
+        longest: of the words that are looked for.
+    """
+    columns = [_bits([run[place] != runs[0][place] for run in runs]) for place in range(len(runs[0]))]
+    sizes = range(1, min(longest, len(columns)) + 1)
+    places = (chosen for size in sizes for chosen in combinations(range(len(columns)), size))
+    return [frozenset(chosen) for chosen in places if not reduce(xor, (columns[place] for place in chosen))]
+
+
+def is_balanced(runs: Sequence[Sequence[Hashable]]) -> bool:
+    """Tell whether every two factors have all four pairs of their levels equally often."""
+    n = len(runs)
+    columns = [_bits([run[place] != runs[0][place] for run in runs]) for place in range(len(runs[0]))]
+    sums = (reduce(xor, pair) for size in (1, 2) for pair in combinations(columns, size))
+    return all(2 * one.bit_count() == n for one in sums)
+
+
+def aliases_of(effect: Word, among: Sequence[Word]) -> list[Word]:
+    """Return the effects of fewest factors that words make of this one, the shortest first."""
+    found = [effect ^ word for word in among]
+    return sorted((one for one in found if one), key=lambda one: (len(one), sorted(one)))
+
+
+def _bits(values: Sequence[bool]) -> int:
+    return sum(1 << place for place, value in enumerate(values) if value)
 
 
 @dataclass(frozen=True, slots=True)

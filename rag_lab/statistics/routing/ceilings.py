@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import stdtrit
 
+from rag_lab.statistics.bootstrap import units
 from rag_lab.statistics.intervals import TIE, paired_differences
 from rag_lab.statistics.per_question import Clusters, cluster_labels
-from rag_lab.statistics.resampled_units import units
-from rag_lab.statistics.routing.class_rules import Numbers, dealt_out
+from rag_lab.statistics.routing.learned_routing import Numbers, dealt_out
 from rag_lab.statistics.routing.routing_table import cluster_column, complete, group_numbers
 from rag_lab.statistics.scales import SHARE, Scale
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
-from rag_lab.statistics.hypotheses import Hypothesis
+from rag_lab.statistics.families import Hypothesis
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
 from rag_lab.statistics.scales import SHARE, Scale

@@ -7,7 +7,7 @@ import pytest
 from priced_run import priced
 
 from rag_lab.comparison.front.question_quality import quality_intervals, quality_of, question_values
-from rag_lab.statistics.complete_cases import summary
+from rag_lab.statistics.summaries import summary
 
 
 @pytest.fixture(scope="module")

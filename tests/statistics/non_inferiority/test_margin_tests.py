@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.corrections import hommel
-from rag_lab.statistics.non_inferiority.margin_samples import p_not_worse
-from rag_lab.statistics.non_inferiority.margin_tests import not_worse, not_worse_than_best, pairs
+from rag_lab.statistics.non_inferiority.margin_tests import not_worse, not_worse_than_best, p_not_worse, pairs
+from rag_lab.statistics.randomization import hommel
 from rag_lab.statistics.scales import Scale
 
 M = "retrieval.ndcg@5"

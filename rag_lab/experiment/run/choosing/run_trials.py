@@ -35,7 +35,7 @@ from rag_lab.runs.race_record import write_race
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_manifest import Retryable
 from rag_lab.statistics.scales import scales_of
-from rag_lab.statistics.variant_order import ranking
+from rag_lab.statistics.summaries import ranking
 
 STORE_VARIABLE = "RAG_LAB_STORE"
 MOST_REPEATS = 50  # trials in a row that are nothing new: then the sampler has nothing more to propose

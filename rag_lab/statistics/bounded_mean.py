@@ -9,6 +9,8 @@ Where values are all or nothing it is the exact binomial test; where they are ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +19,9 @@ _STEP, _N_STEPS = 0.14, 50  # of the integral; p-values above 1e-4 are right to 
 _NO_LOSS = 1e-9  # the worst value of a column that has none below zero
 _NOTHING = 30.0  # what has fallen by exp(-30) adds nothing
 Floats = npt.NDArray[np.float64]
+_MOST_STAKED = 0.75  # of what the gambler has
+_VARIANCE = 1 / 16  # of the first value, before anything is seen
+_BOUND_HALVINGS = 40
 
 
 def p_mean_not_positive(values: Floats, worst: Floats) -> Floats:
@@ -84,3 +89,54 @@ def _saddle(values: Floats, times: Floats) -> Floats:
         falls = (times * (values / (1 + middle * values))).sum(axis=0) + 1 / middle > 0
         low, high = np.where(falls, middle, low), np.where(falls, high, middle)
     return np.asarray((low + high) / 2)
+
+
+def lower_bound(values: Sequence[float] | Floats, reach: float, error: float, looks: Sequence[int]) -> float:
+    """Return what the mean is above, with all bounds at earlier looks: `-reach` where nothing can be told.
+
+    Args:
+        values: (n,) independent values, in the order in which they came, none further from zero than `reach`.
+        reach: above 0.
+        error: the chance that any bound, at any look, is above the mean.
+        looks: after how many values one means to look; that one looks at other times, too, does no harm.
+
+    Raises:
+        ValueError: if a value is further from zero than `reach`, or not finite.
+    """
+    shares = _shares(values, reach)
+    sizes = _sizes(shares, error, looks)
+    low, high = 0.0, 1.0
+    for _ in range(_BOUND_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _is_refuted(shares, sizes, middle, error) else (low, middle)
+    return float((2 * low - 1) * reach)
+
+
+def is_above(values: Sequence[float] | Floats, mean: float, reach: float, error: float, looks: Sequence[int]) -> bool:
+    """Tell whether the bound is above `mean`, which is quicker than to ask for the bound; see `lower_bound`."""
+    shares = _shares(values, reach)
+    return _is_refuted(shares, _sizes(shares, error, looks), (mean / reach + 1) / 2, error)
+
+
+def _shares(values: Sequence[float] | Floats, reach: float) -> Floats:
+    """Return the values as shares of their range."""
+    found = np.asarray(values, dtype=np.float64)
+    if not (np.abs(found) <= reach * (1 + 1e-9)).all():
+        raise ValueError(f"values must be finite and between {-reach} and {reach}")
+    return np.clip((found / reach + 1) / 2, 0, 1)
+
+
+def _sizes(shares: Floats, error: float, looks: Sequence[int]) -> Floats:
+    """Return (looks, n): how much is staked on each value, which depends on those before it alone."""
+    n = np.arange(1, len(shares) + 1)
+    means = (0.5 + np.cumsum(shares)) / (n + 1)
+    variances = (_VARIANCE + np.cumsum((shares - means) ** 2)) / (n + 1)
+    before = np.concatenate([[_VARIANCE], variances[:-1]])[: len(shares)]
+    sizes: Floats = np.sqrt(2 * np.log(1 / error) / (before * np.asarray(looks, dtype=np.float64)[:, None]))
+    return sizes
+
+
+def _is_refuted(shares: Floats, sizes: Floats, mean: float, error: float) -> bool:
+    """Tell whether the claim that the mean of the shares is at most `mean` was ever refuted."""
+    won = np.log1p(np.minimum(sizes, _MOST_STAKED / mean) * (shares - mean)).cumsum(axis=1)
+    return bool(np.logaddexp.reduce(won, axis=0).max(initial=-np.inf) - np.log(len(sizes)) >= np.log(1 / error))

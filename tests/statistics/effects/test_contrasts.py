@@ -1,8 +1,9 @@
-from __future__ import annotations
+"""Effects of a nested grid against means that are worked out by hand, and those of a full grid against `contrasts`."""
 
 from itertools import product
 from typing import Any
 
+import nested_grid as nest
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,15 +13,73 @@ from statsmodels.formula.api import ols
 
 from rag_lab.comparison.effects import sentences
 from rag_lab.errors import ConfigError
+from rag_lab.statistics.effects.contrasts import _nested, contrasts, contrasts_of, design
 from rag_lab.statistics.effects.factors import factor_values, read_factors
-from rag_lab.statistics.effects.module_effects import design
 
+SCORES = {
+    name: float(value)
+    for name, value in zip(nest.RUN, np.random.default_rng(1).uniform(size=len(nest.RUN)), strict=True)
+}
 HYDE, RERANK = "query.hyde", "rerank.name"
 VALUES = {
     f"{hyde}-{rerank}": {HYDE: hyde, RERANK: rerank}
     for hyde, rerank in product(["none", "always"], ["none", "cross_encoder"])
 }
 BASE = "none-none"
+
+
+@pytest.fixture
+def nested():
+    found = contrasts_of(read_factors(nest.RUN, nest.BASE, planned="grid", same=nest.SAME))
+    return {(c.kind, c.factor, c.other, c.other_level): c for c in found}
+
+
+def value(contrast):
+    return sum(weight * SCORES[variant] for variant, weight in contrast.weights.items())
+
+
+def test_a_factor_counts_where_it_can_differ_and_each_pair_of_pipelines_once(nested):
+    s = SCORES
+    rule = [s[f"classified-b-{r}"] - s[f"classified-a-{r}"] for r in ("off", "on")]
+    assert value(nested["main", nest.RULE, "", ""]) == pytest.approx(np.mean(rule))
+    hyde = [s[f"classified-{q}-{r}"] - s[f"none-a-{r}"] for q, r in product("ab", ("off", "on"))]
+    assert value(nested["main", nest.HYDE, "", ""]) == pytest.approx(np.mean(hyde))
+    rerank = [s[f"{one}-on"] - s[f"{one}-off"] for one in ("none-a", "classified-a", "classified-b")]
+    assert value(nested["main", nest.RERANK, "", ""]) == pytest.approx(np.mean(rerank))
+
+
+def test_what_means_nothing_is_no_effect(nested):
+    assert ("conditional", nest.RULE, nest.HYDE, "none") not in nested
+    assert not any(
+        kind == "interaction" and {factor, other} == {nest.HYDE, nest.RULE} for kind, factor, other, _ in nested
+    )
+    s = SCORES
+    at_classified = nested["conditional", nest.RULE, nest.HYDE, "classified"]
+    assert value(at_classified) == pytest.approx(value(nested["main", nest.RULE, "", ""]))
+    rule_and_rerank = s["classified-b-on"] - s["classified-b-off"] - s["classified-a-on"] + s["classified-a-off"]
+    assert value(nested["interaction", nest.RULE, nest.RERANK, "on"]) == pytest.approx(rule_and_rerank)
+
+
+def test_every_effect_is_a_contrast_of_all_variants_whose_sentences_find_their_levels(nested):
+    for contrast in nested.values():
+        assert list(contrast.weights) == list(nest.RUN)
+        assert sum(contrast.weights.values()) == pytest.approx(0)
+        if contrast.kind == "interaction":
+            for factor, other in ((contrast.factor, contrast.other), (contrast.other, contrast.factor)):
+                held = {key[3] for key in nested if key[:3] == ("conditional", factor, other)}
+                assert held >= {contrast.other_level, contrast.other_first} or factor == contrast.other
+
+
+def test_a_full_grid_has_the_effects_of_a_full_grid():
+    cells = {f"{a}{b}{c}": {"A": a, "B": b, "C": c} for a, b, c in product("01", "xyz", "pq")}
+    factors = read_factors(cells, "0xp", planned="grid")
+    ours, theirs = list(_nested(factors)), list(contrasts(factors))
+    assert list(contrasts_of(factors)) == theirs and len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.kind, one.factor, one.level, one.other, one.other_level) == (
+            other.kind, other.factor, other.level, other.other, other.other_level,
+        )  # fmt: skip
+        assert one.weights == pytest.approx(other.weights)
 
 
 def scores(columns: dict[str, Any]) -> pd.DataFrame:

@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.statistics.routing import class_rules
-from rag_lab.statistics.routing.class_rules import MIN_QUESTIONS, Trial, cross_validated, p_value
+from rag_lab.statistics.routing import learned_routing
+from rag_lab.statistics.routing.learned_routing import MIN_QUESTIONS, Trial, cross_validated, p_value
 
 
 def trial(n: int, n_groups: int, seed: int, effect: float = 0.0) -> Trial:
@@ -34,7 +32,7 @@ def learned_by_hand(given: Trial, fold: np.ndarray) -> tuple[list[float], list[f
 @settings(max_examples=60)
 def test_rules_are_those_learned_on_the_other_folds(n: int, seed: int, clustered: bool) -> None:
     found = trial(n, max(2, n // 5) if clustered else n, seed)
-    fold = class_rules._folds(found.classes, found.groups, found.folds, np.random.default_rng(seed))
+    fold = learned_routing._folds(found.classes, found.groups, found.folds, np.random.default_rng(seed))
     by_class, for_all = cross_validated(found, found.classes, np.random.default_rng(seed))
     assert (by_class.tolist(), for_all.tolist()) == learned_by_hand(found, fold)
 
@@ -44,7 +42,7 @@ def test_rules_are_those_learned_on_the_other_folds(n: int, seed: int, clustered
 def test_a_cluster_is_in_one_fold_and_folds_have_as_many_clusters(n: int, n_groups: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     groups = np.concatenate([np.arange(n_groups), random.integers(0, n_groups, size=n)])
-    fold = class_rules._folds(random.integers(0, 4, size=len(groups)), groups, 3, random)
+    fold = learned_routing._folds(random.integers(0, 4, size=len(groups)), groups, 3, random)
     of_group = [set(fold[groups == group].tolist()) for group in range(n_groups)]
     assert all(len(folds) == 1 for folds in of_group)
     sizes = np.bincount([min(folds) for folds in of_group], minlength=3)
@@ -64,6 +62,6 @@ def test_without_an_effect_a_gain_is_found_as_often_as_the_level_says() -> None:
 def test_clusters_swap_their_classes_as_a_whole() -> None:
     groups = np.array([0, 0, 0, 1, 1, 2])
     classes = np.array([1, 1, 1, 2, 2, 3])
-    dealt = class_rules.dealt_out(classes, groups, np.random.default_rng(0))
+    dealt = learned_routing.dealt_out(classes, groups, np.random.default_rng(0))
     assert all(len(set(dealt[groups == group].tolist())) == 1 for group in range(3))
     assert {int(dealt[groups == group][0]) for group in range(3)} == {1, 2, 3}

@@ -1,0 +1,177 @@
+"""Which points are on the Pareto front: no other is as good at no more cost, and better or cheaper.
+
+Pareto dominance, as in Ehrgott (2005), "Multicriteria Optimization", section 2.1, with costs that are too close to be
+told apart taken for equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_lab.statistics.bootstrap import poisson_draws
+
+_DIGITS = 12  # qualities that agree to so many are equal but for rounding
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
+N_RESAMPLES = 2_000
+_BATCH = 200  # fixed, as the draws depend on it; a divisor of N_RESAMPLES
+_SEED = 0
+_STREAM = 7  # of random numbers, beside those of the other methods
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """How large a difference of a cost must be to count: `least`, in its unit, and `share` of the smaller cost."""
+
+    least: float = 0.0
+    share: float = 0.0
+
+
+def as_noticed(costs: Floats, noticed: Noticed) -> Floats:
+    """Return costs in which each that is not noticeably more than a cheaper one is equal to it.
+
+    From the cheapest upward, all that lie within what is noticed of one cost are counted as that cost; the first that
+    lies further begins a new group. So "about as cheap" is the same from all sides, and dominance has no circles.
+
+    Args:
+        costs: (k, r), of k points in r samples.
+        noticed: the smallest difference that counts.
+    """
+    order = np.argsort(costs, axis=0, kind="stable")
+    ranked = np.take_along_axis(costs, order, axis=0)
+    cheapest = ranked[0].copy()
+    for row in ranked:
+        reach = np.maximum(noticed.least, noticed.share * cheapest)
+        cheapest = np.where(row - cheapest < reach, cheapest, row)
+        row[:] = cheapest
+    found = np.empty_like(ranked)
+    np.put_along_axis(found, order, ranked, axis=0)
+    return found
+
+
+def differ(costs: Sequence[float], noticed: Noticed) -> bool:
+    """Tell whether any cost is noticeably more than another; `costs` are one or more."""
+    return len(np.unique(as_noticed(np.array(costs, dtype=float)[:, None], noticed))) > 1
+
+
+def not_dominated(quality: Floats, costs: Sequence[Floats]) -> Bools:
+    """Return which points no other dominates, sample by sample.
+
+    Args:
+        quality: (k, r), of k points in r samples; more is better.
+        costs: for each cost (k, r); less is better. Without any, the best quality is the front.
+    """
+    good = np.round(quality, _DIGITS)
+    beaten = np.zeros(good.shape, dtype=bool)
+    for other in range(len(good)):
+        as_good, better = good[other] >= good, good[other] > good
+        for cost in costs:
+            as_good &= cost[other] <= cost
+            better |= cost[other] < cost
+        beaten |= as_good & better
+    return ~beaten
+
+
+class Quantity(Protocol):
+    """One number for each of k variants."""
+
+    def at(self, weights: Floats) -> Floats:
+        """Return (k, r): the numbers where each of g units counts as often as `weights`, whole (g, r), says.
+
+        Where a variant has nothing that counts, it is the number under equal weights; 0 where it has nothing at all.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """For each variant the sum, over its parts, of the mean of what each part measured.
+
+    sums, counts: (g, k, s) of g units, k variants and s parts (one, where a variant is measured as a whole).
+    """
+
+    sums: Floats
+    counts: Floats
+
+    def at(self, weights: Floats) -> Floats:
+        """Return (k, r) means; see `Quantity`."""
+        units, variants, parts = self.sums.shape
+        drawn = self.sums.reshape(units, -1).T @ weights
+        totals = self.counts.reshape(units, -1).T @ weights
+        every = self.counts.sum(axis=0).ravel()
+        whole = np.divide(self.sums.sum(axis=0).ravel(), every, out=np.zeros(len(every)), where=every > 0)
+        means = np.where(totals > 0, drawn / np.maximum(totals, 1), whole[:, None])
+        result: Floats = means.reshape(variants, parts, weights.shape[1]).sum(axis=1)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Medians:
+    """For each variant the median of its values; `values` rise, and `places` are the units that they belong to."""
+
+    values: tuple[Floats, ...]
+    places: tuple[Places, ...]
+
+    def at(self, weights: Floats) -> Floats:
+        """Return (k, r) medians; see `Quantity`."""
+        whole = weights.astype(np.int32)
+        pairs = zip(self.values, self.places, strict=True)
+        return np.stack([_median(values, whole[places]) for values, places in pairs])
+
+
+def medians(values: Sequence[Floats], places: Sequence[Places]) -> Medians:
+    """Return the medians of values in any order; the order of the values does not matter."""
+    orders = [np.lexsort((place, value)) for value, place in zip(values, places, strict=True)]
+    ranked = tuple(value[order] for value, order in zip(values, orders, strict=True))
+    return Medians(ranked, tuple(place[order] for place, order in zip(places, orders, strict=True)))
+
+
+def _median(values: Floats, weights: npt.NDArray[np.int32]) -> Floats:
+    """Return (r,): the median of rising `values`, each as often as its row of `weights` says."""
+    if not len(values):
+        return np.zeros(weights.shape[1])
+    so_far = np.cumsum(weights, axis=0)
+    total = so_far[-1]
+    below, above = ((so_far <= place).sum(axis=0) for place in ((total - 1) // 2, total // 2))
+    drawn = (values[below] + values[np.minimum(above, len(values) - 1)]) / 2
+    result: Floats = np.where(total > 0, drawn, np.median(values))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Fronts:
+    """Of f fronts and k variants: who is `on` them, and the `shares` of resamples in which it is; both (f, k)."""
+
+    on: Bools
+    shares: Floats
+
+
+def fronts(quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Sequence[Sequence[int]]) -> Fronts:
+    """Return the fronts of `quality` against each choice of `costs` in `which`.
+
+    Args:
+        quality: of the variants; more is better.
+        costs: of the same variants and units, with the smallest difference that counts.
+        which: for each front the costs that it is against, by their place.
+    """
+    units = len(quality.sums)
+    seen = _on(quality, costs, which, np.ones((units, 1)))
+    resamples = poisson_draws(units, _SEED, _STREAM, N_RESAMPLES // _BATCH, _BATCH)
+    drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in resamples)
+    return Fronts(seen[:, :, 0], np.asarray(drawn / N_RESAMPLES))
+
+
+def _on(
+    quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Sequence[Sequence[int]], weights: Floats
+) -> Bools:
+    """Return (f, k, r): who is on each front under each weighting."""
+    good = quality.at(weights)
+    told = [as_noticed(cost.at(weights), noticed) for cost, noticed in costs]
+    return np.stack([not_dominated(good, [told[place] for place in places]) for places in which])
