@@ -45,7 +45,7 @@ def check(
     """
     from rag_lab.data.check import check as count
     from rag_lab.data.dataset import Dataset
-    from rag_lab.report.page.dataset_page import dataset_page
+    from rag_lab.report.page.report_page import dataset_page
     from rag_lab.visible import visible_json
 
     counted = count(Dataset.load(dataset, labelled=False))

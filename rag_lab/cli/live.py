@@ -34,8 +34,7 @@ def open_(
       rag-lab open results/decisive
       rag-lab open results/decisive --no-browser --port 8765
     """
-    from rag_lab.report.live.live_report import LiveReport
-    from rag_lab.report.live.server import LiveServer
+    from rag_lab.report.live_report import LiveReport, LiveServer
 
     with suppress(KeyboardInterrupt), LiveServer(LiveReport(run), port) as server:
         typer.echo(f"{server.report.name}: {server.address}\nOnly this machine can open it. Ctrl-C ends it.")

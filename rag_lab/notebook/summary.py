@@ -9,7 +9,7 @@ from rag_lab._kit.numbers import interval, plain
 from rag_lab.evaluation.registry import find_info
 from rag_lab.notebook.views.view import View
 from rag_lab.records import Score
-from rag_lab.report.shown_frame import shown_frame
+from rag_lab.report.shown_comparison import shown_frame
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.score_file import to_frame
 from rag_lab.statistics.scales import SHARE, Scale

@@ -16,7 +16,7 @@ from rag_lab.comparison.conclusions import conclusions, topics
 from rag_lab.records import StageRecord
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.comparison_tables import tables
+from rag_lab.report.tables.score_tables import tables
 from rag_lab.report.text.compare_text import write
 from rag_lab.runs.omissions import SamePipeline
 from rag_lab.runs.trace_file import read_traces, write_traces

@@ -11,7 +11,7 @@ from rag_lab.comparison.conclusions import conclusions
 from rag_lab.report.page.page_figures import effect_figures
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.comparison_tables import effect_tables
+from rag_lab.report.tables.score_tables import effect_tables
 
 
 def test_a_grid_says_that_hyde_adds_alone_and_nothing_beside_the_reranker(

@@ -11,7 +11,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.comparison_tables import noise_table
+from rag_lab.report.tables.score_tables import noise_table
 from rag_lab.statistics.noise_components import noise, noise_floor
 
 

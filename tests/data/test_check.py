@@ -8,7 +8,7 @@ from small_dataset import write_dataset
 from rag_lab.data.check import Lengths, check, lengths_of, near_duplicates
 from rag_lab.data.dataset import Dataset
 from rag_lab.records import Document, Question
-from rag_lab.report.page.dataset_page import dataset_page
+from rag_lab.report.page.report_page import dataset_page
 
 
 def test_counts_and_text(tmp_path: Path) -> None:

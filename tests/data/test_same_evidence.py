@@ -13,7 +13,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.evidence import distinct, repeated_evidence
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.records import Evidence
-from rag_lab.report.page.dataset_page import dataset_page
+from rag_lab.report.page.report_page import dataset_page
 
 A, AGAIN = Evidence("a.txt", copies=("again.txt",)), Evidence("again.txt", copies=("a.txt",), grade=2)
 B = Evidence("b.txt")

@@ -18,7 +18,7 @@ from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.report.figures.run_figures import class_figure, quality_figure
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.coverage_tables import order_table
+from rag_lab.report.tables.score_tables import order_table
 
 NOISE = "ragas.noise_sensitivity"
 PLANS = {"base": {}, "noisy": {"rerank.final_k": 9}, "calm": {"rerank.final_k": 3}, "failing": {"rerank.final_k": 2}}

@@ -28,7 +28,7 @@ from rag_lab.experiment.model_checks import embedding_price, models_asked, price
 from rag_lab.experiment.plan import Plan
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
-from rag_lab.report.text.plan_tree_text import tree_lines
+from rag_lab.report.figures.plan_tree import tree_lines
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_manifest import minutes_text

@@ -26,9 +26,8 @@ from rag_lab.experiment.forecast.power_told import POWER_HEADER, power_cells, po
 from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
 from rag_lab.experiment.plan import Plan
 from rag_lab.notebook.views.view import View
-from rag_lab.report.figures.plan_tree_figure import plan_tree_svg
+from rag_lab.report.figures.plan_tree import plan_tree_svg, tree_lines
 from rag_lab.report.tables.table import Table
-from rag_lab.report.text.plan_tree_text import tree_lines
 
 
 def to_html(plan: Plan) -> str:

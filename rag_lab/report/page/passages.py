@@ -1,11 +1,11 @@
-"""Passages with the evidence in them marked, for every page that shows some: hits of a ranking, passages of a context.
-
-They are most of what a report writes, and the same passage is found for many questions, so this is no template.
-"""
+"""Names for questions that stand in addresses and in file systems, whatever their ids are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from markupsafe import Markup, escape
@@ -14,6 +14,27 @@ from rag_lab.comparison.marked_text import Piece, opening, pieces
 from rag_lab.comparison.questions.passage_table import Rank, holds_evidence
 from rag_lab.comparison.questions.replies import place
 from rag_lab.records import Hit, Question
+
+_LONGEST = 80  # characters of an id that are kept: with what is added a file name that every file system takes
+_DIGEST = re.compile(r"-[0-9a-f]{8}$")
+
+
+def anchors(question_ids: Iterable[str]) -> dict[str, str]:
+    """Return `q-` and the id for each of `question_ids`, of the letters, digits and marks that are safe anywhere.
+
+    An id that had to be changed, or that another one equals but for upper and lower case, ends in a digest of it, so
+    that no two are alike, also where file names ignore case.
+    """
+    ids = list(dict.fromkeys(question_ids))
+    safe = {one: re.sub(r"[^A-Za-z0-9._-]+", "-", one)[:_LONGEST] for one in ids}
+    alike = Counter(name.lower() for name in safe.values())
+    kept = {one for one, name in safe.items() if one == name and alike[name.lower()] == 1 and not _DIGEST.search(name)}
+    return {one: f"q-{name}" if one in kept else f"q-{name}-{_digest(one)}" for one, name in safe.items()}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
+
 
 STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
 _KEPT = 4096  # passages without evidence, as they are written

@@ -27,16 +27,18 @@ from rag_lab.comparison.stage_tables import stage_cells, stage_names
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page import page_figures
-from rag_lab.report.page.question_list import FOLDER, question_list
-from rag_lab.report.page.question_pages import MOST_CHARS, bodies_or_pages, card_body
+from rag_lab.report.page.question_pages import FOLDER, MOST_CHARS, bodies_or_pages, card_body, question_list
 from rag_lab.report.page.templates import asset, render, script_digest
-from rag_lab.report.tables.comparison_tables import CORRECTIONS, bill_table, differences_of, differences_title
-from rag_lab.report.tables.gain_table import gain_table
+from rag_lab.report.tables.score_tables import CORRECTIONS, bill_table, differences_of, differences_title
+from rag_lab.report.tables.study_tables import gain_table
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_manifest import plain_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rag_lab.data.check import DatasetCheck
+
 
 _ELSEWHERE = ("variants", "problems", "spent", "prompts")  # entries of the manifest that the report shows elsewhere
 
@@ -225,3 +227,32 @@ def _facts(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, Mapping) and any(isinstance(inner, Mapping | list) for inner in value.values()):
         return [fact for key, inner in value.items() for fact in _facts(f"{name}: {key}", inner)]
     return [(name, plain_text(value, "not known"))]
+
+
+def dataset_page(check: DatasetCheck) -> str:
+    """Return the HTML page; every value is escaped."""
+    shares = {"classes": _shares(check.by_class), "tags": _shares(check.by_tag)}
+    return render("dataset.html", check=check, facts=_dataset_facts(check), **shares)
+
+
+def _dataset_facts(check: DatasetCheck) -> dict[str, str]:
+    n_unanswerable = check.n_questions - check.n_answerable
+    share = "" if check.unanswerable_share is None else f" ({check.unanswerable_share:.0%})"
+    return {
+        "files": str(check.n_files),
+        "questions": str(check.n_questions),
+        "unanswerable": f"{n_unanswerable}{share}",
+        "evidence items": str(check.n_evidence),
+        "found in the corpus": f"{check.n_found} of {check.n_evidence}",
+        "with page": str(check.n_with_page),
+        "with quote": str(check.n_with_quote),
+        **({"grades": check.grades} if check.grades else {}),
+        "answerable questions without evidence": str(check.n_without_evidence),
+        **{f"missing ({number})": part for number, part in enumerate(check.missing, start=1)},
+    }
+
+
+def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, float]]:
+    """Return name, count and the width of its bar in percent of the largest."""
+    most = max(counts.values(), default=1)
+    return [(name, count, 100 * count / most) for name, count in counts.items()]

@@ -28,17 +28,18 @@ from rag_lab.comparison.questions.replies import place
 from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.redaction import shown
-from rag_lab.report.figures.plan_tree_figure import plan_tree_of
-from rag_lab.report.page.anchors import anchors
-from rag_lab.report.page.effect_axis import EffectAxis
-from rag_lab.report.page.passages import STAR, marked, passage, rank_cells
-from rag_lab.report.tables import coverage_tables as coverage
-from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
-from rag_lab.report.tables.comparison_tables import effect_tables, noise_table
-from rag_lab.report.tables.evidence_tables import evidence_by_class_table, moved_table
-from rag_lab.report.tables.front_table import front_table
-from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
-from rag_lab.report.tables.race_tables import race_tables
+from rag_lab.report.figures.plan_tree import plan_tree_of
+from rag_lab.report.page.page_figures import EffectAxis
+from rag_lab.report.page.passages import STAR, anchors, marked, passage, rank_cells
+from rag_lab.report.tables.evidence_tables import (
+    changed_most_table,
+    changes_table,
+    evidence_by_class_table,
+    moved_table,
+    preferences_table,
+)
+from rag_lab.report.tables.score_tables import coverage_table, effect_tables, is_open, noise_table
+from rag_lab.report.tables.study_tables import front_table, race_tables, routing_tables, rule_table
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 from rag_lab.visible import NO_FORMULAS, visible
@@ -80,24 +81,18 @@ def _environment() -> Environment:
         "address": address,
         "numbers": line_numbers,
     }
-    made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval, "place": place}
-    made.globals |= {"rl": f"rl {NO_FORMULAS}", "pieces": pieces, "holds_evidence": holds_evidence}
-    made.globals |= {"STAR": STAR, "marked": marked, "passage": passage, "rank_cells": rank_cells}
-    made.globals |= {"is_open": coverage.is_open, "judged": judged, "ranked": ranked}
-    made.globals |= {"asked_sentence": asked_sentence, "effect_tables": effect_tables, "noise_table": noise_table}
-    made.globals |= {"routing_tables": routing_tables, "rule_table": rule_table}
-    made.globals |= {"changes_table": changes_table, "changed_most_table": changed_most_table}
-    made.globals |= {"evidence_told": evidence_told, "state_names": state_names}
-    made.globals |= {"moved_table": moved_table, "evidence_by_class_table": evidence_by_class_table}
-    made.globals |= {"preferences_table": preferences_table, "anchors": anchors}
-    made.globals |= {"routing": routing_text, "coverage": coverage}
-    made.globals |= {"recommendation": recommendation, "module_rows": module_rows, "effect_axis": EffectAxis.around}
-    made.globals |= {"families_told": families_told, "difference_said": difference_said}
-    made.globals |= {"MOST_ROWS": MOST_ROWS, "set_apart": set_apart, "set_apart_sentences": set_apart_sentences}
-    made.globals |= {"fronts_told": fronts_told, "front_table": front_table, "FRONT_MEANING": MEANING}
-    made.globals |= {"race_tables": race_tables, "cost_of": cost_of, "race_sentences": race_sentences}
-    made.globals |= {"plan_tree": plan_tree_of}
-    made.globals |= {"noise_sentences": noise_sentences, "NOT_MEASURED": NOT_MEASURED}
+    functions = (
+        anchors, asked_sentence, changed_most_table, changes_table, cost_of, coverage_table, difference_said,
+        effect_tables, evidence_by_class_table, evidence_told, families_told, front_table, fronts_told,
+        holds_evidence, is_open, judged, marked, module_rows, moved_table, noise_sentences, noise_table, passage,
+        pieces, place, preferences_table, race_sentences, race_tables, rank_cells, ranked, recommendation,
+        routing_tables, rule_table, set_apart, set_apart_sentences, state_names,
+    )  # fmt: skip
+    made.globals |= {one.__name__: one for one in functions}
+    made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval}
+    made.globals |= {"effect_axis": EffectAxis.around, "plan_tree": plan_tree_of, "routing": routing_text}
+    made.globals |= {"rl": f"rl {NO_FORMULAS}", "MOST_ROWS": MOST_ROWS, "STAR": STAR}
+    made.globals |= {"FRONT_MEANING": MEANING, "NOT_MEASURED": NOT_MEASURED}
     return made
 
 

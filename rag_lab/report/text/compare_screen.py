@@ -19,7 +19,7 @@ from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.unread.unread_sentences import measures_cutting
 from rag_lab.comparison.verdict_caveats import FEW
 from rag_lab.redaction import shown
-from rag_lab.report.tables.comparison_tables import CORRECTIONS
+from rag_lab.report.tables.score_tables import CORRECTIONS
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 from rag_lab.runs.run_folder import RunFolder

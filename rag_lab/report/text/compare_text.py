@@ -46,7 +46,7 @@ def compare_text(
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
     from rag_lab.comparison.conclusions import conclusions
-    from rag_lab.report.tables.comparison_tables import named_tables, tables_across
+    from rag_lab.report.tables.score_tables import named_tables, tables_across
     from rag_lab.runs.omissions import asked_sentence
 
     if form not in FORMATS:

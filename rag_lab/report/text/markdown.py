@@ -19,13 +19,9 @@ from rag_lab.comparison.front.front_sentences import fronts_told
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
 from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.verdict_caveats import families_told
-from rag_lab.report.tables.advice_table import module_table
-from rag_lab.report.tables.changes_tables import changed_most_table, changes_table
-from rag_lab.report.tables.coverage_tables import coverage_table
-from rag_lab.report.tables.evidence_tables import evidence_table, moved_table
-from rag_lab.report.tables.gain_table import gain_table
-from rag_lab.report.tables.hyde_tables import routing_tables
-from rag_lab.report.tables.race_tables import race_tables
+from rag_lab.report.tables.evidence_tables import changed_most_table, changes_table, evidence_table, moved_table
+from rag_lab.report.tables.score_tables import coverage_table
+from rag_lab.report.tables.study_tables import gain_table, module_table, race_tables, routing_tables
 from rag_lab.report.tables.table import Table, escape_markdown
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of

@@ -8,8 +8,7 @@ from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.estimate import estimate
 from rag_lab.experiment.forecast.foreseen_work import Work
 from rag_lab.experiment.forecast.grown_tree import GrownTree
-from rag_lab.report.figures.plan_tree_figure import plan_tree_of, plan_tree_svg
-from rag_lab.report.text.plan_tree_text import tree_lines
+from rag_lab.report.figures.plan_tree import plan_tree_of, plan_tree_svg, tree_lines
 from rag_lab.runs.plan_tree import Branch, read_tree, write_tree
 
 

@@ -7,9 +7,12 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
-from hostile_text import controls_in, poison_run
+from hostile_text import EVIL, controls_in, poison_run
 from html_page import Page
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.passage_table import ranking
@@ -17,6 +20,7 @@ from rag_lab.comparison.questions.question_values import question_values
 from rag_lab.errors import RagLabError
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
 from rag_lab.report.page import report_page
+from rag_lab.report.page.passages import anchors
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.page.templates import macro
 
@@ -131,3 +135,84 @@ def test_what_the_script_reads_holds_nothing_from_outside(build: ModuleType, tmp
 
 def to_html_of(run: Path) -> str:
     return write_report(run).read_text()
+
+
+NAMES = st.one_of(
+    st.text(max_size=90), st.sampled_from(["a b", "a-b", "a-b-c8687a08", "A-B", "../x", "..", "ä", "é", "con"])
+)
+
+
+def test_a_plain_id_is_kept() -> None:
+    assert anchors(["pd-001", "q_2.b"]) == {"pd-001": "q-pd-001", "q_2.b": "q-q_2.b"}
+
+
+@given(st.lists(NAMES, unique=True, max_size=12))
+def test_no_two_are_alike_and_all_are_safe_in_addresses_and_file_names(ids: list[str]) -> None:
+    found = anchors(ids)
+    assert list(found) == ids
+    assert len({name.lower() for name in found.values()}) == len(ids)
+    assert all(re.fullmatch(r"q-[A-Za-z0-9._-]{0,90}", name) for name in found.values())
+
+
+def test_ids_that_a_file_system_may_not_tell_apart_are_told_apart() -> None:
+    upper, lower = anchors(["Press", "press"]).values()
+    assert upper.lower() != lower.lower()
+
+
+def test_a_name_does_not_depend_on_the_questions_beside_it() -> None:
+    assert anchors(["a b"])["a b"] == anchors(["x", "a b", "y"])["a b"]
+
+
+SUMMARY = "What was said for these scores"
+
+
+def told(build: ModuleType, folder: Path, reason: str) -> tuple[str, list[str]]:
+    """Return a report's page and what unfolds in its cards, where the judge said `reason` of one score."""
+    run = build.build_run(folder / "run", 3, 2).path
+    scores = pd.read_parquet(run / "scores.parquet")
+    scores["reason"] = ""
+    scored = scores[(scores["status"] == "scored") & scores["metric"].str.startswith("retrieval.")].index
+    scores.loc[scored[0], "reason"] = reason
+    failed = scores[(scores["status"] == "failed")].index
+    scores.loc[failed, "reason"] = "no JSON came"
+    scores.to_parquet(run / "scores.parquet", index=False)
+    html = write_report(run).read_text()
+    return html, re.findall(rf"<details[^>]*><summary>{SUMMARY}</summary>(.*?)</details>", html, re.DOTALL)
+
+
+def test_what_was_said_unfolds_a_line_a_judgement(build: ModuleType, tmp_path: Path) -> None:
+    html, (one,) = told(build, tmp_path, "supported: The oven is hot. — It says so.\nnot supported: It beeps.")
+    assert re.findall(r"<li><bdi>(.*?)</bdi></li>", one) == [
+        "supported: The oven is hot. — It says so.",
+        "not supported: It beeps.",
+    ]
+    assert "retrieval." in one and '<b class="letter">A</b>' in one
+    assert "no JSON came" not in one
+    assert html.index("Scores and costs") < html.index(SUMMARY)
+
+
+def test_what_was_said_of_a_metric_stands_together(build: ModuleType, tmp_path: Path) -> None:
+    run = build.build_run(tmp_path / "run", 3, 2).path
+    scores = pd.read_parquet(run / "scores.parquet")
+    ours = (scores["status"] == "scored") & scores["metric"].str.startswith("retrieval.")
+    scores["reason"] = (scores["metric"] + " in " + scores["variant_id"]).where(ours, "")
+    scores.to_parquet(run / "scores.parquet", index=False)
+    html = write_report(run).read_text()
+    cards = re.findall(rf"<summary>{SUMMARY}</summary>(.*?)</details>", html, re.DOTALL)
+    assert len(cards) == 3
+    for card in cards:
+        metrics = [line.split(" in ")[0] for line in re.findall(r"<li><bdi>(.*?)</bdi>", card)]
+        runs = [metric for place, metric in enumerate(metrics) if metric != (metrics[place - 1] if place else "")]
+        assert len(set(metrics)) > 1 and len(metrics) > len(runs) == len(set(metrics))
+
+
+def test_nothing_unfolds_where_nothing_was_said(build: ModuleType, tmp_path: Path) -> None:
+    html, found = told(build, tmp_path, "")
+    assert not found and SUMMARY not in html
+
+
+def test_what_a_judge_said_cannot_steer_the_page(build: ModuleType, tmp_path: Path) -> None:
+    html, (one,) = told(build, tmp_path, f"useful — </bdi></details><script>alert(1)</script>\n{EVIL}")
+    assert "&lt;/details&gt;&lt;script&gt;alert(1)" in one and "EVIL" in one
+    assert controls_in(html) == [] and "<script>alert" not in html
+    Page(html)

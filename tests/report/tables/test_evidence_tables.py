@@ -6,8 +6,8 @@ import pytest
 
 from rag_lab.comparison.evidence.state_names import NOTHING, baseline_told, evidence_told
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.report.tables.comparison_tables import named_tables
 from rag_lab.report.tables.evidence_tables import evidence_by_class_table, evidence_table, moved_table
+from rag_lab.report.tables.score_tables import named_tables
 from rag_lab.report.text.compare_screen import screen
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_folder import write_json

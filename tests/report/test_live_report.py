@@ -16,9 +16,8 @@ from browser import browser, needs_browser, watch
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.report.live.live_report import QUESTIONS, REPORT, LiveReport
-from rag_lab.report.live.server import LiveServer
-from rag_lab.report.page.question_list import FOLDER
+from rag_lab.report.live_report import QUESTIONS, REPORT, LiveReport, LiveServer
+from rag_lab.report.page.question_pages import FOLDER
 from rag_lab.report.page.report_page import HTML_FILE, write_report
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder
 from rag_lab.runs.score_file import read_scores, write_frame

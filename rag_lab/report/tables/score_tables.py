@@ -1,9 +1,10 @@
-"""The tables of a comparison: scores, differences, effects, noise, and what the sweep cost."""
+"""The tables of scores, differences and effects, what a sweep cost, and the names that `--table` takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.numbers import DASH, interval, number, p_value, plain, signed, signed_interval
@@ -12,22 +13,98 @@ from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.advice.statements import difference_said
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.effects import EffectsFound
+from rag_lab.comparison.incidents import commonest
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.report.tables.changes_tables import changed_most_table, changes_table, preferences_table
-from rag_lab.report.tables.coverage_tables import coverage_table, order_table
-from rag_lab.report.tables.evidence_tables import evidence_tables
-from rag_lab.report.tables.front_table import front_table
-from rag_lab.report.tables.gain_table import gain_table
-from rag_lab.report.tables.hyde_tables import routing_tables, rule_table
-from rag_lab.report.tables.race_tables import race_tables
+from rag_lab.report.tables.evidence_tables import changed_most_table, changes_table, evidence_tables, preferences_table
+from rag_lab.report.tables.study_tables import front_table, gain_table, race_tables, routing_tables, rule_table
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
-from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
+from rag_lab.statistics.noise_components import noise_floor
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEADER = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
+
+_COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
+_OPEN_HEADER = (*_COVERAGE_HEADER[:-1], "mean", "worst to best mean", "reasons")
+_ORDER_HEADER = ("rank", "variant", "failures counted", "mean", "scored", "failed")
+
+
+def order_table(comparison: Comparison) -> Table:
+    """Return the ranking as a table."""
+    rows = [
+        (
+            str(row["rank"]),
+            comparison.name(row["variant_id"]),
+            plain(row["ranked_by"]),
+            plain(row["mean"]),
+            f"{row['scored']}/{row['asked']}",
+            str(row["failed"]),
+        )
+        for row in comparison.ranking.to_dict("records")
+    ]
+    metric = comparison.directed(comparison.main_metric or "")
+    return Table(f"Order in {metric}, failures counted as its worst value", _ORDER_HEADER, tuple(rows), 2)
+
+
+def coverage_table(comparison: Comparison) -> Table:
+    """Return a row a metric and group of variants that have the same counts and reasons.
+
+    Where something failed, each variant has a row of its own, with the means that its failures leave open.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    gaps = dict(iter(comparison.gaps.groupby(["variant_id", "metric"], sort=False)))
+    for metric in (*comparison.quality_metrics, *comparison.cost_metrics):
+        for plan in comparison.variants:
+            cell = comparison.cell(plan.variant_id, metric)
+            if cell is not None:
+                groups.setdefault(_counts(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0])), []).append(
+                    comparison.codes[plan.variant_id]
+                )
+    rows: list[tuple[str, ...]] = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
+    header: tuple[str, ...] = _OPEN_HEADER
+    if not any(row[header.index("mean")] for row in rows):
+        rows, header = [(*row[: len(_COVERAGE_HEADER) - 1], row[-1]) for row in rows], _COVERAGE_HEADER
+    return Table("Questions asked, scored and missing", header, tuple(rows), names=2, words=1)
+
+
+def is_open(cell: dict[str, Any]) -> bool:
+    """Tell whether failures leave open what the mean is."""
+    mean, ends = number(cell["mean"]), (number(cell["worst"]), number(cell["best"]))
+    known = [end for end in ends if end is not None]
+    return bool(cell["failed"]) or any(
+        mean is None or not isclose(mean, end, rel_tol=1e-9, abs_tol=1e-12) for end in known
+    )
+
+
+def _counts(cell: dict[str, Any], gaps: pd.DataFrame) -> tuple[str, ...]:
+    counts = tuple(str(cell[name]) for name in ("asked", "scored", "failed", "not_applicable"))
+    means = (plain(cell["mean"]), _ends(cell)) if is_open(cell) else ("", "")
+    return (cell["metric"], *counts, *means, _reasons(gaps))
+
+
+def _ends(cell: dict[str, Any]) -> str:
+    """Write the worst and the best mean; a dash stands where the metric has no bound."""
+    worst, best = plain(cell["worst"]), plain(cell["best"])
+    return DASH if worst == best == DASH else f"{worst} to {best}"
+
+
+def _reasons(gaps: pd.DataFrame) -> str:
+    told = []
+    for status, rows in gaps.groupby("status", sort=True):
+        found = commonest(rows)
+        reasons = [f"{reason} ({count}×)" for reason, count in found.shown]
+        reasons += [f"{found.more} for other reasons"] if found.more else []
+        told.append(f"{str(status).replace('_', ' ')}: {'; '.join(reasons)}")
+    return ". ".join(told)
+
+
+def _who(comparison: Comparison, codes: Sequence[str]) -> str:
+    scored = set(comparison.summary["variant_id"])
+    return "all variants" if len(codes) == len(scored) > 1 else " ".join(codes)
+
+
+_NOISE_HEADER = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
 
 EFFECT_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "family", "effect size", "verdict")
 _KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
@@ -197,8 +274,7 @@ def bill_table(tables: RunTables) -> Table:
 
 
 def _text(value: Any, decimals: int) -> str:
-    known = number(value)
-    return DASH if known is None else f"{known:,.{decimals}f}"
+    return DASH if (known := number(value)) is None else f"{known:,.{decimals}f}"
 
 
 def effect_tables(found: EffectsFound, metric: str) -> list[Table]:
@@ -232,12 +308,10 @@ def _effect(row: dict[Any, Any]) -> tuple[str, ...]:
 
 def noise_table(tables: RunTables) -> Table:
     """Return the variance of a single score by its source, in percent, and the floor below which nothing is told."""
-    rows = [_row(metric, found) for metric, found in tables.noise.items()]
-    return Table("Variance of a single score by source, and the noise floor", _HEADER, tuple(rows))
-
-
-def _row(metric: str, found: NoiseComponents) -> tuple[str, ...]:
-    parts = (found.question, found.generation, found.judge)
-    total = sum(value or 0.0 for value in parts)
-    shares = [DASH if value is None or not total else f"{100 * value / total:.0f}%" for value in parts]
-    return (metric, *shares, f"{found.repeats:.3g}", plain(number(noise_floor(found).value)))
+    rows = []
+    for metric, found in tables.noise.items():
+        parts = (found.question, found.generation, found.judge)
+        total = sum(value or 0.0 for value in parts)
+        shares = [DASH if value is None or not total else f"{100 * value / total:.0f}%" for value in parts]
+        rows.append((metric, *shares, f"{found.repeats:.3g}", plain(number(noise_floor(found).value))))
+    return Table("Variance of a single score by source, and the noise floor", _NOISE_HEADER, tuple(rows))
