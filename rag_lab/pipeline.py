@@ -27,19 +27,19 @@ from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.shows_itself import shows_itself
-from rag_lab.stages.answer.answer_stages import answer_stages, context_stage
-from rag_lab.stages.conversation.conversation_stage import conversation_stage
-from rag_lab.stages.conversation.remember import REMEMBER
+from rag_lab.stages.answer.context import context_stage
+from rag_lab.stages.answer.generate import answer_stages
+from rag_lab.stages.conversation import REMEMBER, conversation_stage
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.query.query_stages import query_stages
-from rag_lab.stages.readers import with_readers
-from rag_lab.stages.rerank.rerank_stage import rerank_stage
-from rag_lab.stages.retrieval.merge import merge
-from rag_lab.stages.retrieval.retrieval_stages import hyde_search, prepare, searches, selection
-from rag_lab.stages.run_stage import run_stage
-from rag_lab.stages.stage import Stage
-from rag_lab.stages.stage_progress import Progress
-from rag_lab.stages.switched_off import Off
+from rag_lab.stages.query.hyde import hyde_stages
+from rag_lab.stages.query.rephrase import rephrase_stage
+from rag_lab.stages.query.rewrite import rewrite_stages
+from rag_lab.stages.query.understand import understand_stage
+from rag_lab.stages.rerank import rerank_stage
+from rag_lab.stages.retrieval.retrieval_stages import hyde_search, merge, prepare, searches
+from rag_lab.stages.retrieval.select import select_stage
+from rag_lab.stages.run_stage import Progress, run_stage, with_readers
+from rag_lab.stages.stage import Off, Stage
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
@@ -245,12 +245,15 @@ class Pipeline:
         parts = self.parts
         return (
             conversation_stage(parts),
-            *query_stages(parts),
+            understand_stage(parts),
+            *rewrite_stages(parts),
+            rephrase_stage(parts),
+            *hyde_stages(parts),
             *searches(parts),
             hyde_search(parts),
             merge(parts),
             rerank_stage(parts),
-            selection(parts),
+            select_stage(parts),
             context_stage(parts),
             *answer_stages(parts),
         )

@@ -25,9 +25,9 @@ REWRITINGS = Kind(
     "rewriting",
     "rag_lab.rewriting",
     {
-        "none": BuiltIn(f"{_ROOM}.query.rewrite:own_words", "the user's own wording is searched"),
+        "none": BuiltIn(f"{_ROOM}.query.rewrite:plain", "the user's own wording is searched"),
         "joined": BuiltIn(
-            f"{_ROOM}.query.joined_turns:joined", "the turns that are remembered and the wording, as one text"
+            f"{_ROOM}.query.rewrite:joined", "the turns that are remembered and the wording, as one text"
         ),
         FOLLOW_UPS: BuiltIn(
             f"{_ROOM}.query.rewrite:of_follow_ups", "that of questions with a conversation before them alone"
@@ -61,7 +61,7 @@ FUSIONS = Kind(
     "rag_lab.fusions",
     {
         "weighted": BuiltIn(
-            f"{_ROOM}.retrieval.combine:weighted", "adds normalized scores, or reciprocal ranks, by weight"
+            f"{_ROOM}.retrieval.fusion:weighted", "adds normalized scores, or reciprocal ranks, by weight"
         )
     },
     call="__call__(self, lists, k)",
@@ -78,15 +78,15 @@ RERANKERS = Kind(
     "reranker",
     "rag_lab.rerankers",
     {
-        "none": BuiltIn(f"{_ROOM}.rerank.keep_order:keep_order", "keeps the order of the merge"),
+        "none": BuiltIn(f"{_ROOM}.rerank:keep_order", "keeps the order of the merge"),
         "cross_encoder": BuiltIn(
-            f"{_ROOM}.rerank.pair_rerank:by_cross_encoder",
+            f"{_ROOM}.rerank:by_cross_encoder",
             "a model that reads question and passage together",
             "sentence_transformers",
             "sentence-transformers",
         ),
         "query_likelihood": BuiltIn(
-            f"{_ROOM}.rerank.pair_rerank:by_query_likelihood",
+            f"{_ROOM}.rerank:by_query_likelihood",
             "how likely a language model finds the question after the passage (Sachan et al. 2022)",
             "transformers",
         ),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
@@ -19,19 +19,81 @@ from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work, retries_failed
 from rag_lab.models.shared import spec_of
-from rag_lab.records import MachineUse, Remembered, StageRecord, Trace
-from rag_lab.stages.own_stage import lost
-from rag_lab.stages.stage import Outcome, Stage
-from rag_lab.stages.stage_progress import Progress, StageProgress
-from rag_lab.stages.trace_fields import field_type
+from rag_lab.records import MachineUse, StageRecord, Trace
+from rag_lab.stages.custom import failed_call
+from rag_lab.stages.stage import Off, Outcome, Stage, field_type
 
 _LOGGER = logging.getLogger(__name__)
 
 _PLACES = {one.name: place for place, one in enumerate(fields(Trace))}
 _VALUES = attrgetter(*_PLACES)
 
-# Fields that stages have come to read, each with what it holds where there is nothing to read.
-_LATER = {"remembered": Remembered()}
+
+Origin = Literal["remembered", "computed", "cheap"]  # cheap: computed each time, since it is quicker than to look up
+Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
+
+
+@runtime_checkable
+class SeesOutcomes(Protocol):
+    """A progress that is told of results, too, each once."""
+
+    def saw(self, stage: str, outcomes: Collection[Outcome], origin: Origin) -> None:
+        """Take note of results of `stage`; what another process has computed is remembered."""
+
+
+class StageProgress:
+    """Tells `progress`, if there is any, of one stage over `total` traces."""
+
+    def __init__(self, progress: Progress | None, stage: str, total: int, *, remembers: bool) -> None:
+        self._progress, self._stage, self._total = progress, stage, total
+        self._made: Origin = "computed" if remembers else "cheap"
+        self._sees = progress if isinstance(progress, SeesOutcomes) else None
+        self._done = 0
+        self._seen: set[str] = set()
+
+    def begin(self, known: Mapping[str, Outcome]) -> None:
+        """Tell that the stage begins, with what is known of it."""
+        self._saw(known, "remembered")
+        _LOGGER.info("%s begins: %d of %d questions are remembered", self._stage, len(known), self._total)
+        self.tell(len(known), "")
+
+    def computed(self, new: Mapping[str, Outcome]) -> None:
+        """Tell of results as soon as they are there."""
+        self._saw(new, self._made)
+
+    def tell(self, new: int, waits: str) -> None:
+        """Tell that so many more traces are done, and for whom the stage waits."""
+        self._done += new
+        if self._progress:
+            self._progress(self._stage + waits, self._done, self._total)
+
+    def end(self, all_of_it: Mapping[str, Outcome]) -> None:
+        """Tell of what other processes have computed meanwhile."""
+        self._saw({key: one for key, one in all_of_it.items() if key not in self._seen}, "remembered")
+
+    def _saw(self, outcomes: Mapping[str, Outcome], origin: Origin) -> None:
+        self._seen |= outcomes.keys()
+        if self._sees and outcomes:
+            self._sees.saw(self._stage, outcomes.values(), origin)
+
+
+def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
+    """Return, in order, the stages that set a field of `read` or one that a later stage returned here reads.
+
+    A stage that is switched off does nothing, and stays: its record says so.
+    """
+    wanted = set(read)
+    found: list[Stage] = []
+    for stage in reversed(stages):
+        if isinstance(stage, Off) or any(_names(path) & wanted for path in stage.writes):
+            wanted.update(stage.reads)
+            found.append(stage)
+    return found[::-1]
+
+
+def _names(path: str) -> set[str]:
+    """Return the names under which a path may be read: the hits of one search, or those of all."""
+    return {path, path.partition(".")[0]}
 
 
 def run_stage(
@@ -107,16 +169,9 @@ def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str
             "stage": stage.name,
             "identity": identity,
             "repeat": trace.repeat,
-            "reads": {
-                path: to_jsonable_python(_read(trace, path)) for path in _told(stage, trace) if path not in without
-            },
+            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads if path not in without},
         }
     )
-
-
-def _told(stage: Stage, trace: Trace) -> list[str]:
-    """Return the fields that the stage reads; what came later and holds nothing leaves keys as they were before it."""
-    return [path for path in stage.reads if path not in _LATER or _read(trace, path) != _LATER[path]]
 
 
 def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: StageProgress) -> Work[Outcome]:
@@ -149,7 +204,7 @@ def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
         return stage.run(traces)
     except OwnCodeError as error:
         if len(traces) == 1:
-            return [lost(error)]
+            return [failed_call(error)]
     return [outcome for trace in traces for outcome in _run(stage, [trace])]
 
 

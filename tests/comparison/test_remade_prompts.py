@@ -13,12 +13,11 @@ from scripted import HashEmbedder, ScriptedJudge
 from rag_lab.comparison.questions.remade_prompts import remade_prompts
 from rag_lab.records import Question, Remembered, Trace, Turn
 from rag_lab.report.page.report_page import write_report
-from rag_lab.stages.query.hyde import Hyde
+from rag_lab.stages.query.hyde import Hyde, RouteHyde
 from rag_lab.stages.query.rewrite import GuardedRewrite
-from rag_lab.stages.query.route import RouteHyde
 from rag_lab.stages.query.understand import LlmUnderstanding
 from rag_lab.stages.run_stage import run_stage
-from rag_lab.stages.switched_off import Off
+from rag_lab.stages.stage import Off
 
 UNDERSTOOD = {"class": "fuzzy", "rewritten": "hazard of the odour near tank T1", "hyde": True}
 QUESTION = Question("q", "that smell near T1, is it bad?", history=(Turn("user", "I am at tank <T1>."),))

@@ -5,8 +5,8 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.shallow import ranking_depth
 from rag_lab.records import Hit, Question, Trace
-from rag_lab.stages.rerank.keep_order import KeepOrder
-from rag_lab.stages.retrieval.merge import Merge
+from rag_lab.stages.rerank import KeepOrder
+from rag_lab.stages.retrieval.fusion import Merge
 from rag_lab.stages.run_stage import run_stage
 
 

@@ -16,7 +16,7 @@ from rag_lab.experiment.plan import plan
 from rag_lab.experiment.same_pipeline import Readers, effective, run_once
 from rag_lab.pipeline import Pipeline
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.stages.readers import with_readers
+from rag_lab.stages.run_stage import with_readers
 
 OTHER_CHAT = CHAT.replace("chat", "another", 1)
 OFF = {"retrieval.mode": "dense", "answer.name": "none"}

@@ -1,33 +1,27 @@
 """Every stage keeps to the contract of stages. A new one is one line in `STAGES`."""
 
+from dataclasses import fields
+
 import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.forecast.foresight import stand_ins
 from rag_lab.records import QUERY_CLASSES, Question, Trace
-from rag_lab.stages.answer.context import Assemble
-from rag_lab.stages.answer.context_budget import ContextBudget
+from rag_lab.stages.answer.context import Assemble, ContextBudget
 from rag_lab.stages.answer.extract import Extract
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.chat_stage import ChatStage
-from rag_lab.stages.query.hyde import Hyde
+from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
 from rag_lab.stages.query.rephrase import Rephrase
-from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, OwnWords, RewrittenFollowUps
-from rag_lab.stages.query.route import SUGGESTED, RouteHyde
+from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, PlainWords
 from rag_lab.stages.query.understand import LlmUnderstanding
-from rag_lab.stages.rerank.keep_order import KeepOrder
-from rag_lab.stages.rerank.pair_rerank import PairRerank
-from rag_lab.stages.retrieval.combine import Combine
-from rag_lab.stages.retrieval.hyde_search import SearchHyde
-from rag_lab.stages.retrieval.merge import Merge
-from rag_lab.stages.retrieval.mmr import SearchMmr
-from rag_lab.stages.retrieval.search import Search
-from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
-from rag_lab.stages.retrieval.select import Select
+from rag_lab.stages.rerank import KeepOrder, PairRerank
+from rag_lab.stages.retrieval.fusion import Combine, Merge
+from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch
+from rag_lab.stages.retrieval.select import SearchMmr, Select
 from rag_lab.stages.run_stage import apply_outcome
-from rag_lab.stages.stage import Outcome
-from rag_lab.stages.switched_off import Off
+from rag_lab.stages.stage import Off, Outcome
 from rag_lab.testing import HashEmbedder, OverlapScorer, StageContract, sample_chat, sample_index
 
 RULE = dict.fromkeys(QUERY_CLASSES, True)
@@ -35,37 +29,45 @@ RULE = dict.fromkeys(QUERY_CLASSES, True)
 STAGES = {
     "off": lambda: Off("rerank"),
     "understand": lambda: LlmUnderstanding(sample_chat()),
-    "own_words": lambda: OwnWords(),
+    "plain": lambda: PlainWords(),
+    "joined": lambda: PlainWords(joined=True),
     "rewrite": lambda: GuardedRewrite(HashEmbedder(), 0.2),
     "any_rewrite": lambda: AnyRewrite(),
-    "follow_ups": lambda: RewrittenFollowUps(GuardedRewrite(HashEmbedder(), 0.2)),
+    "follow_ups": lambda: GuardedRewrite(HashEmbedder(), 0.2, only_follow_ups=True),
     "route_suggested": lambda: RouteHyde(SUGGESTED),
     "route_always": lambda: RouteHyde(None),
     "route": lambda: RouteHyde(RULE),
     "hyde": lambda: Hyde(sample_chat(), 32),
     "hyde_several": lambda: Hyde(sample_chat(), 32, n=3),
     "rephrase": lambda: Rephrase(sample_chat(), 2),
-    "dense": lambda: Search(DenseSearcher(sample_index(), HashEmbedder()), sample_index(), 3, "dense"),
-    "dense_mmr": lambda: Search(
+    "dense": lambda: TextSearch(DenseSearcher(sample_index(), HashEmbedder()), sample_index(), 3, "dense"),
+    "dense_mmr": lambda: TextSearch(
         DenseSearcher(sample_index(), HashEmbedder()),
         sample_index(),
         2,
         "dense",
         mmr=SearchMmr(sample_index(), HashEmbedder(), 3, 0.5),
     ),
-    "dense_hyde": lambda: SearchHyde(
-        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"), sample_index(), 3
+    "dense_hyde": lambda: HydeSearch(
+        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"), sample_index(), 3, "hyde"
     ),
-    "mean_hyde": lambda: SearchHyde(
-        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"), sample_index(), 3, None, True, True
+    "mean_hyde": lambda: HydeSearch(
+        DenseSearcher(sample_index(), HashEmbedder(), by="hypothetical"),
+        sample_index(),
+        3,
+        "hyde",
+        None,
+        None,
+        True,
+        True,
     ),
-    "bm25": lambda: Search(SparseSearcher(sample_index(), "bm25", "unicode"), sample_index(), 3, "bm25"),
-    "tfidf_files": lambda: Search(
+    "bm25": lambda: TextSearch(SparseSearcher(sample_index(), "bm25", "unicode"), sample_index(), 3, "bm25"),
+    "tfidf_files": lambda: TextSearch(
         SparseSearcher(sample_index(), "tfidf", "english", units="document"), sample_index(), 3, "tfidf"
     ),
-    "tfidf": lambda: Search(SparseSearcher(sample_index(), "tfidf", "english"), sample_index(), 3, "tfidf"),
+    "tfidf": lambda: TextSearch(SparseSearcher(sample_index(), "tfidf", "english"), sample_index(), 3, "tfidf"),
     "combine": lambda: Combine({"dense": 0.7, "bm25": 0.3, "tfidf": 0.1}, "z_score", 60, 3),
-    "select": lambda: Select(sample_index(), HashEmbedder(), "knee", "mmr", 0.5, 2),
+    "select": lambda: Select(sample_index(), HashEmbedder(), "knee", 0.5, 2),
     "merge": lambda: Merge(3),
     "base_first": lambda: Merge(3, "base_first"),
     "keep": lambda: KeepOrder(2),
@@ -82,6 +84,12 @@ class TestStages(StageContract):
     @pytest.fixture(autouse=True, params=STAGES.values(), ids=STAGES)
     def _each(self, request):
         self.make = request.param
+
+    def test_every_parameter_can_change_what_is_remembered(self):
+        stage = self.make()
+        parameters = {field.name for field in fields(stage)}
+        assert parameters - {"prompt"} <= stage.identity().keys()
+        assert ("prompts" in stage.identity()) == ("prompt" in parameters)
 
     def test_what_it_waits_for_is_foreseen_as_a_call(self):
         stage = self.make()

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers, first_ranks
 from rag_lab.records import Evidence, Hit, Passage, Trace
-from rag_lab.stages.switched_off import OFF
+from rag_lab.stages.stage import OFF
 
 State = Literal[
     "not_indexed", "not_found", "merging", "reranking", "selection", "budget", "not_answered", "unused", "used"

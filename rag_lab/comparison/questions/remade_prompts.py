@@ -10,7 +10,7 @@ from rag_lab.stages.chat_stage import written
 from rag_lab.stages.query import prompts
 from rag_lab.stages.query.hyde import Hyde, hyde_messages
 from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
-from rag_lab.stages.switched_off import OFF
+from rag_lab.stages.stage import OFF
 
 Remade = Callable[[Trace], str]  # empty where the model was not asked
 

@@ -30,11 +30,10 @@ from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.stages.answer.extract import Extract
 from rag_lab.stages.chat_stage import ChatStage
-from rag_lab.stages.checked_stage import CheckedStage
-from rag_lab.stages.own_stage import OwnStage
+from rag_lab.stages.custom import CheckedStage, CustomStage
 from rag_lab.stages.query.prompts import GENERAL
-from rag_lab.stages.rerank.pair_rerank import PairRerank
-from rag_lab.stages.retrieval.own_search import OwnSearch
+from rag_lab.stages.rerank import PairRerank
+from rag_lab.stages.retrieval.custom_search import CustomSearch
 from rag_lab.stages.run_stage import apply_outcome, decode_outcome, stage_key
 from rag_lab.stages.stage import Outcome, Stage
 
@@ -44,7 +43,7 @@ _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
 _FILLER = re.compile("\ue000([0-9]{1,9})\ue001")  # characters of no script: no text of a dataset looks so
 
 _CHARS_A_TOKEN = 3  # of a context that is not there yet
-_OWN = (OwnStage, OwnSearch, CheckedStage)  # what they cost nobody knows before, and they are not run to find out
+_OWN = (CustomStage, CustomSearch, CheckedStage)  # what they cost nobody knows before, and they are not run to find out
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
 from rag_lab.models.limits.unread import NOTICED, Unread, percent, short_name
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
-from rag_lab.stages.rerank.pair_rerank import PairRerank
+from rag_lab.stages.rerank import PairRerank
 
 _SAMPLE = 500  # pairs that are counted for a reranker, evenly spread over the corpus
 _NAMED = 4  # variants that are written out

@@ -41,7 +41,7 @@ from rag_lab.report.shown_comparison import compare as compare_run
 from rag_lab.runs.margins import dated_after, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.stages.switched_off import Off
+from rag_lab.stages.stage import Off
 from rag_lab.statistics.pairwise import Pairs
 from rag_lab.statistics.randomization import Correction
 

@@ -12,8 +12,8 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from rag_lab.runs.live_file import LiveVariant, remove_live, write_live
+from rag_lab.stages.run_stage import Origin
 from rag_lab.stages.stage import Outcome
-from rag_lab.stages.stage_progress import Origin
 
 _WRITE_EVERY_S = 0.3
 

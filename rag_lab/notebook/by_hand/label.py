@@ -14,8 +14,7 @@ from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question
 from rag_lab.report.page.templates import render
-from rag_lab.stages.answer.extract import nearest_quotes
-from rag_lab.stages.answer.quotable import quotable
+from rag_lab.stages.answer.extract import nearest_quotes, quotable
 
 if TYPE_CHECKING:
     from rag_lab.notebook.by_hand.clicked_page import ClickedPage

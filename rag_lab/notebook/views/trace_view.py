@@ -16,8 +16,8 @@ from rag_lab.models.toy_note import toy_note
 from rag_lab.notebook.views.text_view import TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.report.page.templates import asset, render
-from rag_lab.stages.retrieval.hyde_search import HYDE
-from rag_lab.stages.switched_off import OFF
+from rag_lab.stages.retrieval.fusion import HYDE
+from rag_lab.stages.stage import OFF
 
 _OPENING_CHARS = 78  # of a passage in a terminal
 _WITH_TEXT = 5  # passages that are told there with their text; the others only by where they stand

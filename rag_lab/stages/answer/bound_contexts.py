@@ -5,17 +5,16 @@ What retrieval found is measured all the same; it is not read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, ClassVar
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import PageStarts
-from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Question, Trace
-from rag_lab.stages.answer.context_budget import ContextBudget, Wanted, budget_of
+from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Trace
+from rag_lab.stages.answer.context import ContextBudget, Wanted, budget_of
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome
 from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
 from rag_lab.stores.analyzer import terms
 
@@ -24,26 +23,20 @@ _PIECE = 400  # characters of the pieces of a passage; a passage without a quote
 
 
 @dataclass(frozen=True)
-class NoContext:
+class NoContext(BuiltInStage):
     """Give the reader nothing, so that it answers out of what it knows: a closed book."""
 
-    name: ClassVar[str] = "context"
-    reads: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("passages",)
-    batch_size: ClassVar[int] = 1000
-    costly: ClassVar[bool] = False
+    name = "context"
+    reads = ()
+    writes = ("passages",)
 
-    def identity(self) -> Mapping[str, Any]:
-        """Nothing but the version."""
-        return {"version": 1, "context": "none"}
-
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+    def outcome(self, trace: Trace) -> Outcome:
         """Set no passage."""
-        return [Outcome({"passages": ()}, reason=CLOSED_BOOK, seconds=0.0) for _ in traces]
+        return Outcome({"passages": ()}, reason=CLOSED_BOOK, seconds=0.0)
 
 
 @dataclass(frozen=True)
-class _OfEvidence:
+class _OfEvidence(BuiltInStage):
     """What reads the labels of a question, of files that its asker may see.
 
     A label without a quote may name several passages. The nearest are then taken for the evidence: those that score
@@ -53,29 +46,23 @@ class _OfEvidence:
     index: CorpusIndex
     budget: ContextBudget
 
-    name: ClassVar[str] = "context"
-    reads: ClassVar[tuple[str, ...]] = (
+    VERSION = 4
+    WORDS = WORDS_VERSION
+    name = "context"
+    reads = (
         "question.text",
         "question.answers",
         "question.evidence",
         "question.may_see",
         "question.namespace",
     )
-    writes: ClassVar[tuple[str, ...]] = ("passages",)
-    batch_size: ClassVar[int] = 32
-    costly: ClassVar[bool] = True
-    context: ClassVar[str]
+    writes = ("passages",)
+    batch_size = 32
+    costly = True
 
-    def identity(self) -> Mapping[str, Any]:
-        """Index (for the texts), how words are cut, the model that counts, and the budgets."""
-        made_of = {"context": self.context, "index": self.index.digest, "words": WORDS_VERSION}
-        return {"version": 4, **made_of, **self.budget.identity()}
-
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Assemble each trace's context."""
-        return [self._assemble(trace.question) for trace in traces]
-
-    def _assemble(self, question: Question) -> Outcome:
+    def outcome(self, trace: Trace) -> Outcome:
+        """Assemble the context of one trace."""
+        question = trace.question
         evidence = [one for one in question.evidence if self.index.is_visible(one.source, question)]
         if not evidence:
             return Outcome({"passages": ()}, reason=NO_LABEL)
@@ -94,8 +81,6 @@ class GoldContext(_OfEvidence):
     A parent that does not fit is cut to a window around the quote. Where a label names several parents, the nearest
     stand whole, in turn with those of the other labels, until the budget is full.
     """
-
-    context: ClassVar[str] = "gold"
 
     def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
         wanted: dict[str, Wanted] = {}
@@ -139,8 +124,6 @@ class DocumentContext(_OfEvidence):
 
     Where they do not fit the budget, what is left out are the pages that stand furthest from those of the evidence.
     """
-
-    context: ClassVar[str] = "document"
 
     def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
         pages: list[tuple[int, Wanted]] = []

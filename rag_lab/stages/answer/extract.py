@@ -8,25 +8,28 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Answer, Citation, Passage, Question, Trace
 from rag_lab.stages.answer.prompts import NOT_FOUND
-from rag_lab.stages.answer.quotable import quotable, windows
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome
 from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
 from rag_lab.stores.analyzer import terms
 
 _DECIMALS = 6  # the last digits of a vector depend on what shares its batch
 _NOTHING = "there is nothing to quote from"
+# A bullet, a number or a letter of a list, as `3.`, `(a)` or `2)`, where a line begins.
+_MARK = re.compile(r"(?:[-*+•–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(?=\s|$)")
+_CELLS = re.compile(r"\S {2,}\S")  # the cells of a row of a PDF's table are two spaces apart
 _LINE_END = re.compile(r"\s*\n\s*")
 
 
@@ -40,7 +43,7 @@ class _Quote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Extract:
+class Extract(BuiltInStage):
     """Quote the sentence, table row or list item that answers best, or up to `longest` of them that follow each other.
 
     A quote's score is the cosine of its embedding with the question's, and `word_weight` times the share of the
@@ -54,23 +57,12 @@ class Extract:
     word_weight: float
     min_score: float
 
-    name: ClassVar[str] = "generate"
-    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "search_query", "passages")
-    writes: ClassVar[tuple[str, ...]] = ("answer",)
-    batch_size: ClassVar[int] = 16
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Embedding model, how words are cut, and the three numbers."""
-        return {
-            "version": 1,
-            "reader": "extract",
-            "embedder": self.embedder.identity(),
-            "words": WORDS_VERSION,
-            "longest": self.longest,
-            "word_weight": self.word_weight,
-            "min_score": self.min_score,
-        }
+    WORDS = WORDS_VERSION
+    name = "generate"
+    reads = ("question.text", "question.history", "search_query", "passages")
+    writes = ("answer",)
+    batch_size = 16
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Quote for each trace; all quotes of the batch are embedded in one call."""
@@ -170,3 +162,46 @@ def by_quote(parts: Parts) -> Extract:
     """Return the stage that quotes by `models.embedding`."""
     answer = parts.answer
     return Extract(parts.embedder, answer.quote_sentences, answer.quote_word_weight, answer.quote_min_score)
+
+
+def quotable(text: str) -> list[Span]:
+    """Return the spans of the sentences, table rows and list items of `text`, in order, without whitespace around."""
+    rows = set(row_spans(text))
+    units = [part for unit in sentence_units(text) for part in ([unit] if unit in rows else _lines(text, unit))]
+    return _with_marks(text, trimmed(text, units))
+
+
+def windows(units: Sequence[Span], longest: int) -> list[Span]:
+    """Return every run of 1 to `longest` units that follow each other: the shorter ones first, each in order."""
+    lengths = range(1, min(longest, len(units)) + 1)
+    return [
+        (units[first][0], units[first + length - 1][1])
+        for length in lengths
+        for first in range(len(units) - length + 1)
+    ]
+
+
+def _lines(text: str, unit: Span) -> Iterator[Span]:
+    """Cut a sentence at the lines that are rows of a table without bars, and before those that begin a list item."""
+    begin, place, is_after_row = unit[0], unit[0], False
+    for line in text[slice(*unit)].splitlines(keepends=True):
+        mark = _MARK.match(line.lstrip())
+        is_row = bool(_CELLS.search(line.lstrip()[mark.end() :].strip() if mark else line))
+        if (mark or is_row or is_after_row) and place > begin:
+            yield begin, place
+            begin = place
+        place, is_after_row = place + len(line), is_row
+    yield begin, unit[1]
+
+
+def _with_marks(text: str, units: Sequence[Span]) -> list[Span]:
+    """Put a list's marks that were taken for sentences before what they number."""
+    found: list[Span] = []
+    begin: int | None = None
+    for start, end in units:
+        if _MARK.fullmatch(text, start, end):
+            begin = start if begin is None else begin
+        else:
+            found.append((start if begin is None else begin, end))
+            begin = None
+    return found

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
+from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
-from rag_lab.records import Trace
-from rag_lab.stages.answer import closed_book, prompts
+from rag_lab.records import Answer, Citation, Trace
+from rag_lab.stages.answer import prompts
+from rag_lab.stages.answer.parse import Parse, checked_citations, is_abstention
 from rag_lab.stages.chat_stage import chat_outcome, written
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import READERS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import Outcome
-from rag_lab.stages.switched_off import Off
+from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
@@ -22,8 +25,17 @@ _CLOSED_EARLY = "the reply was cut off at answer.max_tokens, and its JSON closed
 _NO_THOUGHT = "the model was asked to think and did not"
 
 
+def answer_stages(parts: Parts) -> tuple[Stage, ...]:
+    """Return what answers from the context; nothing where answers are switched off."""
+    if not parts.answer.is_on and "reader" not in parts.given:
+        return ()
+    stage = stage_of(READERS, "reader", parts.answer.name, parts, CustomReader)
+    as_text = isinstance(stage, Generate) and stage.as_text
+    return (stage,) if "answer" in stage.writes else (stage, Parse(as_text))
+
+
 @dataclass(frozen=True)
-class Generate:
+class Generate(BuiltInStage):
     """Answer each question from its context, in the user's own wording.
 
     `thinking_tokens` is the budget of thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
@@ -39,30 +51,16 @@ class Generate:
     top_k: int | None = None
     min_p: float | None = None
     closed_book: bool = False  # ask for what the model knows: there are no passages, on purpose
-    own_prompt: ChatTemplate | None = None  # in place of the one that is built in
+    prompt: ChatTemplate | None = None  # in place of the one that is built in
     as_text: bool = False  # ask for the answer alone
 
-    name: ClassVar[str] = "generate"
-    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "remembered", "passages")
-    writes: ClassVar[tuple[str, ...]] = ("prompt", "raw_text")
-    batch_size: ClassVar[int] = 4
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Model, prompt version and sampling."""
-        sampling = {"top_p": self.top_p, "top_k": self.top_k, "min_p": self.min_p}
-        return {
-            "version": 3 if self.thinking_tokens else 2,  # 3 holds what follows the thinking to the schema
-            "prompts": self.own_prompt.digest if self.own_prompt else prompts.VERSION,
-            "model": self.model.identity(),
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "thinking_tokens": self.thinking_tokens,
-            "seed": self.seed,
-            **{name: value for name, value in sampling.items() if value is not None},
-            **({"closed_book": closed_book.VERSION} if self.closed_book else {}),
-            **({"as_text": True} if self.as_text else {}),
-        }
+    VERSION = 3
+    PROMPTS = prompts.VERSION
+    name = "generate"
+    reads = ("question.text", "question.history", "remembered", "passages")
+    writes = ("prompt", "raw_text")
+    batch_size = 4
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return the raw reply of each trace."""
@@ -90,8 +88,8 @@ class Generate:
     def _messages(self, trace: Trace) -> tuple[Message, ...]:
         question, said = trace.question, trace.remembered
         if self.closed_book:
-            return closed_book.closed_book_messages(question.text, said)
-        if self.own_prompt is None:
+            return prompts.closed_book_messages(question.text, said)
+        if self.prompt is None:
             return prompts.answer_messages(question.text, said, trace.passages, self.as_text)
         values = {
             "question": question.text,
@@ -101,7 +99,7 @@ class Generate:
             "context": prompts.render_passages(trace.passages),
             "not_found": prompts.NOT_FOUND,
         }
-        return self.own_prompt.messages(values)
+        return self.prompt.messages(values)
 
 
 def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
@@ -134,7 +132,7 @@ def by_llm(parts: Parts) -> Generate:
     is_closed = answer.context == "none" and "context" not in parts.given
     own = None if is_closed else parts.prompts.get("answer")  # which asks for what stands in the passages
     stage = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed)
-    stage = replace(stage, closed_book=is_closed, own_prompt=own)
+    stage = replace(stage, closed_book=is_closed, prompt=own)
     if not (answer.thinking or answer.temperature):  # greedy: nothing is sampled
         return stage
     return replace(stage, top_p=answer.top_p, top_k=answer.top_k, min_p=answer.min_p)
@@ -149,3 +147,36 @@ def by_text(parts: Parts) -> Generate:
 def unanswered(_: Parts) -> Off:
     """Return the stage that answers nothing."""
     return Off(Generate.name)
+
+
+class CustomReader(CustomStage):
+    """`(question, passages) -> str or Answer`; it cites passages by number, from 1."""
+
+    name = "generate"
+    reads = ("question.text", "passages")
+    writes = ("answer",)
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return the question and the texts."""
+        return trace.question.text, [passage.text for passage in trace.passages]
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Set the answer; citations that name no passage of the context are kept as rejected, as a model's are."""
+        answer = Answer(returned) if isinstance(returned, str) else returned
+        if not isinstance(answer, Answer) or not isinstance(answer.text, str):
+            raise OwnCodeError(f"the reader returned {type(returned).__name__} where text or an Answer is due")
+        text = answer.text.strip()
+        if not text:
+            raise OwnCodeError("the answer of the reader is empty")
+        cited = [_plain(citation) for citation in answer.citations]
+        accepted, rejected = checked_citations(cited, trace.passages)
+        abstained = answer.abstained or is_abstention(text)
+        refused = (*answer.rejected_citations, *rejected)
+        return Outcome({"answer": Answer(text, accepted, refused, answer.thinking, abstained)})
+
+
+def _plain(citation: Any) -> Any:
+    """Return a citation as the parser reads it."""
+    if not isinstance(citation, Citation):
+        return citation
+    return {"passage": citation.number, "quote": citation.quote} if citation.quote else citation.number

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rag_lab.models.json_repair import RepairError, read_json
 from rag_lab.models.thinking import split_thinking
 from rag_lab.records import Answer, Citation, Passage, Trace
-from rag_lab.stages.answer.loops import without_loop
 from rag_lab.stages.answer.prompts import NOT_FOUND
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome
 
 _NUMBER = re.compile(r"\d+")
+
+_LEAST_LETTERS = 6
+_SAID_AGAIN = r"(?P<said>\S.{7,199}?)(?:\s*(?P=said)){2,}"
+# A round begins with a sentence, else with a word.
+_ROUNDS = [re.compile(begin + _SAID_AGAIN, re.DOTALL) for begin in (r"(?:^|(?<=[.!?]\s)|(?<=[。！？\n]))", r"(?<!\S)")]
+_MOST_CHARS = 20_000  # a longer reply is left as it is: looking for rounds takes time
 
 
 class Reply(BaseModel):
@@ -27,7 +32,7 @@ class Reply(BaseModel):
 
 
 @dataclass(frozen=True)
-class Parse:
+class Parse(BuiltInStage):
     """Read each raw reply; a repair is a fallback with the rule's name, what no rule reads has failed.
 
     `as_text` takes the whole reply as the answer, which then cites nothing.
@@ -35,21 +40,13 @@ class Parse:
 
     as_text: bool = False
 
-    name: ClassVar[str] = "parse"
-    reads: ClassVar[tuple[str, ...]] = ("raw_text", "passages")
-    writes: ClassVar[tuple[str, ...]] = ("answer",)
-    batch_size: ClassVar[int] = 1000
-    costly: ClassVar[bool] = False
+    VERSION = 3
+    name = "parse"
+    reads = ("raw_text", "passages")
+    writes = ("answer",)
 
-    def identity(self) -> Mapping[str, Any]:
-        """The version, and whether the reply is the answer."""
-        return {"version": 3, **({"as_text": True} if self.as_text else {})}
-
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Parse each trace's reply."""
-        return [self._parse(trace) for trace in traces]
-
-    def _parse(self, trace: Trace) -> Outcome:
+    def outcome(self, trace: Trace) -> Outcome:
+        """Parse the reply of one trace."""
         read = parse_text if self.as_text else parse_reply
         try:
             answer, rule = read(trace.raw_text or "", trace.passages)
@@ -123,3 +120,18 @@ def _quote(item: Any) -> str:
 def is_abstention(answer: str) -> bool:
     """Tell whether an answer says that the documents do not hold one."""
     return NOT_FOUND.rstrip(".").lower() in answer.lower()
+
+
+def without_loop(text: str) -> tuple[str, int]:
+    """Return a text that ends in a circle with each round once, and how many rounds there were; 0 where it does not.
+
+    What follows the last round is left out where it is the beginning of another, cut off. Three rounds are a circle,
+    and what is said in each has letters: rows of dashes and zeros are none.
+    """
+    if len(text) > _MOST_CHARS:
+        return text, 0
+    for found in (found for rounds in _ROUNDS for found in rounds.finditer(text)):
+        said, rest = found["said"], text[found.end() :].strip()
+        if sum(char.isalpha() for char in said) >= _LEAST_LETTERS and said.startswith(rest):
+            return text[: found.start()] + said, found[0].count(said)
+    return text, 0

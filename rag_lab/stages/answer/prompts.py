@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rag_lab.models.protocols import Message
 from rag_lab.records import Passage, Remembered
 
-VERSION = 1
+VERSION = 2
 
 # The one phrase for "cannot tell", shared by prompt, parser and metrics.
 NOT_FOUND = "The documents do not say."
@@ -92,3 +92,33 @@ def earlier_messages(said: Remembered) -> tuple[Message, ...]:
 
 def _ask(context: str, question: str) -> str:
     return f"Passages:\n\n{context}\n\nQuestion: {question}"
+
+
+# A closed book: what the model answers out of what it knows, where `answer.context` is `none`. The usual prompt would
+# forbid that, as it asks for what stands in the passages only.
+_CLOSED_BOOK = f"""\
+You answer questions briefly, out of what you know. Reply with a JSON object that holds the answer and an empty list \
+of citations. If you cannot answer, reply {{"answer": "{NOT_FOUND}", "citations": []}}"""
+
+# Another subject than any documents of a user, so that nothing of them is given away.
+_CLOSED_BOOK_EXAMPLES = (
+    ("How many days has a leap year?", "A leap year has 366 days."),
+    ("Which is the largest ocean?", "The Pacific is the largest ocean."),
+)
+
+
+def closed_book_messages(question: str, said: Remembered) -> tuple[Message, ...]:
+    """Return the chat that asks for an answer without passages, after the examples and the earlier turns."""
+    shots = (
+        message
+        for asked, answer in _CLOSED_BOOK_EXAMPLES
+        for message in (
+            Message("user", _ask_alone(asked)),
+            Message("assistant", json.dumps({"answer": answer, "citations": []})),
+        )
+    )
+    return (Message("system", _CLOSED_BOOK), *shots, *earlier_messages(said), Message("user", _ask_alone(question)))
+
+
+def _ask_alone(question: str) -> str:
+    return f"Question: {question}"

@@ -1,6 +1,7 @@
 """Hypothetical document embeddings (Gao et al. 2022, "Precise zero-shot dense retrieval without relevance labels").
 
-The route says whose prompt writes the document: the single general one of the paper, or that of the query class.
+The route says which questions get a document, and whose prompt writes it: the single general one of the paper, or that
+of the query class.
 """
 
 from __future__ import annotations
@@ -8,22 +9,75 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
-from rag_lab.records import Trace
+from rag_lab.records import QueryClass, Trace
 from rag_lab.stages.chat_stage import chat_outcome, nothing_written, summed
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import HYDE_WRITERS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.query.prompts import GENERAL
+from rag_lab.stages.query.rewrite import checked_text
+from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
 
+HYDE = "hyde"
+SUGGESTED: Literal["suggested"] = "suggested"
 _TEMPERATURE = 0.7  # Gao et al. 2022, section 4.1
 _SEEDS_APART = 1_000_003  # so that no document of one repeat is sampled as another repeat's
+_NOT_ROUTED = Outcome(reason="not routed to HyDE", seconds=0.0)
+
+
+def hyde_stages(parts: Parts) -> tuple[Stage, Stage]:
+    """Return what routes questions to HyDE, and what writes hypothetical documents."""
+    query = parts.query
+    if query.hyde == "none":
+        return Off("route"), Off(HYDE)
+    rules = {"always": None, "suggested": SUGGESTED, "classified": query.class_to_hyde}
+    return RouteHyde(rules[query.hyde]), stage_of(HYDE_WRITERS, HYDE, query.hyde_writer, parts, CustomHyde)
 
 
 @dataclass(frozen=True)
-class Hyde:
+class RouteHyde(BuiltInStage):
+    """Route each question.
+
+    `class_to_hyde` is None for `always`: every question by the general prompt. Where it is `SUGGESTED` the
+    understanding decides, and the class says by whose prompt, the general one where there is none. The class rule
+    overrides the suggestion.
+    """
+
+    class_to_hyde: Mapping[QueryClass, bool] | Literal["suggested"] | None
+
+    name = "route"
+    reads = ("query_class", "hyde_suggested")
+    writes = ("hyde_route",)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Decide for one trace."""
+        if self.class_to_hyde is None:
+            return Outcome({"hyde_route": GENERAL}, reason="always")
+        suggested = trace.hyde_suggested
+        if self.class_to_hyde == SUGGESTED:
+            if suggested is None:
+                return Outcome(status="fallback", reason="no HyDE: the understanding suggested nothing")
+            route = {"hyde_route": trace.query_class or GENERAL} if suggested else {}
+            return Outcome(route, reason=f"the understanding suggested it {_switch(suggested)}")
+        if trace.query_class is None:
+            return Outcome(status="fallback", reason="no HyDE: the question has no class")
+        on = self.class_to_hyde[trace.query_class]
+        overruled = "" if suggested in (None, on) else f", against the model's suggestion ({_switch(bool(suggested))})"
+        updates = {"hyde_route": trace.query_class} if on else {}
+        return Outcome(updates, reason=f"class {trace.query_class}: {_switch(on)}{overruled}")
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
+
+
+@dataclass(frozen=True)
+class Hyde(BuiltInStage):
     """Write `n` hypothetical documents for each question that is routed to one.
 
     One is written greedily; several are sampled, at the temperature of the paper.
@@ -35,73 +89,81 @@ class Hyde:
     prompt: ChatTemplate | None = None  # in place of those that are built in
     n: int = 1
 
-    name: ClassVar[str] = "hyde"
-    reads: ClassVar[tuple[str, ...]] = ("search_query", "hyde_route")
-    writes: ClassVar[tuple[str, ...]] = ("hypothetical", "other_hypotheticals")
-    batch_size: ClassVar[int] = 8
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Model, prompt version, length, seed, and how many are sampled how."""
-        found = {
-            "version": 1,
-            "prompts": self.prompt.digest if self.prompt else prompts.VERSION,
-            "model": self.model.identity(),
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-        }
-        return found if self.n == 1 else {**found, "n": self.n, "temperature": _TEMPERATURE}
+    PROMPTS = prompts.VERSION
+    name = HYDE
+    reads = ("search_query", "hyde_route")
+    writes = ("hypothetical", "other_hypotheticals")
+    batch_size = 8
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Ask the model for those questions that are routed to a prompt."""
         replies = iter(self.model.generate(self.requests(traces)))
-        return [_outcome(list(islice(replies, self.n))) if trace.hyde_route else _not_routed() for trace in traces]
+        return [_outcome(list(islice(replies, self.n))) if trace.hyde_route else _NOT_ROUTED for trace in traces]
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
         """Return `n` requests for each trace that is routed to a prompt."""
         return [
-            self._request(trace, trace.hyde_route, number)
+            ChatRequest(
+                hyde_messages(trace, trace.hyde_route, self.prompt),
+                max_tokens=self.max_tokens,
+                temperature=0.0 if self.n == 1 else _TEMPERATURE,
+                seed=self.seed + trace.repeat + number * _SEEDS_APART,
+            )
             for trace in traces
             if trace.hyde_route
             for number in range(self.n)
         ]
 
-    def _request(self, trace: Trace, route: str, number: int) -> ChatRequest:
-        return ChatRequest(
-            hyde_messages(trace, route, self.prompt),
-            max_tokens=self.max_tokens,
-            temperature=0.0 if self.n == 1 else _TEMPERATURE,
-            seed=self.seed + trace.repeat + number * _SEEDS_APART,
-        )
-
 
 def hyde_messages(trace: Trace, route: str, prompt: ChatTemplate | None = None) -> tuple[Message, ...]:
-    """Return the chat that the model is sent for a trace that is routed to the prompt `route`, or by one's own."""
+    """Return the chat that the model is sent for a trace that is routed to the prompt `route`, or by `prompt`."""
     query = trace.search_query or trace.question.text
     if prompt is not None:
         return prompt.messages({"question": query, "query_class": route})
     return prompts.hyde_messages(prompts.HYDE[route], query)
 
 
-def _not_routed() -> Outcome:
-    return Outcome(reason="not routed to HyDE", seconds=0.0)
-
-
 def _outcome(replies: Sequence[ChatReply]) -> Outcome:
     """Return what was written, and what all calls cost; a call that gave nothing is said."""
     texts = [text for reply in replies if not reply.error and (text := reply.text.strip())]
-    lost = next(
+    fault = next(
         (reply.error or nothing_written(reply) for reply in replies if reply.error or not reply.text.strip()), ""
     )
     whole = summed(replies)
     if not texts:
-        return chat_outcome(whole, {}, "fallback", f"searched without HyDE: {lost}")
+        return chat_outcome(whole, {}, "fallback", f"searched without HyDE: {fault}")
     several = {"other_hypotheticals": tuple(texts[1:])} if len(replies) > 1 else {}
-    reason = f"{len(texts)} of {len(replies)} documents were written: {lost}" if lost else ""
+    reason = f"{len(texts)} of {len(replies)} documents were written: {fault}" if fault else ""
     return chat_outcome(whole, {"hypothetical": texts[0], **several}, reason=reason)
 
 
 def by_llm(parts: Parts) -> Hyde:
     """Return the stage that asks the model `models.hyde`."""
-    query, model = parts.query, parts.chat("hyde", Hyde.name)
+    query, model = parts.query, parts.chat("hyde", HYDE)
     return Hyde(model, query.hyde_max_tokens, parts.seed, parts.prompts.get("hyde"), query.hyde_n)
+
+
+class CustomHyde(CustomStage):
+    """`(question, query_class) -> str`: the class is the one that the question is routed by, None for the general one.
+
+    It is called with what is searched. A question that is not routed to HyDE is not asked about.
+    """
+
+    name = HYDE
+    reads = ("search_query", "hyde_route")
+    writes = ("hypothetical",)
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return the question and its class."""
+        if not trace.hyde_route:
+            return _NOT_ROUTED
+        query_class = None if trace.hyde_route == GENERAL else trace.hyde_route
+        return trace.search_query or trace.question.text, query_class
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Set the document; without any text the question is searched without one."""
+        document = checked_text(returned, "the writer of hypothetical documents").strip()
+        if not document:
+            return Outcome(status="fallback", reason="searched without HyDE: nothing was written")
+        return Outcome({"hypothetical": document})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -12,11 +11,21 @@ from rag_lab.models.json_repair import RepairError, read_as
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Trace
 from rag_lab.stages.chat_stage import chat_outcome, nothing_written
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Off, Outcome
 
+REPHRASE = "rephrase"
 _TOKENS_PER_PHRASING = 48
+
+
+def rephrase_stage(parts: Parts) -> Rephrase | Off:
+    """Return what writes other phrasings of the question."""
+    if not parts.query.phrasings:
+        return Off(REPHRASE)
+    chat = parts.chat("understanding", REPHRASE)
+    return Rephrase(chat, parts.query.phrasings, parts.seed, parts.prompts.get("phrasings"))
 
 
 class Phrasings(BaseModel):
@@ -26,7 +35,7 @@ class Phrasings(BaseModel):
 
 
 @dataclass(frozen=True)
-class Rephrase:
+class Rephrase(BuiltInStage):
     """Ask `model` for `n` other phrasings of what is searched; without any, only the search query is searched."""
 
     model: ChatModel
@@ -34,21 +43,12 @@ class Rephrase:
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
 
-    name: ClassVar[str] = "rephrase"
-    reads: ClassVar[tuple[str, ...]] = ("search_query",)
-    writes: ClassVar[tuple[str, ...]] = ("phrasings",)
-    batch_size: ClassVar[int] = 8
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Model, prompt version, number and seed."""
-        return {
-            "version": 1,
-            "prompts": self.prompt.digest if self.prompt else prompts.VERSION,
-            "model": self.model.identity(),
-            "n": self.n,
-            "seed": self.seed,
-        }
+    PROMPTS = prompts.VERSION
+    name = REPHRASE
+    reads = ("search_query",)
+    writes = ("phrasings",)
+    batch_size = 8
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return the phrasings, or a fallback, for each trace."""

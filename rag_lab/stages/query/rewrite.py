@@ -7,66 +7,106 @@ a number or a part name of the question.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
+from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Trace
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import REWRITINGS
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 
 REWRITE = "rewrite"
 _NOTHING = "no rewrite to search"
 _CODE = re.compile(r"[\w./-]*\d[\w./-]*")
 
 
-@dataclass(frozen=True)
-class OwnWords:
-    """Search the user's own wording."""
-
-    name: ClassVar[str] = REWRITE
-    reads: ClassVar[tuple[str, ...]] = ("question.text",)
-    writes: ClassVar[tuple[str, ...]] = ("search_query",)
-    batch_size: ClassVar[int] = 1000
-    costly: ClassVar[bool] = False
-
-    def identity(self) -> Mapping[str, Any]:
-        """Nothing but the version."""
-        return {"version": 1, "rewrite": "none"}
-
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Copy the question's text."""
-        return [_own(trace) for trace in traces]
+def rewrite_stages(parts: Parts) -> tuple[Stage, ...]:
+    """Return what says which words are searched; a custom rewriting proposes them, and the guard follows."""
+    stage = stage_of(REWRITINGS, REWRITE, parts.query.rewrite, parts, CustomRewriting)
+    return (stage,) if "search_query" in stage.writes else (stage, proposed(parts))
 
 
 @dataclass(frozen=True)
-class GuardedRewrite:
-    """Search the model's rewrite, unless it has drifted from the question: then fall back to the user's wording."""
+class PlainWords(BuiltInStage):
+    """Search the user's own wording, or what is remembered of the conversation followed by it.
+
+    The latter is the plainest baseline of conversational search, which any rewriter of follow-up questions has to beat
+    (Dalton et al. 2020, "TREC CAsT 2019: The conversational assistance track overview", section 5).
+    """
+
+    joined: bool = False
+
+    name = REWRITE
+    writes = ("search_query",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The question, and the conversation where it is joined."""
+        return ("question.text", "remembered") if self.joined else ("question.text",)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Copy the text, or join the texts."""
+        return Outcome({"search_query": in_context(trace) if self.joined else trace.question.text}, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class AnyRewrite(BuiltInStage):
+    """Search the model's rewrite, wherever it has gone; without one, the user's wording.
+
+    `only_follow_ups` searches questions without a conversation in the user's wording.
+    """
+
+    only_follow_ups: bool = False
+
+    name = REWRITE
+    reads = ("question.text", "question.history", "proposed_query")
+    writes = ("search_query",)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Take the rewrite as it is."""
+        if self.only_follow_ups and not trace.question.history:
+            return Outcome({"search_query": trace.question.text}, seconds=0.0)
+        if trace.proposed_query:
+            return Outcome({"search_query": trace.proposed_query}, seconds=0.0)
+        return Outcome({"search_query": trace.question.text}, "fallback", _NOTHING, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class GuardedRewrite(BuiltInStage):
+    """Search the model's rewrite, unless it has drifted from the question: then fall back to the user's wording.
+
+    `only_follow_ups` searches questions without a conversation in the user's wording.
+    """
 
     embedder: Embedder
     min_similarity: float
+    only_follow_ups: bool = False
 
-    name: ClassVar[str] = REWRITE
-    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "remembered", "proposed_query")
-    writes: ClassVar[tuple[str, ...]] = ("search_query",)
-    batch_size: ClassVar[int] = 256
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Embedding model and threshold."""
-        return {"version": 2, "embedder": self.embedder.identity(), "min_similarity": self.min_similarity}
+    VERSION = 2
+    name = REWRITE
+    reads = ("question.text", "question.history", "remembered", "proposed_query")
+    writes = ("search_query",)
+    batch_size = 256
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Accept or refuse each rewrite."""
-        proposed = [trace for trace in traces if trace.proposed_query]
+        rewritten = [trace for trace in traces if trace.question.history or not self.only_follow_ups]
+        proposed = [trace for trace in rewritten if trace.proposed_query]
         similarity = dict(zip(map(id, proposed), self._similarities(proposed), strict=True))
         unread = dict(zip(map(id, proposed), self._unread(proposed), strict=True))
-        return [
+        decided = iter(
             replace(self._decide(trace, similarity.get(id(trace))), truncated_tokens=unread.get(id(trace), 0))
-            for trace in traces
-        ]
+            for trace in rewritten
+        )
+        is_rewritten = set(map(id, rewritten))
+        plain = PlainWords()
+        return [next(decided) if id(trace) in is_rewritten else plain.outcome(trace) for trace in traces]
 
     def _unread(self, traces: Sequence[Trace]) -> list[int]:
         """Return how many tokens of what is compared for each trace the embedding model never reads."""
@@ -84,40 +124,16 @@ class GuardedRewrite:
 
     def _decide(self, trace: Trace, similarity: float | None) -> Outcome:
         question = trace.question.text
-        own = {"search_query": question}
+        plain = {"search_query": question}
         if similarity is None or not trace.proposed_query:
-            return Outcome(own, "fallback", _NOTHING)
-        lost = sorted(_codes(question) - _codes(trace.proposed_query))
-        if lost:
-            return Outcome(own, "fallback", f"rewrite refused: it lost {', '.join(lost)}")
+            return Outcome(plain, "fallback", _NOTHING)
+        missing = sorted(_codes(question) - _codes(trace.proposed_query))
+        if missing:
+            return Outcome(plain, "fallback", f"rewrite refused: it lost {', '.join(missing)}")
         if similarity < self.min_similarity:
             reason = f"rewrite refused: cosine {similarity:.2f} with the question is below {self.min_similarity:.2f}"
-            return Outcome(own, "fallback", reason)
+            return Outcome(plain, "fallback", reason)
         return Outcome({"search_query": trace.proposed_query}, reason=f"cosine {similarity:.2f} with the question")
-
-
-@dataclass(frozen=True)
-class AnyRewrite:
-    """Search the model's rewrite, wherever it has gone; without one, the user's wording."""
-
-    name: ClassVar[str] = REWRITE
-    reads: ClassVar[tuple[str, ...]] = ("question.text", "proposed_query")
-    writes: ClassVar[tuple[str, ...]] = ("search_query",)
-    batch_size: ClassVar[int] = 1000
-    costly: ClassVar[bool] = False
-
-    def identity(self) -> Mapping[str, Any]:
-        """Nothing but the version."""
-        return {"version": 1, "rewrite": "unguarded"}
-
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Take each rewrite as it is."""
-        return [self._take(trace) for trace in traces]
-
-    def _take(self, trace: Trace) -> Outcome:
-        if trace.proposed_query:
-            return Outcome({"search_query": trace.proposed_query}, seconds=0.0)
-        return Outcome({"search_query": trace.question.text}, "fallback", _NOTHING, seconds=0.0)
 
 
 def in_context(trace: Trace) -> str:
@@ -126,60 +142,54 @@ def in_context(trace: Trace) -> str:
     return " ".join(filter(None, [said.summary, *(turn.content for turn in said.turns), trace.question.text]))
 
 
-@dataclass(frozen=True)
-class RewrittenFollowUps:
-    """Search the rewrite of questions with a conversation as `rewriting` does, and others in the user's wording."""
-
-    rewriting: GuardedRewrite | AnyRewrite
-
-    name: ClassVar[str] = REWRITE
-    writes: ClassVar[tuple[str, ...]] = ("search_query",)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """What the rewriting reads, and the conversation."""
-        return tuple(dict.fromkeys((*self.rewriting.reads, "question.history")))
-
-    @property
-    def batch_size(self) -> int:
-        """That of the rewriting."""
-        return self.rewriting.batch_size
-
-    @property
-    def costly(self) -> bool:
-        """Whether the rewriting is."""
-        return self.rewriting.costly
-
-    def identity(self) -> Mapping[str, Any]:
-        """The rewriting."""
-        return {"version": 1, "follow_ups": dict(self.rewriting.identity())}
-
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Rewrite those that follow something."""
-        rewritten = iter(self.rewriting.run([trace for trace in traces if trace.question.history]))
-        return [next(rewritten) if trace.question.history else _own(trace) for trace in traces]
-
-
-def _own(trace: Trace) -> Outcome:
-    return Outcome({"search_query": trace.question.text}, seconds=0.0)
-
-
 def _codes(text: str) -> set[str]:
     return {code.strip("./-").lower() for code in _CODE.findall(text)}
 
 
-def own_words(_: Parts) -> OwnWords:
+def plain(_: Parts) -> PlainWords:
     """Return the stage that searches the user's wording."""
-    return OwnWords()
+    return PlainWords()
 
 
-def proposed(parts: Parts) -> GuardedRewrite | AnyRewrite:
+def joined(_: Parts) -> PlainWords:
+    """Return the stage that searches the remembered turns and the question as one text."""
+    return PlainWords(joined=True)
+
+
+def proposed(parts: Parts, *, only_follow_ups: bool = False) -> GuardedRewrite | AnyRewrite:
     """Return the stage that searches what was proposed: unless it has drifted, where there is a guard."""
     if not parts.query.guard:
-        return AnyRewrite()
-    return GuardedRewrite(parts.embedder, parts.query.min_similarity)
+        return AnyRewrite(only_follow_ups)
+    return GuardedRewrite(parts.embedder, parts.query.min_similarity, only_follow_ups)
 
 
-def of_follow_ups(parts: Parts) -> RewrittenFollowUps:
+def of_follow_ups(parts: Parts) -> GuardedRewrite | AnyRewrite:
     """Return the stage that searches what was proposed for questions with a conversation."""
-    return RewrittenFollowUps(proposed(parts))
+    return proposed(parts, only_follow_ups=True)
+
+
+class CustomRewriting(CustomStage):
+    """`(question) -> str`, a proposed rewrite. The guard holds it to the question, as it does a model's."""
+
+    name = "propose"
+    reads = ("question.text",)
+    writes = ("proposed_query",)
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return the question."""
+        return (trace.question.text,)
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Propose what was returned; without any text the guard falls back to the user's wording."""
+        return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})
+
+
+def checked_text(returned: Any, what: str) -> str:
+    """Return `returned` if it is text.
+
+    Raises:
+        OwnCodeError: if it is not.
+    """
+    if not isinstance(returned, str):
+        raise OwnCodeError(f"{what} returned {type(returned).__name__} where text is due")
+    return returned

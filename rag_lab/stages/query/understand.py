@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_lab._kit.complaints import complaint_and_value, key_of
+from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.models.json_repair import RepairError, read_as
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Trace
 from rag_lab.stages.chat_stage import chat_outcome, nothing_written
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import UNDERSTANDINGS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
 
+UNDERSTAND = "understand"
 NOT_ASKED = "no conversation before the question"
+
+
+def understand_stage(parts: Parts) -> Stage:
+    """Return what understands the question."""
+    if not parts.query.understands and UNDERSTAND not in parts.given:
+        return Off(UNDERSTAND)
+    return stage_of(UNDERSTANDINGS, UNDERSTAND, parts.query.understanding, parts, CustomUnderstanding)
 
 
 class Understanding(BaseModel):
@@ -31,7 +43,7 @@ class Understanding(BaseModel):
 
 
 @dataclass(frozen=True)
-class LlmUnderstanding:
+class LlmUnderstanding(BuiltInStage):
     """Ask `model` for class, rewrite and HyDE suggestion; a reply that cannot be read is a fallback to none of them.
 
     `only_follow_ups` asks about questions with a conversation alone.
@@ -42,22 +54,18 @@ class LlmUnderstanding:
     prompt: ChatTemplate | None = None  # in place of the one that is built in
     only_follow_ups: bool = False
 
-    name: ClassVar[str] = "understand"
-    reads: ClassVar[tuple[str, ...]] = ("question.text", "question.history", "remembered")
-    writes: ClassVar[tuple[str, ...]] = ("query_class", "proposed_query", "hyde_suggested")
-    batch_size: ClassVar[int] = 8
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Model, prompt version, seed, and of which questions it is asked."""
-        wording = self.prompt.digest if self.prompt else prompts.VERSION
-        found = {"version": 1, "prompts": wording, "model": self.model.identity(), "seed": self.seed}
-        return {**found, "only_follow_ups": True} if self.only_follow_ups else found
+    PROMPTS = prompts.VERSION
+    name = UNDERSTAND
+    reads = ("question.text", "question.history", "remembered")
+    writes = ("query_class", "proposed_query", "hyde_suggested")
+    batch_size = 8
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return one understanding, or a fallback, for each trace."""
         replies = iter(self.model.generate(self.requests(traces)))
-        return [_outcome(next(replies)) if self._asks(trace) else _not_asked() for trace in traces]
+        not_asked = Outcome(reason=NOT_ASKED, seconds=0.0)
+        return [_outcome(next(replies)) if self._asks(trace) else not_asked for trace in traces]
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
         """Return one request for each trace that the model is asked about."""
@@ -76,15 +84,11 @@ class LlmUnderstanding:
         return bool(trace.question.history) or not self.only_follow_ups
 
     def _messages(self, trace: Trace) -> tuple[Message, ...]:
-        asked, said = trace.question.text, trace.remembered
+        text, said = trace.question.text, trace.remembered
         if self.prompt is None:
-            return prompts.understanding_messages(asked, said)
-        values = {"question": asked, "history": said.turns, "summary": said.summary, "classes": QUERY_CLASSES}
+            return prompts.understanding_messages(text, said)
+        values = {"question": text, "history": said.turns, "summary": said.summary, "classes": QUERY_CLASSES}
         return self.prompt.messages(values)
-
-
-def _not_asked() -> Outcome:
-    return Outcome(reason=NOT_ASKED, seconds=0.0)
 
 
 def _outcome(reply: ChatReply) -> Outcome:
@@ -107,5 +111,38 @@ def _outcome(reply: ChatReply) -> Outcome:
 
 def by_llm(parts: Parts) -> LlmUnderstanding:
     """Return the stage that asks the model `models.understanding`."""
-    model = parts.chat("understanding", LlmUnderstanding.name)
+    model = parts.chat("understanding", UNDERSTAND)
     return LlmUnderstanding(model, parts.seed, parts.prompts.get("understanding"), parts.query.asks_only_follow_ups)
+
+
+class _Returned(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    query_class: QueryClass | None = Field(None, alias="class")
+    rewrite: str | None = None
+    hyde: bool | None = None
+
+
+class CustomUnderstanding(CustomStage):
+    """`(question) -> {"class", "rewrite", "hyde"}`, of which any may be left out, and then stays open."""
+
+    name = UNDERSTAND
+    reads = ("question.text",)
+    writes = ("query_class", "proposed_query", "hyde_suggested")
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return the question."""
+        return (trace.question.text,)
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Set what was returned."""
+        try:
+            found = _Returned.model_validate(returned)
+        except ValidationError as error:
+            detail = error.errors()[0]
+            wrong = f"{key_of(detail)} {complaint_and_value(detail)}".strip()
+            raise OwnCodeError(f'the understanding is no {{"class", "rewrite", "hyde"}}: {wrong}') from None
+        proposed = (found.rewrite or "").strip() or None
+        return Outcome(
+            {"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde},
+        )

@@ -1,17 +1,78 @@
 """Fusion of ranked lists: a weighted sum of normalized scores; with reciprocal ranks it is reciprocal rank fusion.
 
-Fox and Shaw 1994 (CombSUM); Cormack, Clarke and Büttcher 2009, section 2 (reciprocal rank fusion).
+Fox and Shaw 1994 (CombSUM); Cormack, Clarke and Büttcher 2009, section 2 (reciprocal rank fusion). Of the
+normalizations `min_max` and `z_score` keep the gaps between scores and so depend on their scale only up to a linear
+change; `rank` and `reciprocal_rank` keep the order alone: any increasing change of the scores leaves them as they are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, pstdev
+from typing import Any
 
-from rag_lab.records import Hit
-from rag_lab.stages.kinds import RRF_CONSTANT, Normalization
-from rag_lab.stages.retrieval.normalization import normalize
+from rag_lab._kit.own_code import OwnCode, OwnCodeError, numbers
+from rag_lab.records import Hit, Trace
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import FUSIONS, RRF_CONSTANT, Merging, Normalization, combines_ranks
+from rag_lab.stages.parts import Parts
+from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
+
+RETRIEVE = "retrieve"
+HYDE = "hyde"  # the search by hypothetical document
+CUSTOM_SCORE = "own_fusion"  # under which a hit keeps the score of a custom fusion
+
+
+def fusion_stage(parts: Parts, weights: Mapping[str, float]) -> Stage:
+    """Return what combines the searches that have these weights."""
+    retrieval = parts.retrieval
+
+    def custom(code: OwnCode) -> CustomFusion:
+        return CustomFusion(code, tuple(weights), retrieval.base_k, retrieval.min_score if len(weights) > 1 else None)
+
+    return stage_of(FUSIONS, "fusion", retrieval.fusion, parts, custom, weights)
+
+
+def normalize(
+    scores: Sequence[float], method: Normalization, constant: int = RRF_CONSTANT
+) -> tuple[list[float], float]:
+    """Return the normalized scores of one ranked list, and what a unit that is not in the list counts.
+
+    Args:
+        scores: of one search, best first.
+        method: `none` leaves them as they are; `min_max` maps them linearly to [0, 1] (equal scores to 1); `z_score` to
+            mean 0 and standard deviation 1 (equal scores to 0); `rank` to 1 - (rank - 1) / n, ranks from 1;
+            `reciprocal_rank` to 1 / (constant + rank).
+        constant: damps the first ranks of `reciprocal_rank`.
+
+    Returns:
+        One value a score, never increasing, and the value of absence: 0; with `z_score`, which puts half a list below
+        0, the value of the list's last unit.
+    """
+    n = len(scores)
+    if method == "rank":
+        return [1 - position / n for position in range(n)], 0.0
+    if method == "reciprocal_rank":
+        return [1 / (constant + rank) for rank in range(1, n + 1)], 0.0
+    if method == "min_max":
+        return min_max(scores, equal=1.0), 0.0
+    if method == "z_score":
+        values = _z_scores(scores)
+        return values, min(values, default=0.0)
+    return list(scores), 0.0
+
+
+def min_max(scores: Sequence[float], equal: float) -> list[float]:
+    """Scale linearly to [0, 1]; equal scores all become `equal`."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else equal for score in scores]
+
+
+def _z_scores(scores: Sequence[float]) -> list[float]:
+    mean, deviation = (fmean(scores), pstdev(scores)) if scores else (0.0, 0.0)
+    return [(score - mean) / deviation if deviation > 0 else 0.0 for score in scores]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +149,141 @@ def merged(found: Sequence[tuple[int, Hit]], score: float, step: str) -> Hit:
         for name, value in hit.scores.items():
             scores[name] = max(value, scores.get(name, value))
     return replace(ranked[0][1], score=score, scores={**scores, step: score})
+
+
+def scoring(hits: Sequence[Hit], least: float | None) -> Sequence[Hit]:
+    """Return the hits whose score is not below `least`; all where there is no such threshold."""
+    return hits if least is None else [hit for hit in hits if hit.score >= least]
+
+
+@dataclass(frozen=True)
+class Combine(BuiltInStage):
+    """Fuse the lists of the searches in `weights`, at most k hits, without those below `min_score`.
+
+    The list of a single search stays as it is: that search knows the threshold.
+    """
+
+    weights: Mapping[str, float]
+    normalization: Normalization
+    constant: int
+    k: int
+    min_score: float | None = None
+
+    VERSION = 2
+    name = RETRIEVE
+    writes = ("base_hits",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The hits of each search."""
+        return tuple(f"hits.{search}" for search in self.weights)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Combine the lists of one trace."""
+        rankings = [Ranking(trace.hits.get(search, ()), weight) for search, weight in self.weights.items()]
+        if len(rankings) == 1:
+            return Outcome({"base_hits": tuple(rankings[0].hits[: self.k])})
+        step = "rrf" if self.normalization == "reciprocal_rank" else "weighted"
+        fused = fuse(rankings, self.k, self.normalization, step, self.constant)
+        return Outcome({"base_hits": tuple(scoring(fused, self.min_score))})
+
+
+def weighted(parts: Parts, weights: Mapping[str, float]) -> Combine:
+    """Return the stage for a pipeline whose searches have these weights; of a single one nothing else counts."""
+    retrieval = parts.retrieval
+    if len(weights) == 1:
+        return Combine(dict.fromkeys(weights, 1.0), "none", 0, retrieval.base_k)
+    normalization = "reciprocal_rank" if combines_ranks(retrieval.mode) else retrieval.normalization
+    constant = retrieval.rrf_constant if normalization == "reciprocal_rank" else 0
+    return Combine(weights, normalization, constant, retrieval.base_k, retrieval.min_score)
+
+
+@dataclass(frozen=True)
+class CustomFusion(CustomStage):
+    """`(lists, k) -> [(id, score)]`; `lists` has the `[(id, score)]` of each search by its name, best first.
+
+    At most `k` units are kept, none below `min_score`.
+    """
+
+    searches: tuple[str, ...]
+    k: int
+    min_score: float | None = None
+
+    VERSION = 2
+    name = RETRIEVE
+    writes = ("base_hits",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The hits of each search."""
+        return tuple(f"hits.{search}" for search in self.searches)
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return what each search found, and k."""
+        lists = {name: [(hit.parent_id, hit.score) for hit in trace.hits.get(name, ())] for name in self.searches}
+        return (lists, self.k) if any(lists.values()) else Outcome({"base_hits": ()}, seconds=0.0)
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Set the units by falling score; a unit keeps the child of the search that ranks it highest."""
+        found: dict[str, list[tuple[int, Hit]]] = {}
+        for name in self.searches:
+            for rank, hit in enumerate(trace.hits.get(name, ()), start=1):
+                found.setdefault(hit.parent_id, []).append((rank, hit))
+        scores = _scores(returned)
+        if strangers := [unit_id for unit_id in scores if unit_id not in found]:
+            raise OwnCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
+        best = sorted(scores.items(), key=lambda item: -item[1])[: self.k]
+        hits = [merged(found[unit_id], score, CUSTOM_SCORE) for unit_id, score in best]
+        return Outcome({"base_hits": tuple(scoring(hits, self.min_score))})
+
+
+def _scores(returned: Any) -> dict[str, float]:
+    """Return the score of each unit, in the order in which they were returned."""
+    try:
+        pairs = [(str(unit_id), score) for unit_id, score in returned]
+    except (TypeError, ValueError):
+        raise OwnCodeError(f"the fusion returned {type(returned).__name__} where (id, score) pairs are due") from None
+    values = numbers([score for _, score in pairs], len(pairs), "the fusion")
+    scores = {unit_id: value for (unit_id, _), value in zip(pairs, values, strict=True)}
+    if len(scores) < len(pairs):
+        raise OwnCodeError("the fusion returned an id twice")
+    return scores
+
+
+@dataclass(frozen=True)
+class Merge(BuiltInStage):
+    """Put base and HyDE hits together, each unit once, at most `limit`; where one search alone found any, they stay.
+
+    `rrf` fuses them by reciprocal rank. `base_first` has all base hits in their order, then HyDE's that are not among
+    them: cosines with two texts have no common scale, so a hit's score is then 1 / place.
+
+    That nothing was found is a result: the retrieval measures are 0, and the reader has to do without.
+    """
+
+    limit: int
+    how: Merging = "rrf"
+
+    VERSION = 3
+    name = "merge"
+    reads = ("base_hits", f"hits.{HYDE}")
+    writes = ("candidates",)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Fuse the lists of one trace."""
+        lists = [hits for hits in (trace.base_hits, trace.hits.get(HYDE, ())) if hits]
+        both = reciprocal_rank_fusion if self.how == "rrf" else one_after_the_other
+        candidates = lists[0][: self.limit] if len(lists) == 1 else both(lists, self.limit)
+        return Outcome({"candidates": tuple(candidates)}, reason="" if candidates else "nothing was found")
+
+
+def one_after_the_other(lists: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
+    """Return the first list, then what each next one adds, at most `limit`; the score is 1 / place.
+
+    A unit that stands in several lists keeps its place and its child in the first of them, and the scores of all.
+    """
+    found: dict[str, list[tuple[int, Hit]]] = {}
+    for number, hits in enumerate(lists):
+        for hit in hits:
+            found.setdefault(hit.parent_id, []).append((number, hit))
+    first = list(found.values())[:limit]
+    return [merged(same, 1 / place, "base_first") for place, same in enumerate(first, start=1)]

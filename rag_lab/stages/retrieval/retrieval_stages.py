@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from typing import Literal
@@ -11,19 +11,14 @@ from rag_lab._kit.registry import Module, own
 from rag_lab.access import allowed_labels
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
-from rag_lab.stages.choose import code_of, stage_of, whole_stage
-from rag_lab.stages.kinds import FUSIONS, SEARCHES, SELECTIONS
+from rag_lab.stages.custom import code_of, is_whole, whole_stage
+from rag_lab.stages.kinds import SEARCHES
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.hyde_search import SearchHyde
-from rag_lab.stages.retrieval.langchain_search import LangChainSearch, is_retriever
-from rag_lab.stages.retrieval.mmr import SearchMmr
-from rag_lab.stages.retrieval.own_fusion import FusionPlace
-from rag_lab.stages.retrieval.own_search import OwnSearch, OwnSearcher
-from rag_lab.stages.retrieval.own_selection import SelectPlace
-from rag_lab.stages.retrieval.search import Search
-from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
-from rag_lab.stages.stage import Stage
-from rag_lab.stages.switched_off import Off
+from rag_lab.stages.retrieval.custom_search import CustomSearch, CustomSearcher, LangChainSearch, is_retriever
+from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
+from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
+from rag_lab.stages.retrieval.select import SearchMmr
+from rag_lab.stages.stage import Off, Stage
 from rag_lab.stores.config import Unit
 from rag_lab.stores.sparse import SPARSE, SparseName
 
@@ -37,19 +32,24 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
         name: SEARCHES.find(name).made(parts) if name in weights else Off(f"search_{name}")
         for name in SEARCHES.built_in
     }
-    others = [_own_search(module, parts) for module in _modules(parts)]
+    others = [_custom_search(module, parts) for module in _modules(parts)]
     listed = {path.removeprefix(_ENTRY): 1.0 for stage in others for path in stage.writes if path.startswith(_ENTRY)}
-    return (*made.values(), *others, _fusion(parts, weights | listed))
+    return (*made.values(), *others, fusion_stage(parts, weights | listed))
 
 
 def hyde_search(parts: Parts) -> Stage:
     """Return the search by hypothetical document."""
     if parts.query.hyde == "none":
-        return Off("retrieve_hyde")
+        return Off(RETRIEVE_HYDE)
     min_score = _least(parts) if "dense" in _weights(parts) else None  # a cosine, as it is there
     query, dense = parts.query, _dense(parts, "hypothetical")
     several, k = query.writes_several, parts.retrieval.hyde_k
-    return SearchHyde(dense, parts.index, k, min_score, several, query.hyde_with_query, _mmr(parts))
+    return HydeSearch(dense, parts.index, k, HYDE, min_score, _mmr(parts), several, query.hyde_with_query)
+
+
+def merge(parts: Parts) -> Merge:
+    """Return the stage for a pipeline; without HyDE there is one list, and nothing to be put together."""
+    return Merge(parts.rerank.input_limit, "rrf" if parts.query.hyde == "none" else parts.retrieval.merge)
 
 
 def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question] = ()) -> None:
@@ -63,29 +63,23 @@ def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question]
             for units, labels in product({"child", _units(parts, name)}, allowed):
                 parts.index.sparse(name, parts.retrieval.analyzer, units, labels)
     for stage in stages:
-        if isinstance(stage, OwnSearch):
+        if isinstance(stage, CustomSearch):
             stage.prepare(allowed)
 
 
-def selection(parts: Parts) -> Stage:
-    """Return what selects from the ranked hits."""
-    if not parts.selects:
-        return Off("select")
-    keep = 2 * parts.rerank.final_k
-    return stage_of(SELECTIONS, "select", parts.select.name, parts, lambda: SelectPlace(parts.index, keep))
-
-
-def dense(parts: Parts) -> Search:
+def dense(parts: Parts) -> TextSearch:
     """Return the search by embeddings."""
-    return Search(_dense(parts, "question"), parts.index, parts.retrieval.base_k, "dense", _least(parts), _mmr(parts))
+    return TextSearch(
+        _dense(parts, "question"), parts.index, parts.retrieval.base_k, "dense", _least(parts), _mmr(parts)
+    )
 
 
-def bm25(parts: Parts) -> Search:
+def bm25(parts: Parts) -> TextSearch:
     """Return the search by BM25."""
     return _sparse(parts, "bm25")
 
 
-def tfidf(parts: Parts) -> Search:
+def tfidf(parts: Parts) -> TextSearch:
     """Return the search by TF-IDF."""
     return _sparse(parts, "tfidf")
 
@@ -107,24 +101,17 @@ def _modules(parts: Parts) -> list[Module]:
     return [own(given, SEARCHES)]
 
 
-def _own_search(module: Module, parts: Parts) -> Stage:
-    stage = whole_stage(SEARCHES, module, ("hits",), parts.index)
-    if stage is not None:
+def _custom_search(module: Module, parts: Parts) -> Stage:
+    if is_whole(module):
+        stage = whole_stage(SEARCHES, module, ("hits",), parts.index)
         if not any(path.startswith(_ENTRY) for path in stage.writes):
             raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
         return stage
     builds = hasattr(module.made, "build")
     code = code_of(SEARCHES, module, "build" if builds else None)
-    searcher = OwnSearcher(parts.index, code, module.name, parts.retrieval.level, builds)
-    search = Search(searcher, parts.index, parts.retrieval.base_k, module.name, _least(parts))
-    return OwnSearch(search, searcher, costly=bool(module.source))
-
-
-def _fusion(parts: Parts, weights: Mapping[str, float]) -> Stage:
-    retrieval = parts.retrieval
-    min_score = retrieval.min_score if len(weights) > 1 else None
-    place = FusionPlace(tuple(weights), retrieval.base_k, min_score)
-    return stage_of(FUSIONS, "fusion", retrieval.fusion, parts, lambda: place, weights)
+    searcher = CustomSearcher(parts.index, code, module.name, parts.retrieval.level, builds)
+    k, is_remembered = parts.retrieval.base_k, bool(module.source)
+    return CustomSearch(searcher, parts.index, k, module.name, _least(parts), costly=is_remembered)
 
 
 def _least(parts: Parts) -> float | None:
@@ -133,10 +120,10 @@ def _least(parts: Parts) -> float | None:
     return parts.retrieval.min_score if is_alone else None
 
 
-def _sparse(parts: Parts, name: SparseName) -> Search:
+def _sparse(parts: Parts, name: SparseName) -> TextSearch:
     retrieval = parts.retrieval
     searcher = SparseSearcher(parts.index, name, retrieval.analyzer, retrieval.level, _units(parts, name))
-    return Search(searcher, parts.index, retrieval.base_k, name, _least(parts))
+    return TextSearch(searcher, parts.index, retrieval.base_k, name, _least(parts))
 
 
 def _units(parts: Parts, name: SparseName) -> Unit:

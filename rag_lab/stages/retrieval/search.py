@@ -1,29 +1,143 @@
-"""The stage that searches by the question and its other phrasings, and what every search does with what it found."""
+"""The searches: by the question and its other phrasings, or by hypothetical documents, within what an asker may see."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from itertools import islice
+from typing import Any, Literal, Protocol
+
+import numpy as np
 
 from rag_lab._kit.wording import counted
-from rag_lab.access import allowed_labels
+from rag_lab.access import Labels, allowed_labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.records import Hit, Trace
-from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion
-from rag_lab.stages.retrieval.mmr import SearchMmr
-from rag_lab.stages.retrieval.searcher import DenseSearcher, Searcher
-from rag_lab.stages.stage import Outcome
+from rag_lab.corpus.index.found_chunks import search_files
+from rag_lab.models.limits.read_limit import unread_of_texts
+from rag_lab.models.protocols import Embedder, Vectors
+from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.records import Hit, Level, Trace
+from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
+from rag_lab.stages.retrieval.select import SearchMmr
+from rag_lab.stages.stage import BuiltInStage, Outcome
+from rag_lab.stores.analyzer import AnalyzerChoice
+from rag_lab.stores.config import Unit
+from rag_lab.stores.sparse import SparseName
+from rag_lab.stores.sparse import identity as sparse_identity
 
+RETRIEVE_HYDE = "retrieve_hyde"
 ACCESS = ("question.may_see", "question.namespace")
+
+Rows = Sequence[int]
+
+
+class Searcher(Protocol):
+    """One way of finding units of a corpus by a text; whatever can change its results is in its fields."""
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k best units for each text, best first, among those with its `allowed` labels (None: all)."""
 
 
 @dataclass(frozen=True)
-class Search:
-    """Find the k best units for each trace, among those that its asker may see.
+class DenseSearcher:
+    """Search by the cosine of embeddings.
 
-    They become the trace's `hits` of this search. Those of several phrasings are merged by reciprocal rank. Hits below
-    `min_score` are left out of each list, and `mmr` chooses among what is left of more than k.
+    `by` says what the texts are: questions, or hypothetical documents, which are embedded as documents are (Gao et al.
+    2022).
+    """
+
+    index: CorpusIndex
+    embedder: Embedder
+    level: Level = "parent"
+    by: Literal["question", "hypothetical"] = "question"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Index, its vectors, embedding model, level, and what is searched."""
+        return {
+            "index": self.index.digest,
+            "vectors": dict(self.index.vectors_identity),
+            "embedder": self.embedder.identity(),
+            "level": self.level,
+            "by": self.by,
+        }
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k units whose best child is nearest to each text."""
+        embed = self.embedder.embed_queries if self.by == "question" else self.embedder.embed_documents
+        return self.nearest(embed(texts), k, allowed)
+
+    def nearest(self, vectors: Vectors, k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k units whose best child is nearest to each of the unit vectors, (n, dim)."""
+
+        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
+            return self.index.search(vectors[rows], k, labels, self.level, "dense" if self.by == "question" else "hyde")
+
+        return _by_access(within, allowed)
+
+    def unread_of_texts(self, texts: Sequence[str]) -> int:
+        """Return how many tokens of these texts together the embedding model never reads."""
+        return sum(unread_of_texts(self.embedder, texts, "query" if self.by == "question" else "document"))
+
+    def truncation(self, searched_by: int, hits: Sequence[Hit]) -> tuple[str, int]:
+        """Return in words and as a number which tokens had no effect: of what is `searched_by`, and of the children."""
+        unread = self.index.unread
+        cut = [] if unread is None else [n for n in unread.of_hits(hits) if n]
+        sentences = [f"{counted(searched_by, 'token')} of what is searched by were not read"] if searched_by else []
+        if cut:
+            sentences.append(f"of {len(cut)} of {len(hits)} chunks found, {sum(cut):,} tokens were never embedded")
+        return "; ".join(sentences), searched_by + sum(cut)
+
+
+@dataclass(frozen=True)
+class SparseSearcher:
+    """Search by the terms that texts share: the question with each child, or with each whole file.
+
+    A file that is found stands for the child of it that shares most with the question.
+    """
+
+    index: CorpusIndex
+    name: SparseName
+    analyzer: AnalyzerChoice
+    level: Level = "parent"
+    units: Unit = "child"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Index, level, and the method with its analyzer and what it compares."""
+        sparse = dict(sparse_identity(self.name, self.index.analyzer(self.analyzer), self.units))
+        return {"index": self.index.digest, "level": self.level, "sparse": sparse}
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the k units whose best child scores highest for each text."""
+
+        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
+            some = [texts[row] for row in rows]
+            if self.units == "document":
+                return search_files(self.index, self.name, self.analyzer, some, k, labels, self.level)
+            return self.index.search_terms(self.name, self.analyzer, some, k, labels, self.level)
+
+        return _by_access(within, allowed)
+
+
+def _by_access(
+    search: Callable[[Rows, Labels | None], list[list[Hit]]], allowed: Sequence[Labels | None]
+) -> list[list[Hit]]:
+    """Search once for each set of labels: askers with the same rights share a search."""
+    groups: dict[Labels | None, list[int]] = {}
+    for row, labels in enumerate(allowed):
+        groups.setdefault(labels, []).append(row)
+    hits: list[list[Hit]] = [[] for _ in allowed]
+    for labels, rows in groups.items():
+        if labels is None or labels:
+            for row, found in zip(rows, search(rows, labels), strict=True):
+                hits[row] = found
+    return hits
+
+
+@dataclass(frozen=True)
+class Search(BuiltInStage):
+    """Find the k best units for each trace, among those that its asker may see; they become its `hits` of this search.
+
+    Hits below `min_score` are left out of each list, and `mmr` chooses among what is left of more than k.
     """
 
     searcher: Searcher
@@ -33,8 +147,32 @@ class Search:
     min_score: float | None = None
     mmr: SearchMmr | None = None
 
-    batch_size: ClassVar[int] = 256
-    costly: ClassVar[bool] = True
+    VERSION = 4
+    batch_size = 256
+    costly = True
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The list that is filled."""
+        return (f"hits.{self.search}",)
+
+    def found(self, hits: Sequence[Hit], reason: str = "", unread: int = 0, seconds: float | None = None) -> Outcome:
+        """Return the outcome of a trace for which these hits were found."""
+        return Outcome({f"hits.{self.search}": tuple(hits)}, reason=reason, truncated_tokens=unread, seconds=seconds)
+
+    def n_wanted(self) -> int:
+        """Return how many units are to be found, so that there is something to choose from."""
+        return self.k if self.mmr is None else max(self.k, self.mmr.fetch_k)
+
+    def kept(self, lists: Sequence[Sequence[Hit]]) -> Sequence[Sequence[Hit]]:
+        """Return of each list of found units what the search hands on."""
+        enough = [scoring(hits, self.min_score) for hits in lists]
+        return enough if self.mmr is None else self.mmr.choose(enough, self.k, self.search)
+
+
+@dataclass(frozen=True)
+class TextSearch(Search):
+    """Search by the question and its other phrasings, whose lists are merged by reciprocal rank."""
 
     @property
     def name(self) -> str:
@@ -46,82 +184,68 @@ class Search:
         """What is searched, and what the asker may see."""
         return ("search_query", "phrasings", *ACCESS)
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """The list that is filled."""
-        return (f"hits.{self.search}",)
-
-    def identity(self) -> Mapping[str, Any]:
-        """The search, k, the threshold, and what is chosen among what was found."""
-        return {"version": 4, "searcher": self.searcher.identity(), "k": self.k, **kept_identity(self)}
-
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search all texts of the batch in one call."""
-        texts = [self._texts(trace) for trace in traces]
+        texts = [[text for text in (trace.search_query, *trace.phrasings) if text] for trace in traces]
         labels = self.index.labels if any(texts) else frozenset()
         allowed = [
             allowed_labels(labels, trace.question) for trace, own in zip(traces, texts, strict=True) for _ in own
         ]
         flat = [text for own in texts for text in own]
-        found = self.searcher.search(flat, n_wanted(self), allowed) if flat else []
-        lists = iter(kept(self, found, self.search))
-        return [self._outcome(own, lists) for own in texts]
+        lists = iter(self.kept(self.searcher.search(flat, self.n_wanted(), allowed) if flat else []))
+        return [self._outcome(own, [next(lists) for _ in own]) for own in texts]
 
-    def _texts(self, trace: Trace) -> list[str]:
-        return [text for text in (trace.search_query, *trace.phrasings) if text]
-
-    def _outcome(self, texts: Sequence[str], found: Iterator[Sequence[Hit]]) -> Outcome:
-        lists = [next(found) for _ in texts]
+    def _outcome(self, texts: Sequence[str], lists: Sequence[Sequence[Hit]]) -> Outcome:
         if not lists:
-            return Outcome({self.writes[0]: ()}, reason="nothing to search by", seconds=0.0)
+            return self.found((), "nothing to search by", seconds=0.0)
         hits = lists[0] if len(lists) == 1 else reciprocal_rank_fusion(lists, self.k)
         if not isinstance(self.searcher, DenseSearcher):
-            return Outcome({self.writes[0]: tuple(hits)})
-        unread, reason = unread_told(self.searcher, self.searcher.unread_of_texts(texts), hits)
-        return Outcome({self.writes[0]: tuple(hits)}, reason=reason, truncated_tokens=unread)
+            return self.found(hits)
+        return self.found(hits, *self.searcher.truncation(self.searcher.unread_of_texts(texts), hits))
 
 
-def unread_told(searcher: DenseSearcher, own: int, hits: Sequence[Hit]) -> tuple[int, str]:
-    """Return how many tokens had no effect, and in words: `own` of what is searched by, and those of the children."""
-    cut = [n for n in searcher.unread_of_hits(hits) if n]
-    told = [f"{counted(own, 'token')} of what is searched by were not read"] if own else []
-    told += [f"of {len(cut)} of {len(hits)} chunks found, {sum(cut):,} tokens were never embedded"] if cut else []
-    return own + sum(cut), "; ".join(told)
+@dataclass(frozen=True)
+class HydeSearch(Search):
+    """Search by the mean of the embeddings of a trace's hypothetical documents, which are embedded as documents are.
 
+    Gao et al. 2022, "Precise zero-shot dense retrieval without relevance labels", equations 7 and 8. `several` says
+    that there may be other documents beside the first, `with_query` that what is searched counts as one more.
+    """
 
-class Keeps(Protocol):
-    """A search that leaves out what scores too low, and may choose among more than it hands on."""
+    searcher: DenseSearcher
+    several: bool = False
+    with_query: bool = False
 
-    @property
-    def k(self) -> int:
-        """How many units it hands on."""
+    name = RETRIEVE_HYDE
 
     @property
-    def min_score(self) -> float | None:
-        """The threshold."""
+    def reads(self) -> tuple[str, ...]:
+        """The documents, what is searched where it counts, and what the asker may see."""
+        others = ("other_hypotheticals",) if self.several else ()
+        return ("hypothetical", *others, *(("search_query",) if self.with_query else ()), *ACCESS)
 
-    @property
-    def mmr(self) -> SearchMmr | None:
-        """What chooses."""
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Search for all traces of the batch that have a document in one call."""
+        routed = [trace for trace in traces if trace.hypothetical]
+        labels = self.index.labels if routed else frozenset()
+        allowed = [allowed_labels(labels, trace.question) for trace in routed]
+        found = self.searcher.nearest(self._means(routed), self.n_wanted(), allowed) if routed else []
+        lists = iter(self.kept(found))
+        nothing = self.found((), "nothing to search by", seconds=0.0)
+        return [self._outcome(trace, next(lists)) if trace.hypothetical else nothing for trace in traces]
 
+    def _outcome(self, trace: Trace, hits: Sequence[Hit]) -> Outcome:
+        unread = self.searcher.unread_of_texts(trace.hypotheticals)
+        if self.with_query:
+            unread += sum(unread_of_texts(self.searcher.embedder, [trace.search_query or ""], "query"))
+        return self.found(hits, *self.searcher.truncation(unread, hits))
 
-def n_wanted(search: Keeps) -> int:
-    """Return how many units are to be found, so that there is something to choose from."""
-    return search.k if search.mmr is None else max(search.k, search.mmr.fetch_k)
-
-
-def kept(search: Keeps, lists: Sequence[Sequence[Hit]], step: str) -> Sequence[Sequence[Hit]]:
-    """Return of each list of found units what the search hands on."""
-    enough = [scoring(hits, search.min_score) for hits in lists]
-    return enough if search.mmr is None else search.mmr.choose(enough, search.k, step)
-
-
-def kept_identity(search: Keeps) -> dict[str, Any]:
-    """Return what changes `kept` beside k, without what is off."""
-    least = {} if search.min_score is None else {"min_score": search.min_score}
-    return least if search.mmr is None else {**least, "mmr": dict(search.mmr.identity())}
-
-
-def scoring(hits: Sequence[Hit], least: float | None) -> Sequence[Hit]:
-    """Return the hits whose score is not below `least`; all where there is no such threshold."""
-    return hits if least is None else [hit for hit in hits if hit.score >= least]
+    def _means(self, traces: Sequence[Trace]) -> Vectors:
+        """Return the unit vector that each trace is searched by, (n, dim)."""
+        texts = [trace.hypotheticals for trace in traces]
+        rows = iter(self.searcher.embedder.embed_documents([text for own in texts for text in own]))
+        sums = [np.sum(list(islice(rows, len(own))), axis=0) for own in texts]
+        if self.with_query:
+            queries = self.searcher.embedder.embed_queries([trace.search_query or "" for trace in traces])
+            sums = [total + query for total, query in zip(sums, queries, strict=True)]
+        return unit_vectors(np.stack(sums))

@@ -1,24 +1,122 @@
-"""Select from the ranked hits: cut the list at its knee, and reorder what is left for diversity."""
+"""Which hits are kept: those before the largest drop in score, by maximal marginal relevance, or as custom code says.
+
+Carbonell and Goldstein 1998 (maximal marginal relevance): relevant, and unlike what was chosen before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
+
+from rag_lab._kit.own_code import OwnCodeError
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models.protocols import Embedder
+from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.kinds import Cut, Diversity
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import SELECTIONS, Cut
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.knee import before_largest_drop
-from rag_lab.stages.retrieval.mmr import diversified
-from rag_lab.stages.retrieval.normalization import normalize
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.retrieval.fusion import normalize
+from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
+
+SELECT = "select"
+CUSTOM_SCORE = "own_selection"  # under which a hit keeps the score of its place in a custom selection
+
+
+def select_stage(parts: Parts) -> Stage:
+    """Return what selects from the ranked hits."""
+    if not parts.selects:
+        return Off(SELECT)
+    keep = 2 * parts.rerank.final_k
+    return stage_of(SELECTIONS, SELECT, parts.select.name, parts, lambda code: CustomSelection(code, parts.index, keep))
+
+
+def maximal_marginal_relevance(
+    relevance: Sequence[float], vectors: Vectors, keep: int, trade_off: float
+) -> list[tuple[int, float]]:
+    """Choose `keep` items one after the other, each by trade_off * relevance - (1 - trade_off) * similarity.
+
+    Similarity is the largest cosine with an item chosen before, 0 where none is positive or nothing was chosen.
+
+    Args:
+        relevance: one value an item, in [0, 1] so that it has the scale of a cosine.
+        vectors: unit vectors of the items, (n, dim).
+        keep: how many are chosen; all where there are fewer.
+        trade_off: 1 orders by relevance alone, 0 by difference alone.
+
+    Returns:
+        Position and value of each chosen item, values never increasing; of equal values, the first position.
+    """
+    similarity = np.zeros(len(relevance))
+    left = np.ones(len(relevance), bool)
+    chosen: list[tuple[int, float]] = []
+    for _ in range(min(keep, len(relevance))):
+        values = trade_off * np.asarray(relevance) - (1 - trade_off) * similarity
+        position = int(np.argmax(np.where(left, values, -np.inf)))  # of equal values the first
+        chosen.append((position, float(values[position])))
+        left[position] = False
+        similarity = np.maximum(similarity, vectors @ vectors[position])
+    return chosen
 
 
 @dataclass(frozen=True)
-class Select:
+class SearchMmr:
+    """Chooses among the `fetch_k` units that a dense search finds; relevance is their cosine with what is searched."""
+
+    index: CorpusIndex
+    embedder: Embedder
+    fetch_k: int
+    trade_off: float
+
+    def choose(self, lists: Sequence[Sequence[Hit]], keep: int, step: str) -> list[list[Hit]]:
+        """Return `keep` of each list, each with the cosine that it has under the name `step`."""
+        relevance = [[hit.scores[step] for hit in hits] for hits in lists]
+        return diversified(self.index, self.embedder, lists, relevance, keep, self.trade_off)
+
+
+def diversified(
+    index: CorpusIndex,
+    embedder: Embedder,
+    lists: Sequence[Sequence[Hit]],
+    relevance: Sequence[Sequence[float]],
+    keep: int,
+    trade_off: float,
+) -> list[list[Hit]]:
+    """Choose `keep` hits of each list by the embeddings of their best children, which are made in one call.
+
+    A hit's new score is the value that chose it, kept under the name `mmr`, too.
+    """
+    texts = [index.child(hit.chunk_id).text for hits in lists for hit in hits]
+    if not texts:
+        return [[] for _ in lists]
+    vectors = embedder.embed_documents(texts)
+    chosen, start = [], 0
+    for hits, values in zip(lists, relevance, strict=True):
+        picks = maximal_marginal_relevance(values, vectors[start : start + len(hits)], keep, trade_off)
+        chosen.append([_scored(hits[position], value) for position, value in picks])
+        start += len(hits)
+    return chosen
+
+
+def _scored(hit: Hit, value: float) -> Hit:
+    return replace(hit, score=value, scores={**hit.scores, "mmr": value})
+
+
+def before_largest_drop(scores: Sequence[float]) -> int:
+    """Return how many of `scores`, best first, stand before the largest drop from one to the next.
+
+    All of them where no score is below the one before; of equal drops, the first. At least one where there is any.
+    """
+    drops = [first - second for first, second in pairwise(scores)]
+    largest = max(drops, default=0.0)
+    return drops.index(largest) + 1 if largest > 0 else len(scores)
+
+
+@dataclass(frozen=True)
+class Select(BuiltInStage):
     """Cut and diversify `ranked`, then keep the first `keep`.
 
     MMR compares the best children of the hits by the embedding model; relevance is the hit's score, scaled to [0, 1]
@@ -26,37 +124,26 @@ class Select:
     """
 
     index: CorpusIndex
-    embedder: Embedder
+    embedder: Embedder | None  # for `mmr` alone
     cut: Cut
-    diversity: Diversity
     trade_off: float
     keep: int
 
-    name: ClassVar[str] = "select"
-    reads: ClassVar[tuple[str, ...]] = ("ranked",)
-    writes: ClassVar[tuple[str, ...]] = ("ranked",)
-    batch_size: ClassVar[int] = 64
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Cut, diversity with its model, and how many are kept."""
-        mmr = {"embedder": self.embedder.identity(), "trade_off": self.trade_off}
-        return {
-            "version": 2,
-            "index": self.index.digest,
-            "cut": self.cut,
-            "diversity": mmr if self.diversity == "mmr" else "none",
-            "keep": self.keep,
-        }
+    VERSION = 2
+    name = SELECT
+    reads = ("ranked",)
+    writes = ("ranked",)
+    batch_size = 64
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Select from each trace's list."""
         cut = [self._cut(trace.ranked) for trace in traces]
-        selected = self._diversify(cut) if self.diversity == "mmr" else [hits[: self.keep] for hits in cut]
+        selected = self._diversify(cut, self.embedder) if self.embedder else [hits[: self.keep] for hits in cut]
         return [
             Outcome(
                 {"ranked": tuple(hits)},
-                reason=self._reason(len(trace.ranked), len(left)),
+                reason=f"cut at the knee: {len(left)} of {len(trace.ranked)}" if len(left) < len(trace.ranked) else "",
                 truncated_tokens=self._unread(left),
             )
             for trace, left, hits in zip(traces, cut, selected, strict=True)
@@ -65,20 +152,69 @@ class Select:
     def _cut(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         return hits[: before_largest_drop([hit.score for hit in hits])] if self.cut == "knee" else hits
 
-    def _diversify(self, lists: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+    def _diversify(self, lists: Sequence[Sequence[Hit]], embedder: Embedder) -> list[list[Hit]]:
         relevance = [normalize([hit.score for hit in hits], "min_max")[0] for hits in lists]
-        return diversified(self.index, self.embedder, lists, relevance, self.keep, self.trade_off)
+        return diversified(self.index, embedder, lists, relevance, self.keep, self.trade_off)
 
     def _unread(self, hits: Sequence[Hit]) -> int:
         """Return how many tokens of the children that are compared were not read."""
-        unread = self.index.unread if self.diversity == "mmr" else None
+        unread = self.index.unread if self.embedder else None
         return 0 if unread is None else sum(unread.of_hits(hits))
-
-    def _reason(self, n_ranked: int, n_left: int) -> str:
-        return f"cut at the knee: {n_left} of {n_ranked}" if n_left < n_ranked else ""
 
 
 def cut(parts: Parts) -> Select:
     """Return the stage for a pipeline."""
     select, keep = parts.select, 2 * parts.rerank.final_k
-    return Select(parts.index, parts.embedder, select.cut, select.diversity, select.mmr_trade_off, keep)
+    if select.diversity == "none":
+        return Select(parts.index, None, select.cut, 0.0, keep)
+    return Select(parts.index, parts.embedder, select.cut, select.mmr_trade_off, keep)
+
+
+@dataclass(frozen=True)
+class CustomSelection(CustomStage):
+    """`(question, passages, scores) -> positions kept`, in the order in which they are read; the first `keep` stay."""
+
+    index: CorpusIndex
+    keep: int
+
+    name = SELECT
+    reads = ("search_query", "ranked")
+    writes = ("ranked",)
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return the question that is searched, the texts, and their scores."""
+        if not trace.ranked:
+            return Outcome({"ranked": ()}, seconds=0.0)
+        texts = [self.index.text(hit) for hit in trace.ranked]
+        return trace.search_query or trace.question.text, texts, [hit.score for hit in trace.ranked]
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Set the hits at these positions."""
+        n = len(trace.ranked)
+        positions = _positions(returned, n)
+        kept = [trace.ranked[position] for position in positions[: self.keep]]
+        left = f"{n - len(kept)} of {n} left out" if len(kept) < n else ""
+        return Outcome({"ranked": tuple(_falling(kept))}, reason=left)
+
+
+def _positions(returned: Any, n: int) -> list[int]:
+    if isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise OwnCodeError(f"the selection returned {type(returned).__name__} where positions are due")
+    positions = []
+    for value in returned:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < n:
+            raise OwnCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
+        positions.append(value.__index__())
+    if len(set(positions)) < len(positions):
+        raise OwnCodeError("the selection returned a position twice")
+    return positions
+
+
+def _falling(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits with the scores that order them: their own, or 1 / rank where those do not."""
+    if all(first.score >= second.score for first, second in pairwise(hits)):
+        return hits
+    return [
+        replace(hit, score=1 / rank, scores={**hit.scores, CUSTOM_SCORE: 1 / rank})
+        for rank, hit in enumerate(hits, start=1)
+    ]

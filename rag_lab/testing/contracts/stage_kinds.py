@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 from rag_lab.config import PipelineConfig
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import QUERY_CLASSES, Hit, Trace
-from rag_lab.stages.checked_stage import CheckedStage
-from rag_lab.stages.own_stage import OwnStage
-from rag_lab.stages.retrieval.own_search import OwnSearch
+from rag_lab.stages.custom import CheckedStage, CustomStage
+from rag_lab.stages.retrieval.custom_search import CustomSearch
 from rag_lab.stages.stage import Stage
 from rag_lab.testing.contracts.stage import StageContract
 from rag_lab.testing.models import HashEmbedder
@@ -30,7 +29,7 @@ class PlacedContract(StageContract):
         """Return the module as the pipeline runs it."""
         pipeline = Pipeline.on(sample_index(), HashEmbedder(), _CONFIG)
         pipeline.parts = replace(pipeline.parts, given={self.slot: self.make()})
-        return next(each for each in pipeline.stages if isinstance(each, OwnStage | CheckedStage | OwnSearch))
+        return next(each for each in pipeline.stages if isinstance(each, CustomStage | CheckedStage | CustomSearch))
 
     def results(self) -> list[tuple[Trace, Any]]:
         """Return sample traces, each with what the first field that is written is set to."""

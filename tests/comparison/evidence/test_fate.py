@@ -12,7 +12,7 @@ from rag_lab.comparison.evidence.fate import STATES, fates, in_reach
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.data.evidence import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
-from rag_lab.stages.switched_off import OFF
+from rag_lab.stages.stage import OFF
 
 PLAIN = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "rerank.final_k": 2}
 MANY = 12  # files beside those of the small dataset, each with words of its questions

@@ -15,7 +15,7 @@ from rag_lab.corpus.index import build
 from rag_lab.corpus.index import vectors as child_vectors
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.pipeline import Pipeline
-from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
+from rag_lab.stages.retrieval.search import DenseSearcher, SparseSearcher
 from rag_lab.stores.config import StoreConfig
 from rag_lab.testing import HashEmbedder
 

@@ -10,7 +10,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.records import NO_LABEL, OF_LABELS, Evidence, Question, Trace
 from rag_lab.stages.answer.bound_contexts import NEAREST, DocumentContext, GoldContext, NoContext
-from rag_lab.stages.answer.context_budget import ContextBudget
+from rag_lab.stages.answer.context import ContextBudget
 from rag_lab.stages.answer.prompts import render_passages
 from rag_lab.stages.run_stage import stage_key
 from rag_lab.stores.config import StoreConfig

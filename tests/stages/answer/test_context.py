@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.records import Passage, Question, Trace
-from rag_lab.stages.answer.context import Assemble
-from rag_lab.stages.answer.context_budget import ContextBudget, Wanted
+from rag_lab.stages.answer.context import Assemble, ContextBudget, Wanted
 from rag_lab.stages.answer.prompts import render_passages
 from rag_lab.testing import ScriptedChat
 

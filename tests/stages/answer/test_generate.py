@@ -5,13 +5,13 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.models.protocols import ChatReply
+from rag_lab.pipeline import Pipeline
 from rag_lab.records import Passage, Question, Remembered, Trace, Turn
-from rag_lab.stages.answer.answer_stages import answer_stages
-from rag_lab.stages.answer.generate import Generate, by_llm
+from rag_lab.stages.answer.generate import Generate, answer_stages, by_llm
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.answer.prompts import NOT_FOUND, SCHEMA
 from rag_lab.stages.run_stage import run_stage
-from rag_lab.testing import ScriptedChat
+from rag_lab.testing import HashEmbedder, ScriptedChat, sample_index
 
 PASSAGE = Passage(1, "a#p7", "manuals/a.pdf", 7, 0, 9, "The press runs at 140 bar.")
 TRACE = Trace(
@@ -170,3 +170,28 @@ def test_a_closed_book_answers_in_json_whatever_the_reader():
     parts = SimpleNamespace(answer=answer, seed=0, prompts={}, given={}, chat=lambda *_: ScriptedChat(["{}"]))
     reader, parse = answer_stages(parts)
     assert not reader.as_text and not parse.as_text
+
+
+ASKED = Question("q", "Who builds the press?", history=(Turn("user", "about the plant"),))
+
+
+def reader(context):
+    config = PipelineConfig().override({"answer.name": "llm", "answer.context": context})
+    stages = Pipeline.on(sample_index(), HashEmbedder(), config).stages
+    return next(stage for stage in stages if isinstance(stage, Generate))
+
+
+def test_a_closed_book_asks_for_what_the_model_knows_in_the_users_words():
+    chat = ScriptedChat(['{"answer": "Brandvik", "citations": []}'])
+    Generate(chat, 32, 0.0, closed_book=True).run([Trace(ASKED, remembered=Remembered(1, ASKED.history))])
+    system, *_, history, last = [message.content for message in chat.requests[0].messages]
+    assert "passages" not in system.lower()
+    assert NOT_FOUND in system
+    assert history == "about the plant"
+    assert last == "Question: Who builds the press?"
+
+
+def test_only_a_context_of_none_closes_the_book():
+    assert reader("none").closed_book
+    assert not reader("gold").closed_book
+    assert reader("none").identity() != reader("retrieved").identity()

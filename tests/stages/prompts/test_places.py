@@ -11,8 +11,7 @@ from rag_lab.records import Passage, Question, Remembered, Trace, Turn
 from rag_lab.stages.answer import prompts as answer_prompts
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.config import PromptsConfig
-from rag_lab.stages.conversation import summary_prompt
-from rag_lab.stages.conversation.summarize import Summarize
+from rag_lab.stages.conversation import PROMPT_VERSION, Summarize
 from rag_lab.stages.prompts.places import MAX_BYTES, PLACES
 from rag_lab.stages.query import prompts as query_prompts
 from rag_lab.stages.query.hyde import Hyde
@@ -32,7 +31,7 @@ STAGES = {
     "phrasings": lambda model, own: Rephrase(model, 2, prompt=own),
     "hyde": lambda model, own: Hyde(model, 32, prompt=own),
     "summary": lambda model, own: Summarize(model, 1, 60, prompt=own),
-    "answer": lambda model, own: Generate(model, 60, 0.0, own_prompt=own),
+    "answer": lambda model, own: Generate(model, 60, 0.0, prompt=own),
 }
 WORDS = {
     "understanding": ("{{ question }}|{{ (history | first).content if history }}|{{ classes | join(' ') }}",
@@ -71,7 +70,7 @@ def test_the_model_is_asked_in_the_words_of_the_file(folder, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_what_is_built_in_keeps_its_version_and_so_what_is_remembered(place):
-    versions = {"answer": answer_prompts.VERSION, "summary": summary_prompt.VERSION}
+    versions = {"answer": answer_prompts.VERSION, "summary": PROMPT_VERSION}
     version = versions.get(place, query_prompts.VERSION)
     assert STAGES[place](ScriptedChat([]), None).identity()["prompts"] == version
 

@@ -4,9 +4,8 @@ import pytest
 
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import QUERY_CLASSES, MachineUse, Question, Trace
-from rag_lab.stages.query.hyde import Hyde
+from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
 from rag_lab.stages.query.prompts import GENERAL, HYDE
-from rag_lab.stages.query.route import SUGGESTED, RouteHyde
 from rag_lab.testing import ScriptedChat
 
 ONLY_FUZZY = {name: name == "fuzzy" for name in QUERY_CLASSES}
@@ -118,11 +117,6 @@ def test_every_question_gets_its_own_documents():
     first, without, last = Hyde(model, max_tokens=32, n=2).run(traces)
     assert first.updates["other_hypotheticals"] == ("a2",) and without.updates == {}
     assert last.updates == {"hypothetical": "b1", "other_hypotheticals": ("b2",)}
-
-
-def test_one_document_is_remembered_as_it_was():
-    assert "n" not in Hyde(ScriptedChat([]), 32).identity()
-    assert Hyde(ScriptedChat([]), 32, n=2).identity()["n"] == 2
 
 
 def test_what_the_machine_took_for_all_documents_of_a_question_is_on_its_record():

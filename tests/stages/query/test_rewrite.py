@@ -1,7 +1,7 @@
 import pytest
 
 from rag_lab.records import Question, Remembered, Trace, Turn
-from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, OwnWords, RewrittenFollowUps
+from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, PlainWords
 from rag_lab.testing import HashEmbedder
 
 
@@ -48,7 +48,7 @@ def test_without_a_rewrite_the_wording_is_searched_as_a_fallback(rewrite):
 
 
 def test_switched_off_it_is_no_fallback():
-    (outcome,) = OwnWords().run([Trace(Question("q", "oven?"), proposed_query="other")])
+    (outcome,) = PlainWords().run([Trace(Question("q", "oven?"), proposed_query="other")])
     assert (outcome.updates, outcome.status) == ({"search_query": "oven?"}, "ok")
 
 
@@ -66,8 +66,8 @@ def test_of_follow_ups_alone_the_rewrite_is_searched():
         Question("a", "and of the larger bolt?", history=(turn,)), proposed_query="torque of the larger bolt"
     )
     first = Trace(Question("b", "torque of bolt M8?"), proposed_query="holidays in Spain")
-    for rewriting in (AnyRewrite(), GuardedRewrite(HashEmbedder(), -1)):
-        rewritten, own = RewrittenFollowUps(rewriting).run([follow_up, first])
+    for rewriting in (AnyRewrite(only_follow_ups=True), GuardedRewrite(HashEmbedder(), -1, only_follow_ups=True)):
+        rewritten, own = rewriting.run([follow_up, first])
         assert rewritten.updates == {"search_query": "torque of the larger bolt"}
         assert (own.status, own.updates) == ("ok", {"search_query": "torque of bolt M8?"})
 

@@ -72,4 +72,3 @@ def test_of_follow_ups_alone_the_model_is_asked():
     skipped, asked = LlmUnderstanding(model, only_follow_ups=True).run([first, follow_up])
     assert len(model.requests) == 1 and asked.updates["proposed_query"] == GOOD["rewritten"]
     assert (skipped.updates, skipped.status, skipped.reason) == ({}, "ok", "no conversation before the question")
-    assert "only_follow_ups" not in LlmUnderstanding(model).identity()

@@ -1,12 +1,14 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import zscore
 
 from rag_lab.records import Hit
-from rag_lab.stages.retrieval.fusion import Ranking, fuse, reciprocal_rank_fusion
+from rag_lab.stages.retrieval.fusion import Ranking, fuse, normalize, reciprocal_rank_fusion
 
 METHODS = ["none", "min_max", "z_score", "rank", "reciprocal_rank"]
 BY_RANK = ["rank", "reciprocal_rank"]
@@ -167,3 +169,31 @@ def test_a_single_list_keeps_its_order(scores, method, weight):
 def test_unordered_scores_are_not_trusted():
     backwards = list(reversed(ranked("abc")))
     assert order(reciprocal_rank_fusion([backwards, random.Random(0).sample(ranked("abc"), 3)], 9)) == ["a", "b", "c"]
+
+
+scores = st.lists(st.floats(-1e3, 1e3), max_size=12).map(lambda values: sorted(values, reverse=True))
+NORMALIZATIONS = ["none", "min_max", "z_score", "rank", "reciprocal_rank"]
+
+
+def test_each_method_on_one_list():
+    given_scores = [9.0, 5.0, 1.0]
+    assert normalize(given_scores, "none") == ([9, 5, 1], 0)
+    assert normalize(given_scores, "min_max") == ([1, 0.5, 0], 0)
+    assert normalize(given_scores, "rank") == (pytest.approx([1, 2 / 3, 1 / 3]), 0)
+    assert normalize(given_scores, "reciprocal_rank", 60) == ([1 / 61, 1 / 62, 1 / 63], 0)
+    values, absent = normalize(given_scores, "z_score")
+    np.testing.assert_allclose(values, zscore(given_scores))
+    assert absent == values[-1]
+
+
+def test_equal_scores_are_all_the_best_or_all_the_mean():
+    assert normalize([3.0, 3.0], "min_max") == ([1, 1], 0)
+    assert normalize([3.0, 3.0], "z_score") == ([0, 0], 0)
+
+
+@given(scores, st.sampled_from(NORMALIZATIONS))
+def test_the_order_stays_and_absence_is_never_better_than_presence(given_scores, method):
+    values, absent = normalize(given_scores, method)
+    assert len(values) == len(given_scores)
+    assert values == sorted(values, reverse=True)
+    assert method == "none" or all(value >= absent for value in values)

@@ -1,15 +1,15 @@
+import numpy as np
 from doubles import Corpus, hits
 
+from rag_lab.models.unit_vectors import unit_vectors
 from rag_lab.records import Question, Trace
-from rag_lab.stages.retrieval.combine import Combine
-from rag_lab.stages.retrieval.merge import Merge
-from rag_lab.stages.retrieval.search import Search
-from rag_lab.stages.retrieval.searcher import DenseSearcher, SparseSearcher
+from rag_lab.stages.retrieval.fusion import Combine, Merge
+from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.testing import HashEmbedder
 
 
 def dense(corpus, k=2, min_score=None, **changes):
-    return Search(DenseSearcher(corpus, HashEmbedder(), **changes), corpus, k, "dense", min_score)
+    return TextSearch(DenseSearcher(corpus, HashEmbedder(), **changes), corpus, k, "dense", min_score)
 
 
 def test_a_batch_is_one_search():
@@ -30,14 +30,14 @@ def test_askers_with_the_same_rights_share_a_search():
 def test_hits_carry_the_score_of_their_search():
     trace = Trace(Question("q", "?"), search_query="oven")
     (by_question,) = dense(Corpus()).run([trace])
-    (by_words,) = Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 2, "bm25").run([trace])
+    (by_words,) = TextSearch(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 2, "bm25").run([trace])
     assert [hit.scores for hit in by_question.updates["hits.dense"]] == [{"dense": 1.0}, {"dense": 0.5}]
     assert [hit.scores for hit in by_words.updates["hits.bm25"]] == [{"bm25": 1.0}, {"bm25": 0.5}]
 
 
 def test_below_the_least_score_nothing_is_kept_of_any_search():
     trace = Trace(Question("q", "?"), search_query="oven")
-    by_words = Search(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 4, "bm25", 0.4)
+    by_words = TextSearch(SparseSearcher(Corpus(), "bm25", "unicode"), Corpus(), 4, "bm25", 0.4)
     for search in (dense(Corpus(), k=4, min_score=0.4), by_words):
         (outcome,) = search.run([trace])
         assert [hit.score for hit in outcome.updates[search.writes[0]]] == [1.0, 0.5]
@@ -47,12 +47,6 @@ def test_a_threshold_is_of_each_phrasings_scores_and_not_of_their_fused_ranks():
     trace = Trace(Question("q", "?"), search_query="oven", phrasings=("furnace",))
     (outcome,) = dense(Corpus(), k=4, min_score=0.4).run([trace])
     assert [hit.scores["dense"] for hit in outcome.updates["hits.dense"]] == [1.0, 0.5]
-
-
-def test_without_a_threshold_a_search_is_remembered_as_it_was():
-    assert "min_score" not in dense(Corpus()).identity()
-    assert "min_score" not in Combine({"dense": 1.0, "bm25": 1.0}, "min_max", 60, 3).identity()
-    assert Merge(2).identity() == {"version": 3, "limit": 2}
 
 
 def test_phrasings_are_merged_by_rank():
@@ -142,3 +136,68 @@ def test_merging_one_list_keeps_its_scores():
 def test_finding_nothing_is_a_result():
     (outcome,) = Merge(2).run([Trace(Question("q", "?"))])
     assert (outcome.status, outcome.reason, outcome.updates["candidates"]) == ("ok", "nothing was found", ())
+
+
+TEXTS = ("The oven trips.", "A burner is locked out.", "Alarm A7 of the furnace.")
+
+
+class Recording(Corpus):
+    """Keeps the vectors that it is searched by."""
+
+    def search(self, vectors, *args, **kwargs):
+        self.vectors = vectors
+        return super().search(vectors, *args, **kwargs)
+
+
+def searched(trace, **changes):
+    corpus = Recording()
+    stage = HydeSearch(DenseSearcher(corpus, HashEmbedder(), by="hypothetical"), corpus, 2, "hyde", **changes)
+    (outcome,) = stage.run([trace])
+    return corpus, outcome
+
+
+def traced(*texts, query="oven alarm"):
+    return Trace(Question("q", "?"), search_query=query, hypothetical=texts[0], other_hypotheticals=texts[1:])
+
+
+def test_one_document_is_searched_as_it_is_embedded():
+    corpus, outcome = searched(traced(TEXTS[0]))
+    np.testing.assert_allclose(corpus.vectors, HashEmbedder().embed_documents(TEXTS[:1]), atol=1e-6)
+    assert [hit.scores for hit in outcome.updates["hits.hyde"]] == [{"hyde": 1.0}, {"hyde": 0.5}]
+
+
+def test_several_are_searched_by_the_mean_of_their_embeddings_with_the_query_as_one_more():
+    embedder = HashEmbedder()
+    documents, query = embedder.embed_documents(TEXTS), embedder.embed_queries(["oven alarm"])
+    alone, _ = searched(traced(*TEXTS), several=True)
+    np.testing.assert_allclose(alone.vectors, unit_vectors(documents.mean(axis=0, keepdims=True)), atol=1e-6)
+    both, _ = searched(traced(*TEXTS), several=True, with_query=True)
+    mean = np.concatenate([documents, query]).mean(axis=0, keepdims=True)  # Gao et al. 2022, equation 8
+    np.testing.assert_allclose(both.vectors, unit_vectors(mean), atol=1e-6)
+    assert not np.allclose(alone.vectors, both.vectors)
+
+
+def test_the_result_depends_on_what_is_averaged_and_on_nothing_more():
+    def stage(**changes):
+        corpus = Corpus()
+        return HydeSearch(DenseSearcher(corpus, HashEmbedder(), by="hypothetical"), corpus, 2, "hyde", **changes)
+
+    access = ("question.may_see", "question.namespace")
+    assert stage().reads == ("hypothetical", *access)
+    assert stage(several=True).reads == ("hypothetical", "other_hypotheticals", *access)
+    assert stage(with_query=True).reads == ("hypothetical", "search_query", *access)
+    assert stage().identity() != stage(several=True).identity()
+    assert stage(with_query=True).identity()["with_query"] is True
+
+
+def test_without_a_document_nothing_is_searched():
+    corpus = Corpus()
+    stage = HydeSearch(DenseSearcher(corpus, HashEmbedder(), by="hypothetical"), corpus, 2, "hyde")
+    without, found = stage.run([Trace(Question("q", "?"), hypothetical=text) for text in (None, TEXTS[0])])
+    assert without.updates == {"hits.hyde": ()} and len(found.updates["hits.hyde"]) == 2
+    assert corpus.searched == [1]
+
+
+def test_below_the_least_score_nothing_is_kept():
+    _, outcome = searched(traced(TEXTS[0]), min_score=0.6)
+    assert [hit.score for hit in outcome.updates["hits.hyde"]] == [1.0]

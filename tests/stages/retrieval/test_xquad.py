@@ -16,7 +16,7 @@ from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
-from rag_lab.stages.retrieval.merge import Merge
+from rag_lab.stages.retrieval.fusion import Merge
 from rag_lab.stages.retrieval.retrieval_stages import searches
 from rag_lab.stages.run_stage import run_stage
 

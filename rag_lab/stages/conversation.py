@@ -1,14 +1,14 @@
-"""A running summary of a conversation: every so many turns are summed up, each summary extending the one before.
+"""What is remembered of the turns before a question: the last ones, or a summary of those before them.
 
-The turns since the last summary stay word for word. A summary is remembered by the turns that it sums up and the
-summary that it extends, so that the next question of a conversation, and one that began alike, find it made.
+In a running summary every so many turns are summed up, each summary extending the one before; the turns since the last
+one stay word for word. A summary is remembered by the turns that it sums up and the summary that it extends, so that
+the next question of a conversation, and one that began alike, find it made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -19,14 +19,72 @@ from rag_lab.memory.sharing import Work
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Remembered, Trace, Turn
 from rag_lab.stages.chat_stage import chat_outcome, nothing_written, summed
-from rag_lab.stages.conversation import summary_prompt
-from rag_lab.stages.conversation.remember import REMEMBER
+from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 
+REMEMBER = "remember"
 Turns = tuple[Turn, ...]
 
+_EXCHANGE = 2  # turns: a question and its answer
 _REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
+
+PROMPT_VERSION = 1  # of the wording below: results are remembered by it
+
+_SYSTEM = """\
+You keep the notes of a conversation about technical documents. Write what was asked and what was found out, in one to \
+four short sentences. Keep every name, number, code and unit; name things, do not write "it". Write only the notes."""
+
+# Earlier notes, turns, notes: a small model learns the form from examples alone.
+_EXAMPLES: tuple[tuple[str, str, str], ...] = (
+    (
+        "",
+        "user: How often does pump B get new oil?\nassistant: Every 500 hours.\nuser: And its bearing?\n"
+        "assistant: BR-31.",
+        "Pump B was talked about: it gets new oil every 500 hours, and its bearing is BR-31.",
+    ),
+    (
+        "Pump B was talked about: it gets new oil every 500 hours, and its bearing is BR-31.",
+        "user: Who repaired the forklift?\nassistant: Mr Okoro, on Monday.",
+        "Pump B was talked about: it gets new oil every 500 hours, and its bearing is BR-31. Then the forklift: Mr "
+        "Okoro repaired it on Monday.",
+    ),
+)
+
+
+def conversation_stage(parts: Parts) -> Stage:
+    """Return what remembers the turns before a question."""
+    conversation = parts.conversation
+    if conversation.memory == "summary":
+        return Summarize(
+            parts.chat("understanding", REMEMBER),
+            conversation.summary_every,
+            conversation.summary_tokens,
+            parts.seed,
+            parts.prompts.get("summary"),
+            parts.memory,
+            parts.replayed,
+        )
+    turns = {"none": 0, "last_exchange": _EXCHANGE, "window": conversation.window_turns}
+    return LastTurns(turns[conversation.memory])
+
+
+@dataclass(frozen=True)
+class LastTurns(BuiltInStage):
+    """Remember the last `n` turns before each question; what was said before them is forgotten, as the record says."""
+
+    n: int
+
+    name = REMEMBER
+    reads = ("question.history",)
+    writes = ("remembered",)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Keep the last turns of one trace."""
+        history = trace.question.history
+        kept = history[max(0, len(history) - self.n) :]
+        reason = "" if len(kept) == len(history) else f"{len(kept)} of {len(history)} turns are remembered"
+        return Outcome({"remembered": Remembered(len(history), kept)}, reason=reason, seconds=0.0)
 
 
 @dataclass
@@ -42,7 +100,7 @@ class _Conversation:
 
 
 @dataclass(frozen=True)
-class Summarize:
+class Summarize(BuiltInStage):
     """Sum up every `every` turns by `model`, in at most `max_tokens`; else the last turns are remembered."""
 
     model: ChatModel
@@ -50,33 +108,23 @@ class Summarize:
     max_tokens: int
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
-    memory: Memory | None = None
+    memory: Memory | None = field(default=None, compare=False)
     replayed: Replayed = field(default_factory=Replayed, compare=False)
 
-    name: ClassVar[str] = REMEMBER
-    reads: ClassVar[tuple[str, ...]] = ("question.history",)
-    writes: ClassVar[tuple[str, ...]] = ("remembered",)
-    batch_size: ClassVar[int] = 8
-    costly: ClassVar[bool] = True
-
-    def identity(self) -> Mapping[str, Any]:
-        """Model, prompt version, lengths and seed."""
-        return {
-            "version": 1,
-            "prompts": self.prompt.digest if self.prompt else summary_prompt.VERSION,
-            "model": self.model.identity(),
-            "every": self.every,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-        }
+    PROMPTS = PROMPT_VERSION
+    name = REMEMBER
+    reads = ("question.history",)
+    writes = ("remembered",)
+    batch_size = 8
+    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return a summary with the turns since, or the last turns alone, for each trace."""
-        told = [self._conversation(trace) for trace in traces]
-        while waiting := [one for one in told if one.blocks and not one.error]:
+        conversations = [self._conversation(trace) for trace in traces]
+        while waiting := [one for one in conversations if one.blocks and not one.error]:
             for one, reply in zip(waiting, self._extended(waiting), strict=True):
                 _take(one, reply)
-        return [self._outcome(trace, one) for trace, one in zip(traces, told, strict=True)]
+        return [self._outcome(trace, one) for trace, one in zip(traces, conversations, strict=True)]
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
         """Return one request for each summary; of one that extends another, with the longest that this can be."""
@@ -117,7 +165,7 @@ class Summarize:
 
     def _messages(self, earlier: str, turns: Turns) -> tuple[Message, ...]:
         if self.prompt is None:
-            return summary_prompt.summary_messages(earlier, turns)
+            return summary_messages(earlier, turns)
         return self.prompt.messages({"summary": earlier, "turns": turns})
 
     def _outcome(self, trace: Trace, one: _Conversation) -> Outcome:
@@ -144,3 +192,18 @@ def _take(one: _Conversation, reply: ChatReply) -> None:
 
 def _encode(reply: ChatReply) -> str | None:
     return None if reply.transient else _REPLY.dump_json(reply).decode()
+
+
+def summary_messages(earlier: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Return the chat that asks for a summary of `turns`, which extends the one of the turns before them."""
+    shots = [
+        message
+        for before, said, notes in _EXAMPLES
+        for message in (Message("user", _ask(before, said)), Message("assistant", notes))
+    ]
+    said = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
+    return (Message("system", _SYSTEM), *shots, Message("user", _ask(earlier, said)))
+
+
+def _ask(earlier: str, said: str) -> str:
+    return f"Notes so far: {earlier or 'none'}\n\nConversation:\n{said}\n\nNotes:"

@@ -1,4 +1,4 @@
-"""A search of one's own: `(query, k) -> ids or texts`, or pairs of one with a score; see `FoundChunks`.
+"""A custom search: `(query, k) -> ids or texts`, or pairs of one with a score; see `FoundChunks`.
 
 A class may have `build(chunks)` instead, which is called with the children that an asker may see and returns such a
 function: once for all who may see the same.
@@ -6,11 +6,12 @@ function: once for all who may see the same.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from rag_lab._kit.digest import digest
@@ -19,8 +20,8 @@ from rag_lab.access import Labels, access_label
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.index.found_chunks import FoundChunks
 from rag_lab.records import Chunk, Hit, Level, Trace
-from rag_lab.stages.own_stage import lost
-from rag_lab.stages.retrieval.search import Search
+from rag_lab.stages.custom import failed_call
+from rag_lab.stages.retrieval.search import TextSearch
 from rag_lab.stages.stage import Outcome
 
 Found = tuple[int, tuple[tuple[str, float], ...]]  # how many results there were, and their children with scores
@@ -31,7 +32,7 @@ _BUILT: WeakKeyDictionary[CorpusIndex, dict[str, OwnCode | OwnCodeError]] = Weak
 
 
 @dataclass(frozen=True)
-class OwnSearcher:
+class CustomSearcher:
     """Calls `code` until it has found k units that the asker may see, or has no more results.
 
     `builds` says that `code` is called with the children and makes what is called with queries.
@@ -42,10 +43,6 @@ class OwnSearcher:
     name: str
     level: Level
     builds: bool
-
-    def identity(self) -> Mapping[str, Any]:
-        """Index, level, and the module."""
-        return {"version": 2, "index": self.index.digest, "level": self.level, "code": self.code.identity()}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the first k units that were found for each text, best first.
@@ -110,38 +107,18 @@ class OwnSearcher:
 
 
 @dataclass(frozen=True)
-class OwnSearch:
+class CustomSearch(TextSearch):
     """Search question by question, so that a call that gives nothing usable costs one."""
 
-    search: Search
-    searcher: OwnSearcher
-    costly: bool  # False of what cannot be told apart from others, so that its results are not remembered
+    searcher: CustomSearcher
+    costly: bool = True  # False of what cannot be told apart from others, so that its results are not remembered
 
-    batch_size: ClassVar[int] = 8
+    batch_size = 8
 
     @property
     def code(self) -> OwnCode:
         """What is called."""
         return self.searcher.code
-
-    @property
-    def name(self) -> str:
-        """`search_` and the name of the module."""
-        return self.search.name
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """What is searched, and what the asker may see."""
-        return self.search.reads
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """The list that is filled."""
-        return self.search.writes
-
-    def identity(self) -> Mapping[str, Any]:
-        """The search, and k."""
-        return self.search.identity()
 
     def prepare(self, allowed: Iterable[Labels | None]) -> None:
         """Build what is searched, so that no question is charged with it; where that fails, each question says so."""
@@ -151,14 +128,15 @@ class OwnSearch:
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search for each trace."""
-        return [self._run(trace) for trace in traces]
+        return [self.outcome(trace) for trace in traces]
 
-    def _run(self, trace: Trace) -> Outcome:
+    def outcome(self, trace: Trace) -> Outcome:
+        """Search for one trace."""
         started = time.perf_counter()
         try:
-            (outcome,) = self.search.run([trace])
+            (outcome,) = super().run([trace])
         except OwnCodeError as error:
-            outcome = lost(error)
+            outcome = failed_call(error)
         return replace(outcome, seconds=time.perf_counter() - started)
 
 
@@ -178,3 +156,33 @@ def _scored(returned: Any) -> list[tuple[Any, float]]:
 
 def _label(chunk: Chunk) -> str:
     return access_label(chunk.namespace, chunk.permissions)
+
+
+class LangChainSearch:
+    """A `BaseRetriever` of LangChain's as a search.
+
+    Asks the retriever for k documents where it can be told how many; else it returns what it returns.
+    """
+
+    version = 1
+    deterministic = False  # nobody has said that it is
+
+    def __init__(self, retriever: Any) -> None:
+        self.retriever = retriever
+
+    def __call__(self, query: str, k: int) -> list[Any]:
+        """Return the documents, best first."""
+        return list(_with_k(self.retriever, k).invoke(query))
+
+
+def is_retriever(given: Any) -> bool:
+    """Tell whether `given` is a retriever of LangChain's, which is not imported to find out."""
+    module = sys.modules.get("langchain_core.retrievers")
+    return module is not None and isinstance(given, module.BaseRetriever)
+
+
+def _with_k(retriever: Any, k: int) -> Any:
+    fields = type(retriever).model_fields
+    if "search_kwargs" in fields:
+        return retriever.model_copy(update={"search_kwargs": {**(retriever.search_kwargs or {}), "k": k}})
+    return retriever.model_copy(update={"k": k}) if "k" in fields else retriever

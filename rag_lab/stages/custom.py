@@ -1,0 +1,184 @@
+"""Modules that somebody brought to a slot of the pipeline: called for one question at a time, checked, and remembered.
+
+A module is a function, an instance that is called like one, or a whole `Stage`, which is held to its contract.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from rag_lab._kit.own_code import OwnCode, OwnCodeError
+from rag_lab._kit.registry import Kind, Module, own
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.errors import ConfigError
+from rag_lab.records import Hit, Passage, Question, Trace
+from rag_lab.stages.parts import Parts
+from rag_lab.stages.stage import BuiltInStage, Outcome, Stage, field_type
+
+IsVisible = Callable[[str, Question], bool]  # a file, and who asks
+
+_WHOLE = ("name", "reads", "writes", "batch_size", "costly", "identity", "run")
+_ACCESS = ("question.may_see", "question.namespace")
+
+
+@dataclass(frozen=True)
+class CustomStage(BuiltInStage):
+    """Call `code` for each question. A call that gives nothing usable fails its question.
+
+    A subclass says for its slot what the code is called with, and what becomes of its results.
+    """
+
+    code: OwnCode
+
+    batch_size = 8
+    costly = True
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return what the code is called with, or the outcome where there is nothing to call it for."""
+        raise NotImplementedError
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Return what becomes of a result.
+
+        Raises:
+            OwnCodeError: if what was returned is not what this slot takes.
+        """
+        raise NotImplementedError
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Call the code for one trace."""
+        arguments = self.arguments(trace)
+        if isinstance(arguments, Outcome):
+            return arguments
+        started = time.perf_counter()
+        try:
+            outcome: Outcome = self.code.call(*arguments, accept=lambda returned: self.accept(trace, returned))
+        except OwnCodeError as error:
+            outcome = failed_call(error)
+        return replace(outcome, seconds=time.perf_counter() - started)
+
+
+class CheckedStage:
+    """A whole stage that somebody brought. What it does wrong costs the questions that it does it to.
+
+    Args:
+        stage: theirs.
+        code: the stage, as something that is called; its `run` is.
+        sets: the fields that the slot must set, which later stages read.
+        is_visible: tells whether the asker of a question may see a file.
+    """
+
+    def __init__(self, stage: Stage, code: OwnCode, sets: tuple[str, ...], is_visible: IsVisible) -> None:
+        self._stage, self.code, self._is_visible = stage, code, is_visible
+        self.name = stage.name
+        # What is checked for one asker must not be replayed for another.
+        self.reads, self.writes = tuple(dict.fromkeys((*stage.reads, *_ACCESS))), tuple(stage.writes)
+        self.batch_size, self.costly = int(stage.batch_size), bool(stage.costly)
+        if missing := sorted(_fields(sets) - _fields(self.writes)):
+            raise ConfigError(
+                f"The {code.what} does not write {' and '.join(missing)}, which later stages read; name it in `writes`."
+            )
+
+    def identity(self) -> Mapping[str, Any]:
+        """Theirs, with the digest of their source."""
+        return self.code.identity()
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Run the batch.
+
+        Raises:
+            OwnCodeError: if it gives nothing usable; `run_stage` then runs each trace alone.
+        """
+        outcomes: list[Outcome] = self.code.call(list(traces), accept=lambda returned: self._accepted(returned, traces))
+        return outcomes
+
+    def _accepted(self, returned: Any, traces: Sequence[Trace]) -> list[Outcome]:
+        outcomes = list(returned) if isinstance(returned, Sequence) else [returned]
+        if strangers := [type(outcome).__name__ for outcome in outcomes if not isinstance(outcome, Outcome)]:
+            raise OwnCodeError(f"the {self.code.what} returned {strangers[0]} where an Outcome is due")
+        if len(outcomes) != len(traces):
+            raise OwnCodeError(f"the {self.code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
+        for outcome, trace in zip(outcomes, traces, strict=True):
+            self._check(outcome.updates, trace.question)
+        return outcomes
+
+    def _check(self, updates: Mapping[str, Any], question: Question) -> None:
+        what = self.code.what
+        if undeclared := sorted(set(updates) - set(self.writes)):
+            raise ConfigError(
+                f"The {what} writes {', '.join(undeclared)}, which its `writes` do not name; add it there."
+            )
+        for path, value in updates.items():
+            try:
+                field_type(path).validate_python(value)
+            except ValidationError as error:
+                wrong = error.errors()[0]["msg"]
+                raise OwnCodeError(f"the {what} set {path} to what it cannot be: {wrong}") from None
+            for record in _records(value):
+                if isinstance(record, Hit) and not all(map(math.isfinite, (record.score, *record.scores.values()))):
+                    raise OwnCodeError(f"the {what} set {path} with a score that is no number")
+                if not self._is_visible(record.source, question):
+                    raise OwnCodeError(f"the {what} set {path} from {record.source}, which the asker may not see")
+
+
+def stage_of(kind: Kind, slot: str, name: str, parts: Parts, custom: Callable[[OwnCode], Stage], *more: Any) -> Stage:
+    """Return the stage of the object that `parts` holds for `slot`, else the one that `name` names.
+
+    What is built in is a factory that takes `parts`, and `more` where its kind needs it. Another module is called as
+    the stage does that `custom` makes of it; it may be a whole `Stage` instead.
+
+    Raises:
+        ConfigError: if there is no such module, or it cannot be used here.
+    """
+    if slot not in parts.given and name in kind.built_in:
+        stage: Stage = kind.find(name).made(parts, *more)
+        return stage
+    module = own(parts.given[slot], kind) if slot in parts.given else kind.find(name)
+    if is_whole(module):
+        return whole_stage(kind, module, custom(code_of(kind, module, "run")).writes, parts.index)
+    return custom(code_of(kind, module))
+
+
+def is_whole(module: Module) -> bool:
+    """Tell whether a module is a whole `Stage`."""
+    return all(hasattr(module.made, name) for name in _WHOLE)
+
+
+def whole_stage(kind: Kind, module: Module, sets: tuple[str, ...], index: CorpusIndex) -> CheckedStage:
+    """Return a module that is a whole `Stage`, held to its contract."""
+    return CheckedStage(module.made, code_of(kind, module, "run"), sets, index.is_visible)
+
+
+def code_of(kind: Kind, module: Module, method: str | None = None) -> OwnCode:
+    """Return a module as something that is called.
+
+    Raises:
+        ConfigError: if it cannot be called, or says that it is of another kind.
+    """
+    declared = getattr(module.made, "stage_kind", kind.name)
+    if declared != kind.name:
+        raise ConfigError(f"{module.name!r} says that it is a {declared}, and stands where a {kind.name} is due.")
+    return OwnCode(module, f"{kind.name} {module.name!r}", method)
+
+
+def failed_call(error: OwnCodeError) -> Outcome:
+    """Return the outcome of a question that a module gave nothing usable for."""
+    return Outcome(status="failed", reason=str(error), lasting=False)
+
+
+def _fields(paths: Sequence[str]) -> set[str]:
+    return {path.partition(".")[0] for path in paths}
+
+
+def _records(value: Any) -> Iterator[Hit | Passage]:
+    if isinstance(value, Hit | Passage):
+        yield value
+    elif isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _records(inner)

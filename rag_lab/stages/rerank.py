@@ -1,0 +1,178 @@
+"""What orders the merged candidates: a model that reads question and passage together, a custom module, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from rag_lab._kit.own_code import OwnCodeError, numbers
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.models import shared
+from rag_lab.models.limits.read_limit import unread_of_pairs
+from rag_lab.models.protocols import PairScorer
+from rag_lab.records import Hit, Trace
+from rag_lab.stages.custom import CustomStage, stage_of
+from rag_lab.stages.kinds import RERANKERS
+from rag_lab.stages.parts import Parts
+from rag_lab.stages.retrieval.fusion import min_max
+from rag_lab.stages.stage import OFF, BuiltInStage, Outcome, Stage
+
+CUSTOM_SCORE = "own"  # under which a hit keeps the score of a custom reranker
+
+ReadText = Literal["child", "parent"]
+
+
+def rerank_stage(parts: Parts) -> Stage:
+    """Return what reranks the candidates."""
+    rerank = parts.rerank
+    return stage_of(
+        RERANKERS,
+        "rerank",
+        rerank.name,
+        parts,
+        lambda code: CustomReranker(code, parts.index, _n_kept(parts), rerank.passage),
+    )
+
+
+def _n_kept(parts: Parts) -> int:
+    """Return how many hits a reranker hands on: all where a selection follows, else twice what the reader gets."""
+    return parts.rerank.input_limit if parts.selects else 2 * parts.rerank.final_k
+
+
+@dataclass(frozen=True)
+class KeepOrder(BuiltInStage):
+    """Keep the first `keep` candidates, in the order of the merge."""
+
+    keep: int
+
+    name = "rerank"
+    reads = ("candidates",)
+    writes = ("ranked",)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Cut the list."""
+        return Outcome({"ranked": trace.candidates[: self.keep]}, reason=OFF, seconds=0.0)
+
+
+def keep_order(parts: Parts) -> KeepOrder:
+    """Return the stage for a pipeline."""
+    return KeepOrder(_n_kept(parts))
+
+
+@dataclass(frozen=True)
+class PairRerank(BuiltInStage):
+    """Order candidates by `scorer`, a cross-encoder or a query likelihood, and keep the first `keep`.
+
+    `retrieval_weight` above 0 adds the retrieval score of each candidate: both scores are scaled to [0, 1] over
+    the question's candidates, since a log-likelihood and a cosine have no common unit, then summed with that weight.
+    """
+
+    step: Literal["cross_encoder", "query_likelihood"]
+    scorer: PairScorer
+    index: CorpusIndex
+    keep: int
+    passage: ReadText
+    retrieval_weight: float = 0.0
+
+    VERSION = 3
+    name = "rerank"
+    reads = ("search_query", "candidates")
+    writes = ("ranked",)
+    batch_size = 8
+    costly = True
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Score all pairs of the batch in one call, then order each trace's candidates."""
+        pairs = self.pairs(traces)
+        scores, unread = iter(self.scorer.score(pairs)), iter(unread_of_pairs(self.scorer, pairs))
+        return [
+            self._order(hits, [next(scores) for _ in hits], [next(unread) for _ in hits])
+            for hits in (trace.candidates for trace in traces)
+        ]
+
+    def pairs(self, traces: Sequence[Trace]) -> list[tuple[str, str]]:
+        """Return each trace's question with each of its candidates' texts, in order."""
+        return [
+            (trace.search_query or "", _text(self.index, hit, self.passage))
+            for trace in traces
+            for hit in trace.candidates
+        ]
+
+    def _order(self, hits: Sequence[Hit], scores: Sequence[float], unread: Sequence[int]) -> Outcome:
+        totals = list(scores)
+        if self.retrieval_weight:
+            pairs = zip(min_max(scores, equal=0.0), min_max(_retrieval_scores(hits), equal=0.0), strict=True)
+            totals = [score + self.retrieval_weight * other for score, other in pairs]
+        scored = [
+            replace(hit, score=total, scores={**hit.scores, self.step: score})
+            for hit, score, total in zip(hits, scores, totals, strict=True)
+        ]
+        scored.sort(key=lambda hit: -hit.score)  # stable: ties keep the order of the merge
+        n_cut = sum(n > 0 for n in unread)
+        reason = f"{n_cut} of {len(hits)} passages are longer than the reranker reads" if n_cut else ""
+        return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(unread))
+
+
+def by_cross_encoder(parts: Parts) -> PairRerank:
+    """Return the stage of the cross-encoder that `models.cross_encoder` names."""
+    scorer = parts.remembered(shared.cross_encoder(parts.model("cross_encoder")))
+    return PairRerank("cross_encoder", scorer, parts.index, _n_kept(parts), parts.rerank.passage)
+
+
+def by_query_likelihood(parts: Parts) -> PairRerank:
+    """Return the stage of the language model that `models.likelihood` names."""
+    scorer = parts.remembered(shared.query_likelihood(parts.model("likelihood")))
+    rerank = parts.rerank
+    return PairRerank("query_likelihood", scorer, parts.index, _n_kept(parts), rerank.passage, rerank.retrieval_weight)
+
+
+def _retrieval_scores(hits: Sequence[Hit]) -> list[float]:
+    """Return the better cosine of each hit, by question or by hypothetical document; merged scores where one has none.
+
+    The cosines are preferred because merging by rank does away with the gaps between them.
+    """
+    cosines = [[hit.scores[step] for step in ("dense", "hyde") if step in hit.scores] for hit in hits]
+    return [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
+
+
+def _text(index: CorpusIndex, hit: Hit, passage: ReadText) -> str:
+    return index.child(hit.chunk_id).text if passage == "child" else index.text(hit)
+
+
+@dataclass(frozen=True)
+class CustomReranker(CustomStage):
+    """`(question, passages) -> scores`: a score for each passage, None for one to leave out.
+
+    The candidates come back by falling score, the first `keep` of them.
+    """
+
+    index: CorpusIndex
+    keep: int
+    passage: ReadText
+
+    name = "rerank"
+    reads = ("search_query", "candidates")
+    writes = ("ranked",)
+
+    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
+        """Return the question that is searched and the candidates' texts."""
+        if not trace.candidates:
+            return Outcome({"ranked": ()}, seconds=0.0)
+        texts = [_text(self.index, hit, self.passage) for hit in trace.candidates]
+        return trace.search_query or trace.question.text, texts
+
+    def accept(self, trace: Trace, returned: Any) -> Outcome:
+        """Set the candidates by falling score; ties keep the order of the merge."""
+        if isinstance(returned, str) or (not isinstance(returned, Sequence) and not hasattr(returned, "__array__")):
+            raise OwnCodeError(f"the reranker returned {type(returned).__name__} where a score for each passage is due")
+        given = list(returned)
+        if len(given) != len(trace.candidates):
+            raise OwnCodeError(f"the reranker returned {len(given)} scores for {len(trace.candidates)} passages")
+        kept = [(hit, score) for hit, score in zip(trace.candidates, given, strict=True) if score is not None]
+        scores = numbers([score for _, score in kept], len(kept), "the reranker")
+        scored = [
+            replace(hit, score=score, scores={**hit.scores, CUSTOM_SCORE: score})
+            for (hit, _), score in zip(kept, scores, strict=True)
+        ]
+        return Outcome({"ranked": tuple(sorted(scored, key=lambda hit: -hit.score)[: self.keep])})
