@@ -10,7 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from rag_lab.evaluation.metrics_page import metrics_table
+from rag_lab.evaluation.registry import metrics_table
 
 ROOT = Path(__file__).parents[1]
 

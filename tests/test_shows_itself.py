@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from run_folder_fixture import build_run
 
 import rag_lab as rl
-from rag_lab.evaluation.scores import Scores
+from rag_lab.evaluation.evaluate import Scores
 from rag_lab.report.page import templates
 from rag_lab.visible import NO_FORMULAS
 

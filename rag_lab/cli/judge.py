@@ -48,7 +48,7 @@ def check(
     """
     from rag_lab._kit.home import home
     from rag_lab.data.dataset import Dataset
-    from rag_lab.evaluation.judge_trial.check import check_judge, save_check
+    from rag_lab.evaluation.judge_trial import check_judge, save_check
     from rag_lab.models.config import ModelsConfig
     from rag_lab.models.shared import chat_model, embedder
 

@@ -12,8 +12,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
-from rag_lab.evaluation.shallow import shallow, shallow_told
-from rag_lab.evaluation.unequal_text import unequal_text
+from rag_lab.evaluation.cutoff_caveats import shallow, shallow_told, unequal_text
 from rag_lab.runs.run_manifest import Change, manifest_diff, suspects
 from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.noise_components import NoiseComponents

@@ -24,8 +24,7 @@ from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.unread.unread_found import VariantUnread, unread_found
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.shallow import Shallow, ranks_seen, shallow
-from rag_lab.evaluation.unequal_text import unequal_text
+from rag_lab.evaluation.cutoff_caveats import Shallow, ranks_seen, shallow, unequal_text
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.runs.race_record import RaceRecord, read_race
 from rag_lab.statistics.scales import UNKNOWN

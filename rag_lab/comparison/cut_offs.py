@@ -9,10 +9,9 @@ from typing import Any
 from rag_lab._kit.wording import counted
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.config import PipelineConfig
+from rag_lab.evaluation.cutoff_caveats import ranks_seen, unit_of
 from rag_lab.evaluation.measures.coverage import Counted
 from rag_lab.evaluation.registry import cutoff, text_budget
-from rag_lab.evaluation.shallow import ranks_seen
-from rag_lab.evaluation.unequal_text import unit_of
 
 _NOT_COMPARED = "not compared: "
 

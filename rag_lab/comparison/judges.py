@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.evaluation.judge_trial.record import judge_banner, load_check
+from rag_lab.evaluation.judge_check import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
 
 

@@ -1,4 +1,4 @@
-"""`evaluate`: traces and metrics in, scores out."""
+"""What `evaluate` returns: a list of scores that shows itself."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from tqdm.auto import tqdm
 
 from rag_lab._kit.observing.tracing import span
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.judge.replies import JudgeReplies
+from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import Tools, Visible
 from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
-from rag_lab.evaluation.remembered import score_metric
-from rag_lab.evaluation.remembered_whole import TracesScored
-from rag_lab.evaluation.scores import Scores
+from rag_lab.evaluation.remembered import TracesScored, score_metric
 from rag_lab.memory.results import Memory
 from rag_lab.models.metered import booked
 from rag_lab.models.protocols import ChatModel, Embedder
-from rag_lab.records import Trace
+from rag_lab.records import Score, Trace
+from rag_lab.shows_itself import shows_itself
+
+
+@shows_itself("rag_lab.notebook.views.scores_view")
+class Scores(list[Score]):
+    """A list; where it is shown, a row a metric with mean, interval and counts."""
 
 
 def evaluate(

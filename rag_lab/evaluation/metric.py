@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
-from rag_lab.evaluation.judge.replies import JudgeReplies
+from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Question, Score, Trace
 

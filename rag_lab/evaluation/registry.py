@@ -11,10 +11,10 @@ from typing import Any
 
 from rag_lab._kit.registry import BuiltIn, Kind, Module, installed, own
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.custom_metric import own_info, own_metric
 from rag_lab.evaluation.ir_names import MAX_K, ir_cutoff, ir_measure
 from rag_lab.evaluation.metric import IN_TOKENS, Family, Metric, MetricInfo, Tools
-from rag_lab.evaluation.own_info import own_info
-from rag_lab.evaluation.own_metric import own_metric
+from rag_lab.records import Question
 
 MAX_TOKENS = 1_000_000
 AnyMetric = str | Callable[..., Any] | Metric  # a name, or an object: a function, an instance, a whole `Metric`
@@ -35,6 +35,10 @@ METRICS = Kind(
 )
 # Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
 _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
+BY_EVIDENCE = ("retrieval.ndcg@10",)
+BY_REFERENCE = ("answer.token_f1",)
+WITHOUT_LABELS = ("cost.seconds", "cost.tokens")
+_HEAD = ("| metric | what it is | needs | range |", "|---|---|---|---|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +217,26 @@ def _unknown(name: str) -> str:
     if at and stem in names:
         return f"Metric {name!r} takes no cut-off: write {stem}."
     return f"{unknown_name('metric', name, [*names, *installed(METRICS.group)])} One of your own is module:function."
+
+
+def default_metrics(questions: Iterable[Question]) -> tuple[str, ...]:
+    """Return the metric that the labels of `questions` allow; what each costs, where they have none.
+
+    Evidence comes before answers: it says more about a pipeline, and no model has to write anything to measure by it.
+    """
+    asked = list(questions)
+    if any(question.evidence for question in asked):
+        return BY_EVIDENCE
+    return BY_REFERENCE if any(question.answers for question in asked) else WITHOUT_LABELS
+
+
+def metrics_table() -> str:
+    """Return a Markdown table with one row a metric, in the order of `describe`."""
+    return "\n".join((*_HEAD, *(_info_row(info) for info in describe()))) + "\n"
+
+
+def _info_row(info: MetricInfo) -> str:
+    needs = ", ".join(sorted(info.needs)) or "-"
+    upper = "and up" if info.high is None else f"to {info.high:g}"
+    better = "" if info.higher_is_better else ", lower is better"
+    return f"| `{info.name}` | {info.sentence} | {needs} | {info.low:g} {upper}{better} |"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_lab.data.sampling import stratified
-from rag_lab.evaluation.foreseen import applies
+from rag_lab.evaluation.applicability import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.records import Question

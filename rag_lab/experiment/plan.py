@@ -13,10 +13,9 @@ from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError
-from rag_lab.evaluation.default_metrics import default_metrics
-from rag_lab.evaluation.foreseen import reads_of
+from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
-from rag_lab.evaluation.registry import ParsedName, parse_name
+from rag_lab.evaluation.registry import ParsedName, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment

@@ -9,8 +9,7 @@ import pytest
 from rag_lab._kit.home import home
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
-from rag_lab.evaluation.judge_trial.record import save_check
-from rag_lab.evaluation.judge_trial.result import Agreement, JudgeCheck, Objects, Telling
+from rag_lab.evaluation.judge_check import Agreement, JudgeCheck, Objects, Telling, save_check
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
 

@@ -7,7 +7,15 @@ import pytest
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.metric import Tools
-from rag_lab.evaluation.registry import build_metric, describe, metric_names, parse_name, problems, split_names
+from rag_lab.evaluation.registry import (
+    build_metric,
+    describe,
+    metric_names,
+    metrics_table,
+    parse_name,
+    problems,
+    split_names,
+)
 
 
 def test_every_described_metric_can_be_built():
@@ -111,3 +119,8 @@ def test_checking_names_loads_no_heavy_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_metric_has_a_row():
+    rows = metrics_table().splitlines()[2:]
+    assert sorted(row.split("`")[1] for row in rows) == metric_names()

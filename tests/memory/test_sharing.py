@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.evaluation.judge.queue import JudgeQueue
-from rag_lab.evaluation.judge.replies import JudgeReplies
+from rag_lab.evaluation.judge_queue import JudgeQueue, JudgeReplies
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remembered_scores import RememberedScorer

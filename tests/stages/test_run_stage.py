@@ -7,8 +7,8 @@ from whole_plan import CHAT, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.observing.work_context import work_now
+from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.foreseen import reads_of
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.foreseen_work import Tally
 from rag_lab.experiment.forecast.foresight import foresee_traces

@@ -1,4 +1,4 @@
-"""Retrieval measures over evidence, computed by ir_measures.
+"""Retrieval measures over evidence: by rank, computed by ir_measures, and at equal text.
 
 The unit of relevance is the evidence item. Going down the ranking, a hit is relevant where it covers an item that no
 hit above it covers; the relevant units of a question are these hits and the items that no hit covers, so the ideal
@@ -6,20 +6,40 @@ ranking of nDCG counts what was not found. A file or page that a label names wit
 hits of it there are: see `coverage.Counted`. A unit has the grade of its item, the highest where it covers several;
 only measures that know grades, as nDCG, tell them apart. Files that read the same are one, and so are labels of one
 passage.
+
+At the same rank, passages of different size are different amounts of text: ten children are a third of ten pages. By
+text the ranking is read from the top until the budget is full, whatever the passages are. A token is four characters,
+for every variant and every model, so no tokenizer is needed, and no text beside the spans that a trace keeps. The
+passage that crosses the border is cut there, as a reader with a limited context gets it. Where the place of the
+evidence is known, the part that was read has to cover it. Where only its page or file is known, nobody knows on which
+side of the cut it stands: the passage counts if at least half of it was read. Counted so, a budget holds on average as
+many passages as its text amounts to; were any part enough it would hold up to one more, and one page more is more text
+than one child more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any, ClassVar
 
 from rag_lab.data.evidence import distinct
-from rag_lab.evaluation.measures import equal_text
-from rag_lab.evaluation.measures.coverage import counted_ranks
-from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, scored
-from rag_lab.records import Score, Trace
+from rag_lab.evaluation.measures.coverage import counted_ranks, covers, first_ranks
+from rag_lab.evaluation.metric import (
+    IN_TOKENS,
+    Family,
+    Gap,
+    Metric,
+    MetricInfo,
+    Needs,
+    Tools,
+    TraceMetric,
+    find_gap,
+    scored,
+)
+from rag_lab.records import Evidence, Hit, Score, Trace
 
 _NEEDS: Needs = frozenset({"ranking", "evidence"})
 _EVIDENCE_RECALL = "evidence_recall"
@@ -34,10 +54,21 @@ _SENTENCES = {
     "success": "1 where a relevant hit stands in the first k, else 0.",
     _EVIDENCE_RECALL: "Share of the evidence items that the first k hits cover.",
 }
+CHARACTERS_A_TOKEN = 4
+_TEXT_SENTENCES = {
+    "evidence_recall": "Share of the evidence items that the first n tokens of the ranking cover.",
+    "recall": "Share of the relevant units that the first n tokens of the ranking hold.",
+    "success": "1 where the first n tokens of the ranking cover an evidence item, else 0.",
+}
+
+TEXT_INFOS = tuple(
+    MetricInfo(f"retrieval.{name}{IN_TOKENS}", f"{sentence} A token is {CHARACTERS_A_TOKEN} characters.", _NEEDS)
+    for name, sentence in _TEXT_SENTENCES.items()
+)
 
 INFOS = (
     *(MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items()),
-    *equal_text.INFOS,
+    *TEXT_INFOS,
     MetricInfo(
         "retrieval.<measure>",
         "Any other measure, by its name in ir_measures: `retrieval.Rprec`, `retrieval.nDCG(dcg='exp-log2')@10`.",
@@ -46,7 +77,70 @@ INFOS = (
     ),
 )
 
+# Of each item: whether it was read, and the rank of the first hit of the whole ranking that covers it.
+_Measure = Callable[[Sequence[bool], Sequence[int | None]], float]
 _Items = Sequence[tuple[int | None, int]]  # of each evidence item: the rank where it was found, and its grade
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a hit is within the budget; `is_most` where that is at least half of it."""
+
+    source: str
+    page: int | None
+    start: int
+    end: int
+    is_most: bool
+
+    def covers(self, evidence: Evidence) -> bool:
+        """Tell whether the evidence was read here."""
+        return covers(self, evidence) and (evidence.start is not None or self.is_most)
+
+
+def read_within(hits: Sequence[Hit], n_tokens: int) -> Iterator[Part]:
+    """Yield what of each hit is read, best first, until `n_tokens` are full; text of two hits counts twice."""
+    left = n_tokens * CHARACTERS_A_TOKEN
+    for hit in hits:
+        size = hit.end - hit.start
+        read = min(size, left)
+        if not read:
+            return
+        yield Part(hit.source, hit.page, hit.start, hit.start + read, is_most=2 * read >= size)
+        left -= read
+
+
+def build_equal_text(name: str, info: MetricInfo, n_tokens: int) -> Metric:
+    """Return the measure called `name`, of the kind that `info` describes."""
+    measure = _TEXT_COMPUTE[info.name.removeprefix("retrieval.").removesuffix(IN_TOKENS)]
+    return TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=n_tokens))
+
+
+def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | Gap:
+    parts = list(read_within(trace.ranked, n_tokens))
+    evidence = distinct(trace.question.evidence)
+    found = [any(part.covers(item) for part in parts) for item in evidence]
+    return measure(found, first_ranks(trace.ranked, evidence))
+
+
+def _evidence_recall(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
+    return sum(found) / len(found)
+
+
+def _recall(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
+    """Items that one hit of the whole ranking is the first to cover are one unit, as in recall by rank."""
+    units = [f"missing-{number}" if rank is None else str(rank) for number, rank in enumerate(ranks)]
+    return len({unit for unit, one in zip(units, found, strict=True) if one}) / len(set(units))
+
+
+def _success(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
+    return float(any(found))
+
+
+_TEXT_COMPUTE: dict[str, _Measure] = {
+    "evidence_recall": _evidence_recall,
+    "recall": _recall,
+    "success": _success,
+}
 
 
 @dataclass(frozen=True)
@@ -102,8 +196,8 @@ def _found(trace: Trace) -> tuple[_Items, int]:
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the measure called `name`; `argument` is its cut-off, its tokens, or its own name in ir_measures."""
-    if info in equal_text.INFOS:
-        return equal_text.build_equal_text(name, info, int(argument))
+    if info in TEXT_INFOS:
+        return build_equal_text(name, info, int(argument))
     ours = info.name.removeprefix("retrieval.").removesuffix("@k")
     if ours == _EVIDENCE_RECALL:
         return RetrievalMetric(name, f"R@{argument}", by_item=True)

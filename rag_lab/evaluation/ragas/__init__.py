@@ -1,4 +1,4 @@
 """RAGAs' own classes as metrics of ours, with failures as reasons in place of NaN.
 
-Imports `evaluation/judge`, the ground of `evaluation`, and what stands above it; RAGAs only when a metric is asked for.
+Imports the ground of `evaluation` and what stands above it; RAGAs only when a metric is asked for.
 """

@@ -13,17 +13,18 @@ from typing import Any
 from pydantic import BaseModel
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.llms.base import InstructorBaseRagasLLM
+from ragas.prompt.metrics.base_prompt import BasePrompt
 
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.judge.queue import JudgeQueue
-from rag_lab.evaluation.judge.replies import SEEDS_PER_REPEAT
-from rag_lab.evaluation.judge.reply import JudgeError, Reply, UnusableReply, read_reply, strict_schema
+from rag_lab.evaluation.judge_output import JudgeError, Reply, UnusableReply, read_reply, strict_schema
+from rag_lab.evaluation.judge_queue import SEEDS_PER_REPEAT, JudgeQueue
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
 MIN_REPLY_TOKENS = 64  # below this no judgement fits
 RESAMPLING_TEMPERATURE = 0.7
+_TRANSLATION_ATTEMPTS = 2  # the session samples the second
 
 
 class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has no stubs
@@ -171,3 +172,26 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
         except RagLabError as error:
             self._broken = error  # the model cannot be used: do not load it again for every text
             raise
+
+
+async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str, Any]:
+    """Return the metric's prompts by attribute, translated by the model of `session`.
+
+    Raises:
+        JudgeError: if the model gives no usable translation.
+    """
+    prompts = {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
+    return {name: await _adapted(prompt, language, session) for name, prompt in prompts.items()}
+
+
+async def _adapted(prompt: Any, language: str, session: Any) -> Any:
+    problem = ""
+    for _ in range(_TRANSLATION_ATTEMPTS):
+        try:
+            return await prompt.adapt(language, session)
+        except JudgeError as error:
+            reason = f"the prompts could not be put into {language}: {error.reason}"
+            raise JudgeError(reason, lasting=error.lasting) from None
+        except ValueError as error:  # RAGAs counts the translated strings
+            problem = str(error)
+    raise JudgeError(f"the prompts could not be put into {language}: {problem}")

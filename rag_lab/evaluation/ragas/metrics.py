@@ -1,29 +1,109 @@
-"""RAGAs' metrics on traces: RAGAs' own classes and values, with failures kept as reasons instead of NaN."""
+"""RAGAs' metrics on traces: RAGAs' own classes and values, with failures kept as reasons instead of NaN.
+
+RAGAs raises, swallows errors, and returns NaN. It is imported late, kept from reporting its use, and runs in a thread
+of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
-from rag_lab.evaluation.judge.queue import JudgeQueue
+from rag_lab.errors import RagLabError
+from rag_lab.evaluation.judge_output import JudgeError
+from rag_lab.evaluation.judge_queue import JudgeQueue
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.ragas.call import RagasCall, ragas_module, run_to_end
-from rag_lab.evaluation.ragas.said import said
-from rag_lab.evaluation.ragas.spec import RagasSpec, fill_arguments
-from rag_lab.evaluation.ragas.table import INFOS, SPECS
+from rag_lab.evaluation.ragas.judgements import said
+from rag_lab.evaluation.ragas.table import INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.records import Score, Trace
+from rag_lab.redaction import one_line
 
+Result = TypeVar("Result")
+
+_ROUNDING = 1e-5  # of float32 vectors of unit length
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
 _ROUNDS = 16  # scores for each call that a remote judge answers at a time: its places stay taken until near the end
 _CHEAP_BATCH = 128
 _TRANSLATION_TOKENS = 4096  # all examples of a prompt are translated in one reply
 _ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
 _ADAPTER = "rag_lab.evaluation.ragas.adapter"
+
+
+@dataclass(frozen=True)
+class RagasCall:
+    """A RAGAs class with the models that one score asks; `translator` puts its prompts into `language`, where set."""
+
+    spec: RagasSpec
+    session: Any = None
+    embeddings: Any = None
+    language: str = ""
+    translator: Any = None
+
+    async def value(self, arguments: Mapping[str, Any]) -> tuple[float | None, JudgeError | None]:
+        """Return RAGAs' value, or the error that stands for it."""
+        try:
+            value = await self._ragas_value(arguments)
+        except JudgeError as error:
+            return None, error
+        except RagLabError as error:
+            return None, JudgeError(str(error), lasting=False)
+        except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
+            return None, JudgeError(f"RAGAs gave up: {_first_line(error)}", lasting=False)
+        if self.session and self.session.error:
+            return None, self.session.error
+        if not math.isfinite(value):
+            return None, JudgeError("RAGAs gave no number")
+        if not self.spec.low - _ROUNDING <= value <= 1 + _ROUNDING:
+            return None, JudgeError(f"RAGAs gave {value:g}, which is outside its range")
+        return value, None
+
+    async def _ragas_value(self, arguments: Mapping[str, Any]) -> float:
+        models = {"llm": self.session, "embeddings": self.embeddings}
+        wanted = {name: model for name, model in models.items() if model is not None}
+        metric = getattr(ragas_module(self.spec.module), self.spec.class_name)(**wanted, **self.spec.settings)
+        if self.translator is not None:
+            adapted = await ragas_module(_ADAPTER).adapted_prompts(metric, self.language, self.translator)
+            vars(metric).update(adapted)
+        if self.spec.is_legacy:
+            sample = ragas_module("ragas.dataset_schema").SingleTurnSample(**arguments)
+            return float(await metric.single_turn_ascore(sample))
+        return float((await metric.ascore(**arguments)).value)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return one_line(text.splitlines()[0], 200) if text else type(error).__name__
+
+
+def ragas_module(name: str) -> ModuleType:
+    """Import a module of RAGAs, or one of ours that does, which would report its use where it is not told otherwise."""
+    os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+    return import_module(name)
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, Result], stop: Callable[[], None]) -> Result:
+    """Run to the end in a thread of its own: a notebook's thread already runs an event loop.
+
+    An interruption reaches the waiting thread alone, so `stop` must bring the coroutine to its end.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ragas") as thread:
+        future = thread.submit(copy_context().run, asyncio.run, coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            stop()
+            raise
 
 
 @dataclass(frozen=True)

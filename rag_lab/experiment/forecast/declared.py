@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import half_told, not_compared
+from rag_lab.evaluation.cutoff_caveats import comparable
 from rag_lab.evaluation.registry import ParsedName
-from rag_lab.evaluation.shallow import comparable
 from rag_lab.experiment.forecast.measured import measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.statistics.randomization import smallest_n

@@ -11,9 +11,8 @@ from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
 from rag_lab.data.evidence import names_file_alone, whole_files_told
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_told
-from rag_lab.evaluation.foreseen import Foreseen, compares_passages, foreseen_gaps
-from rag_lab.evaluation.shallow import shallow, shallow_told
-from rag_lab.evaluation.unequal_text import unequal_text
+from rag_lab.evaluation.applicability import Foreseen, compares_passages, foreseen_gaps
+from rag_lab.evaluation.cutoff_caveats import shallow, shallow_told, unequal_text
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.forecast.bill import bill_rows

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.reader_process import LOADERS
-from rag_lab.evaluation.foreseen import reads_of
-from rag_lab.evaluation.judge.calls import CALLS, JudgeCalls
+from rag_lab.evaluation.applicability import CALLS, JudgeCalls, reads_of
+from rag_lab.evaluation.custom_metric import OwnMetric
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
-from rag_lab.evaluation.own_metric import OwnMetric
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.foreseen_work import Tally, Work, new_work

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rag_lab._kit.wording import counted
 from rag_lab.data.sampling import clusters_of, shuffled, stratified
-from rag_lab.evaluation.foreseen import applies
+from rag_lab.evaluation.applicability import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig

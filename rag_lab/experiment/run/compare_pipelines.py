@@ -22,8 +22,7 @@ from rag_lab._kit.whole_folder import put_in_place
 from rag_lab._kit.wording import letters
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.default_metrics import default_metrics
-from rag_lab.evaluation.registry import AnyMetric, parse_name
+from rag_lab.evaluation.registry import AnyMetric, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig, Limits

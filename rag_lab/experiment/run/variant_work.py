@@ -17,7 +17,7 @@ from rag_lab._kit.observing.work_context import working
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.comparison.questions.passage_table import unread_passages
 from rag_lab.corpus.files.folder import visible_in
-from rag_lab.evaluation.foreseen import reads_of
+from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.experiment.run.variant_progress import VariantProgress
 from rag_lab.memory.checked_rows import Dropped

@@ -12,7 +12,7 @@ from rag_lab._kit.wording import letters
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.data.dataset import list_datasets
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.default_metrics import default_metrics
+from rag_lab.evaluation.registry import default_metrics
 from rag_lab.experiment.model_checks import model_problem, models_used
 from rag_lab.notebook.bench import copied
 from rag_lab.notebook.bench.answers import Answers

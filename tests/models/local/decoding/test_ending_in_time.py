@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rag_lab.evaluation.judge.reply import strict_schema
+from rag_lab.evaluation.judge_output import strict_schema
 from rag_lab.models.local.decoding.reply_guide import ReplyGuide
 from rag_lab.models.local.decoding.schema_matcher import SchemaMatcher
 from rag_lab.models.local.decoding.thinking_marks import thinking_marks

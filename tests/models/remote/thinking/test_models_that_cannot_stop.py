@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from rag_lab.evaluation.judge.reply import UnusableReply, read_reply
+from rag_lab.evaluation.judge_output import UnusableReply, read_reply
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat

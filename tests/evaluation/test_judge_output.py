@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rag_lab.evaluation.judge.reply import JudgeError, read_reply, strict_schema
+from rag_lab.evaluation.judge_output import JudgeError, read_reply, strict_schema
 from rag_lab.models.protocols import ChatReply
 
 

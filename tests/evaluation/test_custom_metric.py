@@ -12,8 +12,8 @@ from scripted import HashEmbedder, ScriptedJudge
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ConfigError
+from rag_lab.evaluation.applicability import foreseen_gaps, reads_of
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.foreseen import foreseen_gaps, reads_of
 from rag_lab.evaluation.metric import Gap
 from rag_lab.evaluation.registry import METRICS, build_metric, find_info, parse_name, problems
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message

@@ -1,4 +1,4 @@
-"""What a run can measure, told before it: which questions lack what a metric needs, and what it reads of the others."""
+"""What is known of metrics before a run: which questions they do not apply to, what they read, calls of the judge."""
 
 from __future__ import annotations
 
@@ -77,3 +77,38 @@ def compares_passages(metric: AnyMetric) -> bool:
 def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> Gap | None:
     is_answered = answered is None or question.question_id in answered
     return question_gap(question, needs) or (NOT_ASKED if "answer" in needs and not is_answered else None)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCalls:
+    """Calls for a score: `fixed`, and `a_passage` more for each passage of the context.
+
+    `prompt_tokens` is what RAGAs' instructions and examples add to the texts that are judged in its longest call.
+    """
+
+    fixed: int
+    a_passage: int
+    prompt_tokens: int
+
+    def of(self, n_passages: int) -> int:
+        """Return the calls for one score whose context has `n_passages`."""
+        return self.fixed + self.a_passage * n_passages
+
+
+CALLS: dict[str, JudgeCalls] = {
+    "ragas.faithfulness": JudgeCalls(2, 0, 1400),
+    "ragas.answer_relevancy": JudgeCalls(3, 0, 800),
+    "ragas.context_precision": JudgeCalls(0, 1, 1700),
+    "ragas.context_utilization": JudgeCalls(0, 1, 1700),
+    "ragas.context_recall": JudgeCalls(1, 0, 2400),
+    "ragas.context_entity_recall": JudgeCalls(2, 0, 1000),
+    "ragas.context_relevance": JudgeCalls(2, 0, 900),
+    "ragas.noise_sensitivity": JudgeCalls(3, 2, 1300),
+    "ragas.noise_sensitivity_irrelevant": JudgeCalls(3, 2, 1300),
+    "ragas.answer_correctness": JudgeCalls(3, 0, 2300),
+    "ragas.answer_accuracy": JudgeCalls(2, 0, 1000),
+    "ragas.factual_correctness": JudgeCalls(4, 0, 1300),
+    "ragas.factual_correctness_precision": JudgeCalls(2, 0, 1300),
+    "ragas.factual_correctness_recall": JudgeCalls(4, 0, 1300),
+    "ragas.response_groundedness": JudgeCalls(2, 0, 900),
+}

@@ -8,8 +8,8 @@ from loopback_chat import loopback_chat
 from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.ragas import said as said_module
-from rag_lab.evaluation.ragas.said import said
+from rag_lab.evaluation.ragas import judgements
+from rag_lab.evaluation.ragas.judgements import said
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.shared import chat_model
@@ -134,7 +134,7 @@ def test_a_reply_cannot_make_lines_of_its_own():
 
 
 def test_what_is_not_kept_is_counted(monkeypatch):
-    monkeypatch.setattr(said_module, "MAX_CHARS", 60)
+    monkeypatch.setattr(judgements, "MAX_CHARS", 60)
     reply = {"statements": [{"statement": s * 10, "reason": "", "verdict": 1} for s in "abcd"]}
     told = said([("", reply)], {}).split("\n")
     assert told == ["supported: aaaaaaaaaa", "supported: bbbbbbbbbb", "… 2 more lines of 42 characters not kept"]

@@ -9,10 +9,18 @@ from scripted import HashEmbedder, ScriptedJudge, good_reply
 from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.perturb import PERTURBATIONS
 from rag_lab.errors import DatasetError
-from rag_lab.evaluation.judge_trial.check import check_judge, judge_banner, judged_metrics, load_check, save_check
-from rag_lab.evaluation.judge_trial.items import trial_items
-from rag_lab.evaluation.judge_trial.result import JudgeCheck, Objects, Telling
+from rag_lab.evaluation.judge_check import JudgeCheck, Objects, Telling
+from rag_lab.evaluation.judge_trial import (
+    check_judge,
+    judge_banner,
+    judged_metrics,
+    load_check,
+    save_check,
+    trial_items,
+    try_metric,
+)
 from rag_lab.visible import NO_FORMULAS
 
 METRICS = ["ragas.faithfulness", "ragas.context_recall"]
@@ -183,3 +191,28 @@ def test_nearly_all_objects_suffice():
     assert not Objects("m", 8, 10).suffices
     assert Telling("m", "all", 1.0, 0.6, 1.0, 20, 4).has_enough
     assert not Telling("m", "all", 1.0, 0.6, 1.0, 19, 4).has_enough
+
+
+def supported_numbers(trace):
+    """Share of the numbers of the answer that stand in its passages."""
+    read = {number for passage in trace.passages for number in re.findall(r"\d+", passage.text)}
+    said = re.findall(r"\d+", trace.answer.text)
+    return sum(number in read for number in said) / len(said) if said else None
+
+
+def test_a_metric_that_reads_numbers_finds_changed_ones_and_no_negation(dataset):
+    found = {telling.perturbation: telling for telling in try_metric(supported_numbers, dataset, n_questions=4)}
+    assert list(found) == [*PERTURBATIONS, "all"]
+    assert found["changed_number"].auc == 1.0 and found["changed_number"].n_wrong > 0
+    assert found["negation"].auc == 0.5
+    assert {telling.metric for telling in found.values()} == {"supported_numbers"}
+    assert found["all"].n_wrong == sum(telling.n_wrong for name, telling in found.items() if name != "all")
+
+
+def always(trace):
+    """One, whatever is said."""
+    return 1.0
+
+
+def test_a_metric_that_knows_nothing_is_no_better_than_chance(dataset):
+    assert {told.auc for told in try_metric(always, dataset, n_questions=4) if told.auc is not None} == {0.5}

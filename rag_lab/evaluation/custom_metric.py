@@ -1,0 +1,341 @@
+"""A custom metric: `(trace) -> float`, `(float, reason)`, or None where there is no value; or a whole `Metric`.
+
+It is a function, or a frozen dataclass with `__call__`. Parameters named `judge` and `embedder` receive these models.
+What it says of itself in its attributes is checked; all of them may be left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from hashlib import sha256
+from typing import Any, get_args
+
+from pydantic import TypeAdapter
+
+from rag_lab._kit.opened_files import unwatched
+from rag_lab._kit.own_code import OwnCode, OwnCodeError
+from rag_lab._kit.registry import Module
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation.judge_queue import JudgeReplies, RememberedJudge
+from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Need, Needs, Tools, find_gap, model_name
+from rag_lab.evaluation.remembered import trace_bytes
+from rag_lab.memory.results import batches
+from rag_lab.records import Score, StageRecord, Trace
+
+FIELDS = frozenset(each.name for each in fields(Trace)) - {
+    "question",
+    "repeat",
+    "stages",
+    "texts",
+}  # those that stages set
+_MODELS: Mapping[str, Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
+_WHOLE_BATCH = 32
+_TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
+
+
+def own_info(module: Module) -> MetricInfo:
+    """Return what a metric says of itself.
+
+    name: in tables; else that of the function or class, with its parameters.
+    needs: what a trace must have (`answer`, `evidence` ...); nothing where not said.
+    fields: of the trace, that it reads, so that the stages run that set them; all where not said.
+    low, high, higher_is_better, is_cost: what its values mean; see `MetricInfo`.
+    calls: of the judge, for one score.
+
+    Raises:
+        ConfigError: if it says what cannot be.
+    """
+    made, name = module.made, _name(module)
+    low, high = (_bound(made, side, name) for side in ("low", "high"))
+    if low is not None and high is not None and low >= high:
+        raise ConfigError(f"The metric {name!r} has low = {low:g}, which is not below its high = {high:g}.")
+    calls = getattr(made, "calls", None)
+    if calls is not None and (not isinstance(calls, int) or calls < 0):
+        raise ConfigError(f"The metric {name!r} has calls = {calls!r}; say how often one score asks the judge.")
+    needs: Any = _names(made, "needs", get_args(Need), name)
+    return MetricInfo(
+        name,
+        " ".join((inspect.getdoc(made) or "A metric of one's own.").partition("\n\n")[0].split()),
+        needs | {_MODELS[parameter] for parameter in models_asked(made, name)},
+        low,
+        high,
+        higher_is_better=bool(getattr(made, "higher_is_better", True)),
+        is_cost=bool(getattr(made, "is_cost", False)),
+        fields=_names(made, "fields", FIELDS, name) if hasattr(made, "fields") else FIELDS,
+        calls=calls,
+    )
+
+
+def is_whole(made: Any) -> bool:
+    """Tell whether something is a whole `Metric`, which scores many traces at once."""
+    return callable(getattr(made, "score", None)) and callable(getattr(made, "identity", None))
+
+
+def models_asked(made: Any, name: str) -> list[str]:
+    """Return the parameters behind the trace that stand for models, in order.
+
+    Raises:
+        ConfigError: if there are others that must be given.
+    """
+    if is_whole(made) or not callable(made):
+        return []
+    try:
+        parameters = list(inspect.signature(made).parameters.values())[1:]
+    except ValueError:  # one that is not written in Python
+        return []
+    asked = [each.name for each in parameters if each.name in _MODELS]
+    for each in parameters:
+        is_given = each.default is not each.empty or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        if each.name not in _MODELS and not is_given:
+            raise ConfigError(
+                f"The metric {name!r} takes {each.name!r}; it is called with a trace, and with the models `judge` and "
+                "`embedder` where it names them."
+            )
+    return asked
+
+
+def _name(module: Module) -> str:
+    made = module.made
+    name = getattr(made, "name", None) or (module.name.rpartition(":")[2] if ":" in module.name else _written(made))
+    if not isinstance(name, str) or not name.strip() or set(name) & set(",<>\n"):
+        raise ConfigError(f"A metric is called {name!r}; write it with def, or give it a `name` without , < or >.")
+    return name
+
+
+def _written(made: Any) -> str:
+    """Return the name of a function, or of a class and the parameters of its instance as a configuration has them."""
+    if not is_dataclass(made):
+        return str(getattr(made, "__name__", type(made).__name__))
+    given = [f"{f.name}={getattr(made, f.name)}" for f in fields(made) if getattr(made, f.name) != f.default]
+    return "?".join(filter(None, (type(made).__name__, "&".join(given))))
+
+
+def _names(made: Any, attribute: str, allowed: Collection[str], name: str) -> frozenset[str]:
+    given = getattr(made, attribute, ())
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if strangers := [each for each in names if str(each).partition(".")[0] not in allowed]:
+        what = f"{'need' if attribute == 'needs' else 'field of a trace'} of the metric {name!r}"
+        raise ConfigError(unknown_name(what, str(strangers[0]), allowed))
+    return frozenset(names)
+
+
+def _bound(made: Any, side: str, name: str) -> float | None:
+    value = getattr(made, side, None)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigError(f"The metric {name!r} has {side} = {value!r}; give a number, or leave it out.")
+    return float(value)
+
+
+class WatchedTrace(Trace):
+    """A trace that notes when its `stages` are read, also by way of `failure` and `curable`."""
+
+    __slots__ = ("stages_read",)
+    stages_read: bool
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        object.__setattr__(self, "stages_read", False)
+        super().__init__(*values, **named)
+
+    @property
+    def stages(self) -> tuple[StageRecord, ...]:
+        """The records of the stages."""
+        object.__setattr__(self, "stages_read", True)
+        return _SLOT.__get__(self)  # type: ignore[no-any-return]
+
+    @stages.setter
+    def stages(self, value: tuple[StageRecord, ...]) -> None:
+        _SLOT.__set__(self, value)
+
+
+_SLOT: Any = Trace.__dict__["stages"]
+
+
+@dataclass(frozen=True)
+class WholeMetric:
+    """Its `score` is called; a batch that fails as a whole is scored again trace by trace."""
+
+    info: MetricInfo
+    code: OwnCode
+
+    @property
+    def name(self) -> str:
+        """As tables say it."""
+        return self.info.name
+
+    @property
+    def needs(self) -> Needs:
+        """What it says that a trace must have."""
+        return self.info.needs
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return its own, and the digest of its source."""
+        return {"metric": self.name, "code": self.code.identity()}
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order."""
+        return [score for batch in batches(traces, _WHOLE_BATCH) for score in self._score(batch)]
+
+    def _score(self, traces: list[Trace]) -> list[Score]:
+        try:
+            scores: list[Score] = self.code.call(traces, accept=lambda given: self._accepted(given, traces))
+        except OwnCodeError as error:
+            if len(traces) == 1:
+                return [Gap("failed", str(error)).to_score(traces[0], self.name)]
+            return [score for trace in traces for score in self._score([trace])]
+        return scores
+
+    def _accepted(self, given: Any, traces: Sequence[Trace]) -> list[Score]:
+        scores = list(given) if isinstance(given, Sequence) else [given]
+        if strangers := [type(score).__name__ for score in scores if not isinstance(score, Score)]:
+            raise OwnCodeError(f"the {self.code.what} returned {strangers[0]} where a Score is due")
+        due = [(trace.question.question_id, trace.repeat, self.name) for trace in traces]
+        if [(score.question_id, score.repeat, score.metric) for score in scores] != due:
+            raise OwnCodeError(f"the {self.code.what} returned other scores than one for each trace, in order")
+        for score in scores:
+            is_number = isinstance(score.value, int | float) and math.isfinite(score.value)
+            if is_number != (score.status == "scored") or (not is_number and score.value is not None):
+                raise OwnCodeError(f"the {self.code.what} gave {score.value!r:.60} and called it {score.status}")
+        return scores
+
+
+def own_metric(info: MetricInfo, module: Module, tools: Tools) -> Metric:
+    """Return what `module` holds as a metric whose faults cost single scores."""
+    what = f"metric {info.name!r}"
+    if is_whole(module.made):
+        return WholeMetric(info, OwnCode(module, what, "score"))
+    return OwnMetric(info, OwnCode(module, what), tools, tuple(models_asked(module.made, info.name)))
+
+
+@dataclass(frozen=True)
+class OwnMetric:
+    """Something that is called with each trace that has what it needs."""
+
+    info: MetricInfo
+    code: OwnCode
+    tools: Tools
+    models: tuple[str, ...]  # the parameters behind the trace
+    batch_size: int = 8  # a kill loses as many at most
+    _of_run: set[tuple[str, int]] = field(default_factory=set, compare=False)
+
+    @property
+    def name(self) -> str:
+        """As tables say it."""
+        return self.info.name
+
+    @property
+    def needs(self) -> Needs:
+        """What it says that a trace must have, and the models that it asks."""
+        return self.info.needs
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return its source and parameters, and the models that it asks."""
+        asked = [getattr(self.tools, name) for name in self.models]
+        models = [dict(model.identity()) for model in asked if model is not None]
+        return {"metric": self.name, "code": self.code.identity(), "models": models}
+
+    def reads(self, trace: Trace) -> Mapping[str, Any] | None:
+        """Return the trace as the metric sees it; None where it is not called.
+
+        One that asks no model is quick: the digest of what it sees stands for it.
+        """
+        if find_gap(trace, self.needs):
+            return None
+        if not self.models:
+            return {"seen": sha256(trace_bytes(self._seen(trace))).hexdigest()}
+        seen: dict[str, Any] = _TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
+        return seen
+
+    def is_of_run(self, score: Score) -> bool:
+        """Tell whether the records of stages were read for a score."""
+        return (score.question_id, score.repeat) in self._of_run
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order."""
+        return [self._score(trace) for trace in traces]
+
+    def _score(self, trace: Trace) -> Score:
+        if gap := find_gap(trace, self.needs):
+            return gap.to_score(trace, self.name)
+        judge = self._judge(trace.repeat)
+        given: dict[str, Any] = {"judge": judge, "embedder": _Unwatched(self.tools.embedder)}
+        models = [given[name] for name in self.models]
+        started, seen = time.perf_counter(), self._seen(trace)
+        try:
+            found = self.code.call(seen, *models, accept=self._accepted)
+        except OwnCodeError as error:
+            after = f"{trace.failure.stage} failed: {trace.failure.reason}; then " if trace.failure else ""
+            found = Gap("failed", f"{after}{error}")
+        if seen.stages_read:
+            self._of_run.add((trace.question.question_id, trace.repeat))
+        return self._told(trace, found, judge, time.perf_counter() - started)
+
+    def _told(self, trace: Trace, found: Gap | tuple[float, str], judge: RememberedJudge | None, own_s: float) -> Score:
+        is_gap = isinstance(found, Gap)
+        return Score(
+            trace.question.question_id,
+            self.name,
+            None if isinstance(found, Gap) else found[0],
+            found.status if isinstance(found, Gap) else "scored",
+            found.reason if isinstance(found, Gap) else found[1],
+            trace.repeat,
+            judge=model_name(judge.identity()) if judge else "",
+            seconds=judge.seconds if judge else own_s,
+            calls=judge.calls if judge else 0,
+            curable=is_gap and judge is not None and judge.is_troubled,
+            truncated_tokens=judge.truncated_tokens if judge else 0,
+        )
+
+    def _judge(self, repeat: int) -> RememberedJudge | None:
+        if "judge" not in self.needs or self.tools.judge is None:
+            return None
+        replies = self.tools.replies or JudgeReplies(self.tools.judge)
+        return RememberedJudge(self.tools.judge, replies, repeat)
+
+    def _seen(self, trace: Trace) -> WatchedTrace:
+        """Return the trace without what the metric does not say that it reads: what it says is what counts.
+
+        One that asks models does not see the records of stages: its score is remembered by what it sees.
+        """
+        read = {field.partition(".")[0] for field in self.info.reads} | (set() if self.models else {"stages"})
+        return WatchedTrace(trace.question, trace.repeat, **{name: getattr(trace, name) for name in read})
+
+    def _accepted(self, returned: Any) -> Gap | tuple[float, str]:
+        if isinstance(returned, Gap):
+            return returned
+        value, reason = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, "")
+        if value is None:
+            return Gap("not_applicable", str(reason or f"the {self.code.what} has no value for it"))
+        try:
+            number = math.nan if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        low, high = self.info.low, self.info.high
+        if not math.isfinite(number):
+            raise OwnCodeError(f"the {self.code.what} returned {value!r:.60}, which is no number")
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise OwnCodeError(f"the {self.code.what} returned {number:g}, which is beyond its own low or high")
+        return number, str(reason)
+
+
+@dataclass(frozen=True)
+class _Unwatched:
+    """An embedder whose weights may be loaded while a metric is watched: they are known by its identity."""
+
+    embedder: Any
+
+    def identity(self) -> Mapping[str, Any]:
+        return dict(self.embedder.identity())
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        with unwatched():
+            return self.embedder.embed_documents(texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Any:
+        with unwatched():
+            return self.embedder.embed_queries(texts)

@@ -1,0 +1,301 @@
+"""A judge, or a metric, on trial before its scores are believed.
+
+Three questions to a judge: does it give the objects that each metric needs; does it tell a right answer from one made
+wrong; does it say the same when asked again? Answer correctness is tried without its cosine, which would tell a changed
+answer from its reference whatever the judge says.
+
+A right answer is the first reference, given the passages that hold its evidence. A wrong one is the same answer after a
+perturbation, given the same passages; where the citation is moved, the answer stays and the passage is another one's.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.folder import load_folder
+from rag_lab.corpus.index.build import CHUNKS
+from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
+from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.split.chunks import split
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.perturb import (
+    PERTURBATIONS,
+    Perturbation,
+    add_unsupported_sentence,
+    change_number,
+    entities,
+    move_citation,
+    negate,
+    swap_entity,
+)
+from rag_lab.data.sampling import stratified
+from rag_lab.errors import DatasetError
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.judge_check import (
+    ALL,
+    MIN_QUESTIONS,
+    Agreement,
+    JudgeCheck,
+    Objects,
+    Telling,
+    judge_banner,
+    load_check,
+    save_check,
+)
+from rag_lab.evaluation.judge_queue import JudgeReplies
+from rag_lab.evaluation.metric import Metric, Tools, model_name
+from rag_lab.evaluation.ragas.metrics import make_metric
+from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.registry import AnyMetric, describe, parse_name
+from rag_lab.evaluation.remembered import TracesScored, score_metric
+from rag_lab.memory.results import Memory
+from rag_lab.models.protocols import ChatModel, Embedder
+from rag_lab.records import Answer, Citation, Passage, Question, Score, StageRecord, Trace
+from rag_lab.statistics.shares import auc_interval
+
+__all__ = ["check_judge", "judge_banner", "judged_metrics", "load_check", "save_check"]
+
+_EXCERPT = re.compile(r": ['\"].*$", re.DOTALL)  # the reply's own words at the end of a reason
+
+
+@dataclass(frozen=True, slots=True)
+class TrialItem:
+    """An answer that the judge must score; `perturbation` is None where it is right."""
+
+    trace: Trace
+    perturbation: Perturbation | None = None
+
+
+def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[TrialItem]:
+    """Return the right answer of each of `n_questions` questions, followed by what could be made of it.
+
+    Raises:
+        DatasetError: if no question has a reference answer and evidence that was found in the corpus.
+    """
+    usable = [question for question in _located(dataset) if _contexts(question)]
+    if not usable:
+        reason = "no question has both a reference answer and evidence of which the passage is known"
+        raise DatasetError(f"Dataset {dataset.name!r} cannot try a judge: {reason}; add them, or take another dataset.")
+    chosen = set(stratified(usable, n_questions, seed))
+    places = [place for place, question in enumerate(usable) if question.question_id in chosen]
+    return [item for place in places for item in _items(usable[place], [*usable[place + 1 :], *usable[:place]])]
+
+
+def _located(dataset: Dataset) -> list[Question]:
+    answered = [q for q in dataset.questions if q.answerable and q.answers and q.answers[0].strip() and q.evidence]
+    if not answered:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        documents = load_folder(dataset.corpus_dir).documents
+        write_chunks(Path(folder) / CHUNKS, documents, split(documents, CorpusConfig()))
+        store = ChunkStore(Path(folder) / CHUNKS)
+        return [replace(q, evidence=tuple(locate_evidence(store, item)[0] for item in q.evidence)) for q in answered]
+
+
+def _contexts(question: Question) -> list[str]:
+    return list(dict.fromkeys(item.context for item in question.evidence if item.context))
+
+
+def _items(question: Question, others: Sequence[Question]) -> list[TrialItem]:
+    right, contexts = question.answers[0], _contexts(question)
+    wrong: dict[Perturbation, str | None] = {
+        "swapped_entity": swap_entity(right, [name for other in others for name in entities(other.answers[0])]),
+        "negation": negate(right),
+        "changed_number": change_number(right),
+        "unsupported_sentence": add_unsupported_sentence(right, [other.answers[0] for other in others]),
+    }
+    items = [TrialItem(_trace(question, right, contexts))]
+    items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
+    moved = move_citation(contexts, [context for other in others for context in _contexts(other)])
+    if moved is not None:
+        items.append(TrialItem(_trace(question, right, [moved]), "moved_citation"))
+    return items
+
+
+def _trace(question: Question, answer: str, contexts: Sequence[str]) -> Trace:
+    source = question.evidence[0].source
+    passages = tuple(
+        Passage(number, f"{source}:{number}", source, None, 0, len(text), text)
+        for number, text in enumerate(contexts, 1)
+    )
+    citations = tuple(Citation(passage.number, source, None) for passage in passages)
+    stages = (StageRecord("context"), StageRecord("generate"))
+    return Trace(question, passages=passages, answer=Answer(answer, citations), stages=stages)
+
+
+def try_metric(
+    metric: AnyMetric,
+    dataset: Dataset,
+    *,
+    n_questions: int = 40,
+    judge: ChatModel | None = None,
+    embedder: Embedder | None = None,
+    memory: Path | str | None = None,
+    seed: int = 0,
+) -> list[Telling]:
+    """Try a metric, one of your own or one with a name, on answers made from a dataset.
+
+    The right answers are the dataset's, given the passages that hold their evidence; each is made wrong in up to five
+    ways. A metric that compares an answer with the reference knows the right one by heart: try it on nothing but
+    `moved_citation`.
+
+    Args:
+        metric: as for `evaluate`; more must be better.
+        dataset: questions with reference answers and evidence.
+        n_questions: how many of them.
+        judge: where the metric asks one.
+        embedder: where the metric compares meanings.
+        memory: a file that keeps the scores, so that an interrupted trial goes on.
+        seed: of the sample of questions.
+
+    Returns:
+        One result a perturbation, and one of all.
+
+    Raises:
+        DatasetError: if the dataset has no question that can be used.
+        ConfigError: if the metric is unknown or lacks a model.
+    """
+    items = trial_items(dataset, n_questions, seed)
+    scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
+    return tellings(parse_name(metric).name, items, scores, PERTURBATIONS)
+
+
+def tellings(
+    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[Perturbation]
+) -> list[Telling]:
+    """Return one result for each perturbation of `seen`, and one of all; answers without a score are out."""
+    each = [_telling(metric, name, {name}, items, scores) for name in seen]
+    return [*each, _telling(metric, ALL, set(seen), items, scores)]
+
+
+def _telling(
+    metric: str,
+    name: str,
+    seen: Collection[Perturbation],
+    items: Sequence[TrialItem],
+    scores: Sequence[Score],
+) -> Telling:
+    clusters: dict[str, tuple[list[float], list[float]]] = {}
+    for item, score in zip(items, scores, strict=True):
+        if score.value is not None and (item.perturbation is None or item.perturbation in seen):
+            right, wrong = clusters.setdefault(score.question_id, ([], []))
+            (right if item.perturbation is None else wrong).append(score.value)
+    paired = [cluster for cluster in clusters.values() if all(cluster)]
+    found = auc_interval(paired)
+    n_wrong = sum(len(wrong) for _, wrong in paired)
+    return Telling(metric, name, found.mean, found.low, found.high, found.n, n_wrong, found.reason)
+
+
+def judged_metrics(has_embedder: bool, language: str = "") -> list[str]:
+    """Return the names of the metrics that ask a judge and lack neither an embedder nor prompts in `language`."""
+    judged = [info for info in describe() if "judge" in info.needs and (info.translatable or not language)]
+    return [info.name for info in judged if has_embedder or "embeddings" not in info.needs]
+
+
+def check_judge(
+    judge: ChatModel,
+    dataset: Dataset,
+    *,
+    n_questions: int = MIN_QUESTIONS,
+    metrics: Sequence[str] | None = None,
+    embedder: Embedder | None = None,
+    language: str = "",
+    memory: Path | str | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> JudgeCheck:
+    """Try a judge on answers made from a dataset.
+
+    Args:
+        judge: the chat model.
+        dataset: questions with reference answers and evidence.
+        n_questions: how many of its questions, 20 or more for a judge to pass; each gives a right answer and up to
+            five wrong ones.
+        metrics: whose objects are tried; all judged metrics where None.
+        embedder: for metrics that also compare meanings; those are left out where None.
+        language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
+        memory: a file that keeps the scores, so that an interrupted trial goes on.
+        seed: of the sample of questions.
+        progress: show progress bars.
+
+    Raises:
+        DatasetError: if the dataset has no question that can be used.
+        ConfigError: if a metric is unknown or lacks a model.
+        ModelError: if a model cannot even tell its identity.
+    """
+    started = time.perf_counter()
+    identity = dict(judge.identity())
+    items = trial_items(dataset, n_questions, seed)
+    names = judged_metrics(embedder is not None, language) if metrics is None else list(metrics)
+    right = [item.trace for item in items if item.perturbation is None]
+    tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, language=language, progress=progress)
+    store = Memory(memory) if memory is not None else None
+    tools = Tools(judge, replies=JudgeReplies(judge, store), language=language)
+    trials = [(metric, _score(metric, items, store, progress)) for metric in _telling_metrics(tools)]
+    faithfulness, first = trials[0]
+    second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
+    scores = [*tried, *(score for _, found in trials for score in found), *second]
+    return JudgeCheck(
+        judge=model_name(identity),
+        identity=identity,
+        dataset=dataset.name,
+        dataset_digest=dataset.digest,
+        n_questions=len(right),
+        checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
+        telling=tuple(
+            each for metric, found in trials for each in tellings(metric.name, items, found, _seen(metric.name))
+        ),
+        agreement=_agreement(faithfulness.name, first, second),
+        calls=sum(score.calls for score in scores),
+        seconds=time.perf_counter() - started,
+        ragas=version("ragas"),
+        language=language,
+    )
+
+
+def _telling_metrics(tools: Tools) -> list[Metric]:
+    """Return faithfulness, and answer correctness as the judge alone sees it."""
+    correctness = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
+    return [
+        make_metric("ragas.faithfulness", SPECS["faithfulness"], tools),
+        make_metric("ragas.answer_correctness without cosine", correctness, tools),
+    ]
+
+
+def _score(metric: Metric, items: Sequence[TrialItem], store: Memory | None, progress: bool) -> list[Score]:
+    with tqdm(total=len(items), desc=metric.name, unit="score", disable=not progress) as bar:
+        return score_metric(metric, TracesScored([item.trace for item in items]), store, bar.update)
+
+
+def _objects(metric: str, scores: Sequence[Score]) -> Objects:
+    asked = [score for score in scores if score.status != "not_applicable"]
+    reasons = Counter(_EXCERPT.sub("", score.reason) for score in asked if score.status == "failed")
+    n_scored = sum(score.status == "scored" for score in asked)
+    return Objects(metric, n_scored, len(asked), tuple(reasons.most_common()))
+
+
+def _seen(metric: str) -> list[Perturbation]:
+    """Return the perturbations that a metric can see: a moved citation only where the passages are read."""
+    return [name for name in PERTURBATIONS if name != "moved_citation" or metric == "ragas.faithfulness"]
+
+
+def _agreement(metric: str, first: Sequence[Score], second: Sequence[Score]) -> Agreement:
+    both = [(a.value, b.value) for a, b in zip(first, second, strict=True)]
+    scored = [(a, b) for a, b in both if a is not None and b is not None]
+    if not scored:
+        return Agreement(metric, 0, None, None, len(both))
+    apart = [abs(a - b) for a, b in scored]
+    exact = sum(distance == 0 for distance in apart) / len(apart)
+    return Agreement(metric, len(scored), exact, sum(apart) / len(apart), len(both) - len(scored))
