@@ -2,10 +2,10 @@
 
 A sweep with two jobs runs undisturbed, and then once more in a home of its own while processes of it are killed
 (SIGKILL) at random moments; whenever it ends without being whole, the same command is given again. Killed are, at
-random: the sweep, its nursery, processes of notebooks, kernels, holders of the embedding model (`local`); the sweep,
-one of two workers on a PostgreSQL, or a process of theirs (`workers`); the sweep or a node of a Ray cluster of two
-nodes and a head (`ray`). The corpus is embedded beforehand. The chat model is a server on loopback, which counts what
-it is asked.
+random: the sweep, its fork server, processes of notebooks, kernels, holders of the embedding model (`local`); the
+sweep, one of two workers on a PostgreSQL, or a process of theirs (`workers`); the sweep or a node of a Ray cluster
+of two nodes and a head (`ray`). The corpus is embedded beforehand. The chat model is a server on loopback, which counts
+what it is asked.
 Prints one JSON object: kills by kind, starts, calls of both sweeps, how many of them were asked again, whether scores
 are the same to the byte (`cost.*` aside), wall seconds, those lost a kill, and what was left behind.
 """
@@ -56,7 +56,7 @@ FACTORS = {
 
 @dataclass
 class Processes:
-    """The processes of one sweep, by the mark in their environment. Roles are kept: forks look like the nursery."""
+    """The processes of one sweep, by the mark in their environment. Roles are kept: forks look like the fork server."""
 
     mark: str
     roles: dict[int, str] = field(default_factory=dict)
@@ -85,9 +85,9 @@ class Processes:
 
     def _role(self, pid: int, parent: int) -> str:
         command = _read(pid, "cmdline").decode(errors="replace").replace("\0", " ")
-        forked = {"nursery": "notebook", "notebook": "kernel"}
-        if "kernels.nursery" in command:
-            return forked.get(self.roles.get(parent, ""), "nursery")
+        forked = {"fork server": "notebook", "notebook": "kernel"}
+        if "kernels.fork_server" in command:
+            return forked.get(self.roles.get(parent, ""), "fork server")
         for words, role in (
             ("host.holder_process", "holder"),
             ("kernels.notebook_process", "notebook"),
@@ -225,7 +225,7 @@ def essence(run: Path) -> str:
 @contextmanager
 def local(folder: Path, environment: dict[str, str], experiment: Path) -> Iterator[Place]:
     """The sweep on this machine."""
-    kinds = ("sweep", "nursery", "notebook", "kernel", "holder")
+    kinds = ("sweep", "fork server", "notebook", "kernel", "holder")
     yield Place(folder, experiment, environment, ["--jobs", "2"], kinds)
 
 

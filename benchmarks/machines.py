@@ -34,9 +34,8 @@ import psutil
 import ray
 from ray.cluster_utils import Cluster
 
-from rag_lab.experiment.executors import ray_tasks
 from rag_lab.experiment.executors.job import Done
-from rag_lab.experiment.executors.registry import EXECUTORS
+from rag_lab.experiment.executors.launchers import EXECUTORS, executor_of
 from rag_lab.experiment.run.sweep import sweep
 
 TURNS = (1, 2, 2, 1)
@@ -147,11 +146,12 @@ class Clock:
     """The executor of Ray, with a look at what its variants took."""
 
     def __init__(self, cores: list[int]) -> None:
+        self.execute = executor_of("ray")
         self.cores, self.wall_s, self.processor_s, self.ends_s = cores, 0.0, [0.0], [0.0]
 
     def __call__(self, *given: Any, **more: Any) -> Iterator[Done]:
         began_s, used, self.ends_s = time.monotonic(), Processors(self.cores), []
-        for done in ray_tasks.execute(*given, **more):
+        for done in self.execute(*given, **more):
             self.ends_s.append(round(time.monotonic() - began_s, 2))
             yield done
         self.wall_s, self.processor_s = time.monotonic() - began_s, used.ended()

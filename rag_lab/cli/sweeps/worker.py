@@ -50,8 +50,8 @@ def worker(
       rag-lab worker results/decisive
       rag-lab worker decisive-3f2a91c0 --dataset /data/plant_docs --jobs 4
     """
-    from rag_lab.experiment.executors.take_variants import WorkerOptions, take_variants
-    from rag_lab.experiment.executors.workers import command
+    from rag_lab.experiment.executors.launchers import worker_command
+    from rag_lab.experiment.executors.worker import WorkerOptions, take_variants
     from rag_lab.models.host.place import meeting_place, model_host
     from rag_lab.runs.run_folder import known_name
 
@@ -62,7 +62,7 @@ def worker(
     try:
         with model_host() as shared:
             os.environ.update(shared if meeting_place() is None else {})
-            with _others(command(name, *more), jobs - 1):
+            with _others(worker_command(name, *more), jobs - 1):
                 n_done = take_variants(name, options, typer.echo)
     except KeyboardInterrupt:
         typer.echo("Stopped; what it was at is free for another worker.", err=True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,16 +18,17 @@ from typing import Any, TextIO
 
 from rag_lab._kit.home import home
 from rag_lab._kit.machine.scratch import remove_left
-from rag_lab.experiment.executors.job import Done, Job, Poll, Veto
-from rag_lab.experiment.executors.stopped import StoppedProcesses
-from rag_lab.experiment.kernels.check_parameters import check_parameters
-from rag_lab.experiment.kernels.prepared_process import Nursery, NurseryGone, PreparedProcess
+from rag_lab._kit.process import Process
+from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
+from rag_lab.experiment.kernels.forked_process import ForkedProcess, ForkServer, ForkServerGone
 from rag_lab.redaction import shown
 
 _LOGGER = logging.getLogger(__name__)
 _POLL_S = 0.05
 _STOP_S = 5.0
-_MOST_GONE = 3  # nurseries in a row, after which there is no other
+STOPPED_S = 120.0  # after which a stopped process is ended, as a kernel that does not answer
+_STOPPED_LOOK_S = 1.0
+_MOST_GONE = 3  # fork servers in a row, after which there is no other
 
 
 _waiting: list[Starter] = []  # what was prepared before its jobs were known
@@ -36,7 +37,7 @@ _waiting: list[Starter] = []  # what was prepared before its jobs were known
 @dataclass(frozen=True, slots=True)
 class _Running:
     job: Job
-    process: subprocess.Popen[str] | PreparedProcess
+    process: subprocess.Popen[str] | ForkedProcess
     log: threading.Thread
     started: float
 
@@ -118,18 +119,18 @@ def prepared() -> Iterator[None]:
         starter.close()
 
 
-def tell_ahead(modules: Sequence[str], questions: int) -> None:
+def preload(modules: Sequence[str], questions: int) -> None:
     """Let what is prepared import modules, and draw for intervals over so many questions, before its jobs come."""
     for starter in _waiting:
-        starter.tell_ahead(modules, questions)
+        starter.preload(modules, questions)
 
 
 class Starter:
     """Starts the processes of jobs: prepared ones where they can be had, and are wanted."""
 
     def __init__(self) -> None:
-        self._nursery: Nursery | None = None
-        self._can_fork = Nursery.is_possible()
+        self._fork_server: ForkServer | None = None
+        self._can_fork = ForkServer.is_possible()
         self._n_gone = 0
 
     def __call__(self, job: Job, cwd: Path) -> _Running:
@@ -141,33 +142,33 @@ class Starter:
 
     def wait(self, seconds: float) -> None:
         """Wait for so long, or until a prepared process has ended."""
-        if self._nursery is not None:
-            self._nursery.wait(seconds)
+        if self._fork_server is not None:
+            self._fork_server.wait(seconds)
         else:
             time.sleep(seconds)
 
     def prepare(self) -> None:
         """Start what prepares processes, where that is possible here."""
-        if self._nursery is None and self._can_fork:
-            self._nursery = Nursery(_environment())
+        if self._fork_server is None and self._can_fork:
+            self._fork_server = ForkServer(_environment())
 
-    def tell_ahead(self, modules: Sequence[str], questions: int) -> None:
-        """See the nursery; nothing where there is none."""
-        if self._nursery is not None:
-            self._nursery.tell_ahead(modules, questions)
+    def preload(self, modules: Sequence[str], questions: int) -> None:
+        """See the fork server; nothing where there is none."""
+        if self._fork_server is not None:
+            self._fork_server.preload(modules, questions)
 
     def close(self) -> None:
         """End what prepares processes."""
-        if self._nursery is not None:
-            self._nursery.close()
-            self._nursery = None
+        if self._fork_server is not None:
+            self._fork_server.close()
+            self._fork_server = None
 
-    def _prepared(self) -> PreparedProcess | None:
+    def _prepared(self) -> ForkedProcess | None:
         while self._can_fork:
             try:
                 self.prepare()
-                process = self._nursery.start() if self._nursery is not None else None
-            except (NurseryGone, OSError) as error:
+                process = self._fork_server.start() if self._fork_server is not None else None
+            except (ForkServerGone, OSError) as error:
                 self._lose(error)
             else:
                 self._n_gone = 0
@@ -175,7 +176,7 @@ class Starter:
         return None
 
     def _lose(self, error: Exception) -> None:
-        """Let another nursery take the place of one that is gone, unless too many have gone."""
+        """Let another fork server take the place of one that is gone, unless too many have gone."""
         self.close()
         self._n_gone += 1
         self._can_fork = self._n_gone < _MOST_GONE
@@ -197,7 +198,7 @@ def _new_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
 
 
 def _running(
-    job: Job, process: subprocess.Popen[str] | PreparedProcess, cwd: Path, environment: Mapping[str, str]
+    job: Job, process: subprocess.Popen[str] | ForkedProcess, cwd: Path, environment: Mapping[str, str]
 ) -> _Running:
     log = threading.Thread(target=_keep_log, args=(process.stderr, job.log.open("w", encoding="utf-8")), daemon=True)
     log.start()
@@ -242,7 +243,7 @@ def _reason(one: _Running) -> str:
         return f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
 
 
-def _stop(process: subprocess.Popen[str] | PreparedProcess) -> None:
+def _stop(process: subprocess.Popen[str] | ForkedProcess) -> None:
     _close(process)
     try:
         process.wait(_STOP_S)
@@ -251,7 +252,7 @@ def _stop(process: subprocess.Popen[str] | PreparedProcess) -> None:
         process.wait(_STOP_S)
 
 
-def _close(process: subprocess.Popen[str] | PreparedProcess) -> None:
+def _close(process: subprocess.Popen[str] | ForkedProcess) -> None:
     """Close the pipes; a worker whose stdin ends, ends."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None and not pipe.closed:
@@ -262,3 +263,26 @@ def _pipe(stream: Any) -> Any:
     if stream is None:
         raise RuntimeError("the process was started without a pipe")
     return stream
+
+
+class StoppedProcesses:
+    """How long each process was stopped (SIGSTOP, a debugger), which would never end: the sweep ends it.
+
+    It is counted in looks: no time counts in which this process was stopped, too.
+    """
+
+    def __init__(self) -> None:
+        self._looks = Counter[int]()
+        self._looked_s: dict[int, float] = {}
+
+    def reason(self, pid: int) -> str:
+        """Return why a process must be ended, or ''."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s.get(pid, 0.0) >= _STOPPED_LOOK_S:
+            self._looked_s[pid] = now_s
+            self._looks[pid] = self._looks[pid] + 1 if Process.of(pid).is_stopped() else 0
+        if self._looks[pid] < STOPPED_S / _STOPPED_LOOK_S:
+            return ""
+        return (
+            f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended; start the same command again."
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,6 @@ class Task:
             cold=job.cold,
             cell_minutes=job.cell_minutes,
         )
-
-    def for_help(self) -> Task:
-        """Return it as one that helps another run: what failed for good is tried again by that alone."""
-        return replace(self, environment={k: v for k, v in self.environment.items() if k != RETRY_VARIABLE})
 
     def to_json(self) -> str:
         """Return it as JSON."""

@@ -20,16 +20,15 @@ from typing import Any, TextIO
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
-from papermill.iorw import papermill_io
+from papermill.iorw import LocalHandler, papermill_io
 
 from rag_lab._kit.machine.disk import room_on_disk
 from rag_lab._kit.machine.scratch import scratch_folder
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.kernels.clean_notebook import CleanNotebooks
 from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
-from rag_lab.redaction import redact_sentence
-from rag_lab.visible import visible
+from rag_lab.redaction import hide_known_json, redact_sentence
+from rag_lab.visible import visible, visible_json
 
 START_TIMEOUT_S = 120
 
@@ -89,6 +88,31 @@ def failure_sentence(ename: str, evalue: str) -> str:
         if ename.endswith(("ConfigError", "DamagedFile", "DatasetError", "ModelError", "RagLabError", "StoreError"))
         else (f"{ename}: {sentence}" if sentence else ename)
     )
+
+
+class CleanNotebooks(LocalHandler):  # type: ignore[misc]  # papermill has no stubs
+    """papermill's writer of local files, by way of `clean_notebook`."""
+
+    def write(self, buf: str, path: str) -> None:
+        """Write the notebook `buf`."""
+        super().write(clean_notebook(buf), path)
+
+
+def clean_notebook(text: str) -> str:
+    """Return the JSON of a notebook as it may be kept."""
+    book = json.loads(hide_known_json(text))
+    for cell in book["cells"]:
+        if "outputs" in cell:
+            cell["outputs"] = _visible_in(cell["outputs"])
+    return visible_json(json.dumps(book, indent=1, ensure_ascii=False)) + "\n"
+
+
+def _visible_in(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: _visible_in(inner) for key, inner in value.items()}
+    return [_visible_in(inner) for inner in value] if isinstance(value, list) else value
 
 
 def main() -> None:

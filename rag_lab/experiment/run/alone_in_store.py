@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rag_lab._kit.home import usable_home
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.executors.announced import FILE
+from rag_lab.experiment.executors.job_queue import FILE
 from rag_lab.memory.results import Memory
 from rag_lab.runs.run_folder import run_name
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_lab.experiment.executors.job import CELL_MINUTES
-from rag_lab.experiment.executors.registry import LOCAL
+from rag_lab.experiment.executors.launchers import LOCAL
 from rag_lab.experiment.run.side_by_side import AUTO, Jobs
 
 

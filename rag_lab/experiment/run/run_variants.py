@@ -19,14 +19,13 @@ from rag_lab._kit.observing.tracing import carried, span
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.job import Done, Execute, Job, Origin
-from rag_lab.experiment.executors.local import prepared, tell_ahead
-from rag_lab.experiment.executors.registry import LOCAL, executor_of
+from rag_lab.experiment.executors.job import Done, Execute, Job, Origin, check_parameters
+from rag_lab.experiment.executors.launchers import LOCAL, executor_of
+from rag_lab.experiment.executors.local import preload, prepared
 from rag_lab.experiment.forecast.machine_minutes import machine_rates
 from rag_lab.experiment.forecast.rates import keep_rates
 from rag_lab.experiment.forecast.spent import measured_rates, spent
 from rag_lab.experiment.identity import run_identities
-from rag_lab.experiment.kernels.check_parameters import check_parameters
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.earlier import forget, judged, keep_whole, put_back_all, set_aside, whole
@@ -84,7 +83,7 @@ def run_variants(
         if not options.retry_failed and is_finished(checked.experiment, run, identities):
             say_resumed(checked.experiment, run, identities)
             return
-        tell_ahead(_imported(checked), len(checked.questions))
+        preload(_imported(checked), len(checked.questions))
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepTold(run) as told, span(f"sweep {run.name}"):
             begin(checked, run, identities)

@@ -15,7 +15,7 @@ from rag_lab.experiment.config import Given
 from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.designs.stages import STAGED
 from rag_lab.experiment.executors.job import CELL_MINUTES
-from rag_lab.experiment.executors.registry import LOCAL, WORKERS
+from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.config import RACING
 from rag_lab.experiment.race.rounds import round_plan

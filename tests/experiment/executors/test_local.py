@@ -12,9 +12,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.executors.job import Job
+from rag_lab.experiment.executors.job import Job, check_parameters
 from rag_lab.experiment.executors.local import execute
-from rag_lab.experiment.kernels.check_parameters import check_parameters
 
 pytestmark = pytest.mark.slow
 

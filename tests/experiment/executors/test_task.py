@@ -50,9 +50,8 @@ def test_a_task_becomes_a_job_with_the_paths_of_the_machine_it_runs_on(tmp_path,
     assert str(tmp_path / "home") not in str(job)
 
 
-def test_it_is_told_to_try_failures_again_and_one_that_only_helps_is_not(task):
+def test_it_tries_failures_again_where_the_sweep_does(task):
     assert dict(task.environment) == {"RAG_LAB_RETRY_FAILED": "1"}
-    assert dict(task.for_help().environment) == {}
 
 
 def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task):

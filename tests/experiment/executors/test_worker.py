@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from rag_lab.cli import app
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.executors.announced import Announced
-from rag_lab.experiment.executors.workers import command
+from rag_lab.experiment.executors.job_queue import JobQueue
+from rag_lab.experiment.executors.launchers import worker_command
 from rag_lab.experiment.run.alone_in_store import alone_in_store
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.experiment.watch.sweep_status import sweep_status
@@ -39,19 +39,19 @@ class Sweep(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.out, self.run_folder = path, out, None
         self.start()
-        wait_for(lambda: known_name(out) and Announced.of(known_name(out)).keys())
+        wait_for(lambda: known_name(out) and JobQueue.of(known_name(out)).keys())
 
     def run(self):
         self.run_folder = sweep(self.path, self.out, jobs=0, executor="workers", progress=False)
 
     @property
-    def announced(self):
-        return Announced.of(known_name(self.out))
+    def queue(self):
+        return JobQueue.of(known_name(self.out))
 
 
 def test_a_worker_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
     sprung = set_traps(tmp_path / "foreign", monkeypatch)
-    assert subprocess.run(command("--help"), capture_output=True).returncode == 0
+    assert subprocess.run(worker_command("--help"), capture_output=True).returncode == 0
     assert not sprung.exists()
 
 
@@ -67,7 +67,7 @@ def address():
 
 def worker(name, home, cwd=None):
     environment = {**os.environ, "RAG_LAB_HOME": str(home)}
-    asked = command(name, "--idle-minutes", "0.05")
+    asked = worker_command(name, "--idle-minutes", "0.05")
     return subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, env=environment, cwd=cwd)
 
 
@@ -80,12 +80,12 @@ def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_p
         monkeypatch.setenv("RAG_LAB_STORE", address)
 
     running = Sweep(path, tmp_path / "run")
-    announced = running.announced
-    first = worker(announced.run, homes[1])
-    wait_for(lambda: announced.holders(announced.keys()))
+    queue = running.queue
+    first = worker(queue.run, homes[1])
+    wait_for(lambda: queue.holders(queue.keys()))
     first.send_signal(signal.SIGKILL)
     first.wait()
-    others = [worker(announced.run, home) for home in homes[2:]]
+    others = [worker(queue.run, home) for home in homes[2:]]
     told = [one.communicate(timeout=120)[0] for one in others]
     running.join(60)
 
@@ -124,7 +124,7 @@ def test_what_a_variant_in_a_worker_says_of_itself_stands_in_the_status_of_the_r
     running = Sweep(path, tmp_path / "run")
     (tmp_path / "wait").touch()  # the plan has tried the function by now
     (elsewhere := tmp_path / "elsewhere").mkdir()
-    one = worker(running.announced.run, homes[1], cwd=elsewhere)
+    one = worker(running.queue.run, homes[1], cwd=elsewhere)
 
     def stages():
         return {(v.state, v.stage, v.done, v.total) for v in sweep_status(tmp_path / "run").variants}
@@ -139,9 +139,9 @@ def test_what_a_variant_in_a_worker_says_of_itself_stands_in_the_status_of_the_r
 
 def test_what_workers_did_while_the_sweep_was_gone_is_collected_and_another_sweep_is_refused(tmp_path, monkeypatch):
     path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
-    script = [*command("x")[:-2], "sweep", str(path), "--out", str(tmp_path / "run")]
+    script = [*worker_command("x")[:-2], "sweep", str(path), "--out", str(tmp_path / "run")]
     gone = subprocess.Popen([*script, "--executor", "workers", "--jobs", "0"])
-    wait_for(lambda: known_name(tmp_path / "run") and Announced.of(known_name(tmp_path / "run")).keys())
+    wait_for(lambda: known_name(tmp_path / "run") and JobQueue.of(known_name(tmp_path / "run")).keys())
     with pytest.raises(RagLabError, match="Another sweep is running"), alone_in_store(tmp_path / "run"):
         pass
     gone.kill()

@@ -9,7 +9,7 @@ import re
 import shutil
 import uuid
 import zipfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,7 +20,7 @@ MOST_BYTES = 1 << 30  # of the files of one job, unpacked
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a file, which lies in no folder
 
 
-class BadParcelError(RagLabError):
+class BadArchiveError(RagLabError):
     """What should be the results of a job is not."""
 
 
@@ -37,11 +37,11 @@ def pack(folder: Path, ended: Ended) -> str:
     """Return the files of `folder`, and how the job ended that made them.
 
     Raises:
-        BadParcelError: if they are larger than a parcel may be.
+        BadArchiveError: if they are larger than `MOST_BYTES`.
     """
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and _NAME.fullmatch(path.name)]
     if (size := sum(path.stat().st_size for path in files)) > MOST_BYTES:
-        raise BadParcelError(
+        raise BadArchiveError(
             f"The results are {size / 1e9:.1f} GB, and {MOST_BYTES / 1e9:.1f} GB can be sent; ask fewer questions, or "
             "run the sweep with --executor local."
         )
@@ -50,43 +50,36 @@ def pack(folder: Path, ended: Ended) -> str:
         for path in files:
             archive.write(path, path.name)
     content = packed.getvalue()
-    return json.dumps(
-        {
-            "reason": ended.reason,
-            "seconds": ended.seconds,
-            "where": ended.where,
-            "sum": sha256(content).hexdigest(),
-            "files": base64.b64encode(content).decode(),
-        }
-    )
+    files_text = base64.b64encode(content).decode()
+    return json.dumps(asdict(ended) | {"sum": sha256(content).hexdigest(), "files": files_text})
 
 
-def unpack(parcel: str, folder: Path) -> Ended:
-    """Replace `folder` by the files of a parcel, all of them or none, and return how the job ended.
+def unpack(text: str, folder: Path) -> Ended:
+    """Replace `folder` by the packed files, all of them or none, and return how the job ended.
 
     Raises:
-        BadParcelError: if it was changed on its way, or holds anything but files of a job.
+        BadArchiveError: if it was changed on its way, or holds anything but files of a job.
     """
     try:
-        known = json.loads(parcel)
+        known = json.loads(text)
         content = base64.b64decode(known["files"], validate=True)
         ended = Ended(str(known["reason"]), float(known["seconds"]), str(known["where"]))
         if known["sum"] != sha256(content).hexdigest():
-            raise BadParcelError(f"The results for {folder} were changed on their way; start the sweep again.")
+            raise BadArchiveError(f"The results for {folder} were changed on their way; start the sweep again.")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _refuse_strange(archive, folder)
             _extract(archive, folder)
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise BadParcelError(f"What came for {folder} are no results ({error}); start the sweep again.") from None
+        raise BadArchiveError(f"What came for {folder} are no results ({error}); start the sweep again.") from None
     return ended
 
 
 def _refuse_strange(archive: zipfile.ZipFile, folder: Path) -> None:
     for entry in archive.infolist():
         if not _NAME.fullmatch(entry.filename):
-            raise BadParcelError(f"The results for {folder} hold {entry.filename!r}, which is no file of a variant.")
+            raise BadArchiveError(f"The results for {folder} hold {entry.filename!r}, which is no file of a variant.")
     if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-        raise BadParcelError(f"The results for {folder} are larger than {MOST_BYTES / 1e9:.1f} GB; they are not taken.")
+        raise BadArchiveError(f"The results for {folder} are larger than {MOST_BYTES / 1e9:.1f} GB; they are refused.")
 
 
 def _extract(archive: zipfile.ZipFile, folder: Path) -> None:

@@ -8,8 +8,8 @@ from hashlib import sha256
 
 import pytest
 
-from rag_lab.experiment.executors import parcels
-from rag_lab.experiment.executors.parcels import BadParcelError, Ended, pack, unpack
+from rag_lab.experiment.executors import archive
+from rag_lab.experiment.executors.archive import BadArchiveError, Ended, pack, unpack
 
 ENDED = Ended("", 1.5, "there")
 
@@ -48,7 +48,7 @@ def test_files_come_back_to_the_byte_in_place_of_what_was_there(tmp_path):
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/outside", "a/b", ".hidden"])
 def test_a_file_outside_of_the_folder_is_refused_and_nothing_is_written(tmp_path, name):
-    with pytest.raises(BadParcelError):
+    with pytest.raises(BadArchiveError):
         unpack(forged(**{"record.json": "{}", name: "x"}), tmp_path / "run" / "got")
     assert not (tmp_path / "run").exists()
     assert [path.name for path in tmp_path.iterdir()] == []
@@ -60,7 +60,7 @@ def test_a_parcel_that_was_changed_or_is_none_is_refused(tmp_path):
     content[40] ^= 1
     changed = json.dumps(known | {"files": base64.b64encode(content).decode()})
     for bad in (changed, "", "[]", "{}", json.dumps(known | {"files": "?"}), json.dumps(known | {"seconds": None})):
-        with pytest.raises(BadParcelError) as error:
+        with pytest.raises(BadArchiveError) as error:
             unpack(bad, tmp_path / "got")
         assert "start the sweep again" in str(error.value)
     assert not (tmp_path / "got").exists()
@@ -68,8 +68,8 @@ def test_a_parcel_that_was_changed_or_is_none_is_refused(tmp_path):
 
 def test_what_is_too_large_is_neither_sent_nor_unpacked(tmp_path, monkeypatch):
     parcel = pack(variant(tmp_path / "sent"), ENDED)
-    monkeypatch.setattr(parcels, "MOST_BYTES", 100)
-    with pytest.raises(BadParcelError):
+    monkeypatch.setattr(archive, "MOST_BYTES", 100)
+    with pytest.raises(BadArchiveError):
         pack(tmp_path / "sent", ENDED)
-    with pytest.raises(BadParcelError):
+    with pytest.raises(BadArchiveError):
         unpack(parcel, tmp_path / "got")

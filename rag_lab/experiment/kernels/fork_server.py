@@ -1,6 +1,6 @@
-"""The nursery of a sweep: a process with all imports done, which forks the processes of each job.
+"""The fork server of a sweep: a process with all imports done, which forks the processes of each job.
 
-`python -m rag_lab.experiment.kernels.nursery FD` takes jobs from the socket FD: for each the three streams that its
+`python -m rag_lab.experiment.kernels.fork_server FD` takes jobs from the socket FD: for each the three streams that its
 process will have (see `notebook_process`), and says its number, and later how it ended. What it is told ahead of jobs
 it does once for all of them. It ends when the socket does, so with the sweep. It starts no thread and no event loop,
 and touches no GPU, since a fork keeps neither.
@@ -24,10 +24,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
-from rag_lab._kit.machine.uncollected import without_collection
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel, end_process, seed_anew
-from rag_lab.experiment.kernels.late_grammar import import_jsonschema
-from rag_lab.experiment.kernels.prepared_process import AHEAD
+from rag_lab.experiment.kernels.forked_process import AHEAD
 
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
@@ -99,14 +97,14 @@ def main() -> None:
 
 def prepare() -> None:
     """Import what executes a notebook, and what every variant needs."""
-    with without_collection():
-        import_jsonschema()
-        for name in _NEEDED:
-            importlib.import_module(name)
-        from rag_lab.report.page.templates import compile_templates
+    gc.disable()  # imports make very many objects, nearly all of which stay
+    for name in _NEEDED:
+        importlib.import_module(name)
+    from rag_lab.report.page.templates import compile_templates
 
-        compile_templates(_TEMPLATES)
-        gc.freeze()
+    compile_templates(_TEMPLATES)
+    gc.freeze()
+    gc.enable()
 
 
 def _do_ahead(wire: socket.socket) -> None:
@@ -123,12 +121,11 @@ def _do_ahead(wire: socket.socket) -> None:
 
 
 def _import(names: Sequence[str]) -> None:
-    with without_collection():
-        for name in dict.fromkeys(names):
-            if name not in sys.modules:
-                with suppress(Exception):  # what it was imported for may be gone: it is the kernel's then
-                    importlib.import_module(name)
-        gc.freeze()
+    for name in dict.fromkeys(names):
+        if name not in sys.modules:
+            with suppress(Exception):  # what it was imported for may be gone: it is the kernel's then
+                importlib.import_module(name)
+    gc.freeze()
 
 
 def _tell_imported(tell: int, before: frozenset[str]) -> None:

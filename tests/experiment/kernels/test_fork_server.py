@@ -18,12 +18,15 @@ from import_traps import set_traps
 from nbformat.v4 import new_code_cell, new_notebook
 from other_user import as_nobody, needs_root
 
-from rag_lab.experiment.executors import stopped
+from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.job import Job
-from rag_lab.experiment.executors.local import execute, prepared, tell_ahead
-from rag_lab.experiment.kernels.prepared_process import Nursery, NurseryGone
+from rag_lab.experiment.executors.local import execute, preload, prepared
+from rag_lab.experiment.kernels.forked_process import ForkServer, ForkServerGone
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Nursery.is_possible(), reason="processes are not forked here")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not ForkServer.is_possible(), reason="no fork here"),
+]
 
 STATE = """
 import json, os, random, sys, threading
@@ -95,7 +98,7 @@ def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
         "open(OUT, 'w').write(json.dumps(['tabnanny' in sys.modules, _kept.cache_info().currsize > 0]))"
     )
     with prepared():
-        tell_ahead(["tabnanny", "no_such_module"], 7)
+        preload(["tabnanny", "no_such_module"], 7)
         assert [done.reason for done in execute([job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
     assert json.loads((tmp_path / "one.json").read_text()) == [True, True]
 
@@ -204,7 +207,7 @@ def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     script = (
         "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
         f"kernel = {kernel}\n"
-        "from rag_lab.experiment.kernels.kernel_manager import SamePythonKernelManager\n"
+        "from rag_lab.experiment.kernels.engine import SamePythonKernelManager\n"
         "from rag_lab.experiment.kernels.notebook_process import run_notebook\n"
         "SamePythonKernelManager.silence_s = 3\n"
         f"given = {str(hung.notebook)!r}, {str(hung.output)!r}, {dict(hung.parameters)!r}, {str(tmp_path)!r}, 60\n"
@@ -230,25 +233,25 @@ def test_a_kernel_that_dies_before_it_has_begun_is_a_reason(tmp_path):
     assert told == "RuntimeError: Kernel died before replying to kernel_info\n"
 
 
-def test_another_nursery_takes_the_place_of_one_that_is_gone(tmp_path, caplog):
+def test_another_fork_server_takes_the_place_of_one_that_is_gone(tmp_path, caplog):
     body = "import os\nopen(OUT, 'w').write(open(f'/proc/{os.getppid()}/cmdline').read())"
     running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path)
     assert next(running).reason == ""
-    gone = nursery_of(os.getpid())
+    gone = fork_server_of(os.getpid())
     os.kill(gone, signal.SIGKILL)
     assert [done.reason for done in running] == [""]
-    assert "kernels.nursery" in (tmp_path / "two.json").read_text()
+    assert "kernels.fork_server" in (tmp_path / "two.json").read_text()
     assert caplog.text == ""
 
 
-def test_a_job_goes_on_where_its_nursery_is_gone_and_one_without_any_has_a_process_of_its_own(
+def test_a_job_goes_on_where_its_fork_server_is_gone_and_one_without_any_has_a_process_of_its_own(
     tmp_path, caplog, monkeypatch
 ):
     body = "import time\nopen(OUT, 'w').write('began')\ntime.sleep(2)\nopen(OUT, 'w').write('ended')"
     running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path, poll=kill_once(tmp_path))
     assert next(running).reason == ""
     assert (tmp_path / "one.json").read_text() == "ended"
-    monkeypatch.setattr(Nursery, "start", fail)
+    monkeypatch.setattr(ForkServer, "start", fail)
     assert [done.reason for done in running] == [""]
     assert "Kernels are no longer prepared" in caplog.text
 
@@ -258,18 +261,18 @@ def kill_once(folder):
 
     def poll(running):
         if not killed and (folder / "one.json").exists():
-            killed.append(nursery_of(os.getpid()))
+            killed.append(fork_server_of(os.getpid()))
             os.kill(killed[0], signal.SIGKILL)
 
     return poll
 
 
-def fail(nursery):
-    raise NurseryGone("it has ended")
+def fail(fork_server):
+    raise ForkServerGone("it has ended")
 
 
 def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(stopped, "STOPPED_S", 2.0)
+    monkeypatch.setattr(local, "STOPPED_S", 2.0)
     body = "import os, signal, time\nopen(OUT, 'w').write(str(os.getpid()))\n"
     body += "os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)"
     [done] = execute([job(tmp_path, "stopped", body)], cwd=tmp_path)
@@ -288,17 +291,17 @@ def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
     parent = subprocess.Popen([sys.executable, "-c", script])
     told = tmp_path / "one.json"
     wait_for(lambda: told.exists() and told.read_text())
-    nursery = nursery_of(parent.pid)
+    fork_server = fork_server_of(parent.pid)
     parent.kill()
     parent.wait()
-    for pid in (nursery, int(told.read_text())):
+    for pid in (fork_server, int(told.read_text())):
         ended(pid)
 
 
-def nursery_of(parent):
+def fork_server_of(parent):
     """The process that prepares those of a sweep."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and b"kernels.nursery" in _read(entry / "cmdline"):
+        if entry.name.isdigit() and b"kernels.fork_server" in _read(entry / "cmdline"):
             fields = _read(entry / "stat").decode().rpartition(")")[2].split()
             if int(fields[1]) == parent:
                 return int(entry.name)

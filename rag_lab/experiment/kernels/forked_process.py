@@ -1,4 +1,4 @@
-"""Processes of jobs by way of a nursery, seen from the sweep: they have what the sweep asks of a `subprocess.Popen`."""
+"""The fork server and its processes as the sweep sees them: they have what it asks of a `subprocess.Popen`."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from typing import IO
 
 from rag_lab._kit.process import Process
 
-AHEAD = b"a"  # the byte before what a nursery is told ahead of jobs
+AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
 _LOOK_S = 0.02
-_START_S = 300.0  # within which a nursery has done its imports, also on a crowded machine
+_START_S = 300.0  # within which a fork server has done its imports, also on a crowded machine
 
 
-class NurseryGone(Exception):  # noqa: N818
-    """The nursery has ended, or cannot be started."""
+class ForkServerGone(Exception):  # noqa: N818
+    """The fork server has ended, or cannot be started."""
 
 
-class PreparedProcess:
+class ForkedProcess:
     """The process of one job."""
 
-    def __init__(self, nursery: Nursery, pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
-        self._nursery, self.pid, self._process = nursery, pid, Process.of(pid)
+    def __init__(self, fork_server: ForkServer, pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
+        self._fork_server, self.pid, self._process = fork_server, pid, Process.of(pid)
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
 
     @property
     def returncode(self) -> int | None:
         """Its exit status, None while it runs."""
-        return self._nursery.status(self._process)
+        return self._fork_server.status(self._process)
 
     def poll(self) -> int | None:
         """Return its exit status, or None while it runs."""
@@ -60,14 +60,14 @@ class PreparedProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
 
-class Nursery:
-    """The nursery of one sweep; it starts with the first job, whose imports it does."""
+class ForkServer:
+    """The fork server of one sweep; it starts with the first job, whose imports it does."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - ours
-                [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.nursery", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.fork_server", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -86,11 +86,11 @@ class Nursery:
         """Whether processes can be forked here."""
         return hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform != "darwin"
 
-    def start(self) -> PreparedProcess:
+    def start(self) -> ForkedProcess:
         """Return the process of a new job, which waits for the job's line on its stdin.
 
         Raises:
-            NurseryGone: if there is no nursery any more, or it does not answer.
+            ForkServerGone: if there is no fork server any more, or it does not answer.
         """
         pipes = [os.pipe() for _ in range(3)]
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
@@ -99,7 +99,7 @@ class Nursery:
             while not self._began:
                 self._hear(blocking=True)
         except OSError as error:
-            raise NurseryGone(str(error)) from None
+            raise ForkServerGone(str(error)) from None
         finally:
             for theirs in (stdin, stdout, stderr):
                 os.close(theirs)
@@ -108,10 +108,10 @@ class Nursery:
             os.fdopen(from_stdout, encoding="utf-8", errors="replace"),
             os.fdopen(from_stderr, encoding="utf-8", errors="replace"),
         )
-        return PreparedProcess(self, self._began.pop(0), *streams)
+        return ForkedProcess(self, self._began.pop(0), *streams)
 
     def status(self, process: Process) -> int | None:
-        """Return how a process of it has ended, None while it runs; a nursery that is gone cannot tell how."""
+        """Return how a process of it has ended, None while it runs; a fork server that is gone cannot tell how."""
         try:
             self._hear(blocking=False)
         except OSError:
@@ -119,7 +119,7 @@ class Nursery:
                 self._ended.setdefault(process.pid, -signal.SIGKILL)
         return self._ended.get(process.pid)
 
-    def tell_ahead(self, modules: Sequence[str], questions: int) -> None:
+    def preload(self, modules: Sequence[str], questions: int) -> None:
         """Let it import modules, and draw what intervals over so many questions need, for all jobs that come."""
         told = json.dumps({"modules": list(modules), "questions": questions})
         with suppress(OSError):  # that it is gone is told when a job is to start
@@ -148,7 +148,7 @@ class Nursery:
         except BlockingIOError:
             return
         if not heard:
-            raise OSError("the nursery has ended")
+            raise OSError("the fork server has ended")
         *lines, self._rest = (self._rest + heard).split(b"\n")
         for line in lines:
             told = json.loads(line)

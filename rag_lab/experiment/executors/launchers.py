@@ -1,0 +1,280 @@
+"""What starts workers, on this machine, by a scheduler, or on the nodes of a Ray cluster; and the executors by name."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.home import VARIABLE as HOME_VARIABLE
+from rag_lab._kit.home import home
+from rag_lab._kit.process import Process
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.executors import local
+from rag_lab.experiment.executors.job import Done, Execute, Job, Poll, Veto
+from rag_lab.experiment.executors.job_queue import Launch, announce_and_collect
+
+LOCAL, WORKERS, SLURM, RAY = "local", "workers", "slurm", "ray"
+RAY_ADDRESS = "RAY_ADDRESS"
+SCHEDULER_FOLDER = "scheduler"  # in the run folder: what submitit writes, with what workers print
+_STORE = "RAG_LAB_STORE"
+_SAFE_PATH = "PYTHONSAFEPATH"
+_PYTHON = f"{shlex.quote(sys.executable)} -P"  # without the working folder among the places to import from
+_SLURM_MINUTES = 24 * 60
+_STOP_S = 10.0
+_NODES_EVERY_S = 2.0
+_LOGGER = logging.getLogger(__name__)
+
+
+def executor_of(name: str, slurm: Mapping[str, Any] | None = None) -> Execute:
+    """Return the executor of this name; `slurm` is what submitit is asked for: `timeout_min`, `slurm_partition`, …
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if name not in EXECUTORS:
+        raise ConfigError(unknown_name("executor", name, EXECUTORS))
+    if slurm and name != SLURM:
+        raise ConfigError(f"--slurm is for --executor {SLURM}, and the executor is {name}; leave one of them out.")
+    return _by(partial(_slurm_workers, slurm)) if slurm else EXECUTORS[name]
+
+
+def worker_command(run: str, *more: str) -> list[str]:
+    """Return the command of a worker in this Python; it imports nothing from the working folder (-P)."""
+    return [sys.executable, "-P", "-c", "from rag_lab.cli import main; main()", "worker", run, *more]
+
+
+def _by(launch: Launch) -> Execute:
+    def execute(
+        jobs: Sequence[Job], n_jobs: int = 1, cwd: Path | None = None, *, poll: Poll, veto: Veto
+    ) -> Iterator[Done]:
+        return announce_and_collect(launch, jobs, n_jobs, poll, veto)
+
+    return execute
+
+
+@contextmanager
+def _local_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
+    """Keep `n` workers on this machine in this block, which may be none."""
+    known = jobs[0].origin
+    dataset = known.dataset_path if known is not None else ""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
+        environment = {**os.environ, **jobs[0].environment, HOME_VARIABLE: str(home())}
+        started = [
+            subprocess.Popen(  # noqa: S603 - our own command
+                worker_command(run, "--dataset", dataset),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                env=environment,
+                start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
+            )
+            for _ in range(n)
+        ]
+        try:
+            yield lambda: None
+        finally:
+            _stop(started)
+            if any(worker.returncode == 2 for worker in started):
+                printed.seek(0)
+                _LOGGER.warning("A worker on this machine ended: %s", printed.read().strip().rpartition("\n")[2])
+
+
+def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        try:
+            worker.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait(_STOP_S)
+
+
+@contextmanager
+def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
+    """Submit `n` workers as one array, no more than jobs; they are cancelled at the end."""
+    try:
+        import submitit
+    except ImportError:
+        raise ConfigError(
+            "--executor slurm needs submitit, which is not installed; install it with `pip install 'rag_lab[slurm]'`."
+        ) from None
+    parameters = {"timeout_min": _SLURM_MINUTES, "name": "rag-lab", **asked}
+    cluster = parameters.pop("cluster", "slurm")  # or `local`, for processes of this machine
+    try:
+        folder = jobs[0].output.parents[2] / SCHEDULER_FOLDER
+        scheduler = submitit.AutoExecutor(folder=folder, cluster=cluster, slurm_python=_PYTHON)
+        scheduler.update_parameters(**parameters)
+    except (RuntimeError, ValueError, TypeError, NameError, AssertionError) as error:
+        raise ConfigError(
+            f"The scheduler cannot be used: {error}; run where sbatch is, and give --slurm what submitit knows, as "
+            "timeout_min=60 or slurm_partition=gpu."
+        ) from None
+    # A command, so that nothing of ours is pickled; its working folder is this one.
+    worker = submitit.helpers.CommandFunction(worker_command(run), verbose=False)
+    with _safe_path(), scheduler.batch():
+        submitted = [scheduler.submit(worker) for _ in range(min(max(n, 1), len(jobs)))]
+    try:
+        yield lambda: None
+    finally:
+        for one in submitted:
+            with suppress(Exception):  # whatever it says, it has ended or ends by its own time
+                one.cancel()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the working folder out of what submitit starts on this machine, which has no option for it."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+
+
+@contextmanager
+def _ray_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
+    """Keep a worker on each node of a Ray cluster in this block, or one a GPU; it takes a variant a core.
+
+    Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n` cores is started.
+    """
+    with ray_cluster(n) as ray:
+        workers = _RayWorkers(ray, run, len(jobs))
+        try:
+            yield workers.look
+        finally:
+            workers.close()
+
+
+class _RayWorkers:
+    """The workers of one sweep on the nodes of a cluster: those of nodes that join are started while it runs."""
+
+    def __init__(self, ray: Any, run: str, n_jobs: int) -> None:
+        self._ray, self._run, self._n_jobs = ray, run, n_jobs
+        self._nodes: set[str] = set()
+        self._tasks: list[Any] = []
+        self._looked_s = float("-inf")
+
+    def look(self) -> None:
+        """Start the workers of nodes that have joined, and log why one has ended; every few seconds."""
+        if time.monotonic() - self._looked_s < _NODES_EVERY_S:
+            return
+        self._looked_s = time.monotonic()
+        for node in self._ray.nodes():
+            if node["Alive"] and node["NodeID"] not in self._nodes and node["Resources"].get("CPU", 0) >= 1:
+                self._nodes.add(node["NodeID"])
+                self._start(node["NodeID"], int(node["Resources"]["CPU"]), int(node["Resources"].get("GPU", 0)))
+        ended = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=0)[0] if self._tasks else []
+        for task in ended:
+            self._tasks.remove(task)
+            with suppress(self._ray.exceptions.RayError):  # its node has left: others take its variants
+                if reason := self._ray.get(task):
+                    _LOGGER.warning("A worker on a node of the cluster ended: %s", reason)
+
+    def close(self) -> None:
+        """End the workers."""
+        for force in (False, True):  # by Ctrl-C, in which a worker gives up its variant; else at once
+            for task in self._tasks:
+                with suppress(Exception):  # the cluster may be gone
+                    self._ray.cancel(task, force=force)
+            with suppress(Exception):
+                self._tasks = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=_STOP_S)[1]
+            if not self._tasks:
+                return
+
+    def _start(self, node: str, n_cores: int, n_gpus: int) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        me, n_workers = Process.this(), max(1, min(n_cores, n_gpus))
+        origin = {"host": me.host, "system": me.system, "home": str(home()), "store": os.environ.get(_STORE, "")}
+        start = self._ray.remote(
+            num_cpus=n_cores // n_workers,
+            num_gpus=1 if n_gpus else 0,
+            max_retries=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        )(_work_on_node)
+        n_variants = min(n_cores // n_workers, self._n_jobs)
+        self._tasks += [start.remote(self._run, n_variants, origin) for _ in range(n_workers)]
+
+
+def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:
+    """Run a worker on the node of a cluster until it has ended; return why it could not work, or ''."""
+    environment = {name: value for name, value in os.environ.items() if name != RAY_ADDRESS}
+    me = Process.this()
+    if (me.host, me.system) == (origin["host"], origin["system"]):  # else the node has a home on its disk
+        environment[HOME_VARIABLE] = origin["home"]
+    if origin["store"]:
+        environment[_STORE] = origin["store"]
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
+        command = worker_command(run, "--jobs", str(n_variants))
+        worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment)  # noqa: S603 - our own command
+        try:
+            while worker.poll() is None:
+                time.sleep(0.1)  # Ray interrupts between two looks, not in a wait
+        except BaseException:
+            _stop([worker])
+            raise
+        printed.seek(0)
+        return printed.read().strip().rpartition("\n")[2] if worker.returncode else ""
+
+
+@contextmanager
+def ray_cluster(n_cores: int) -> Iterator[Any]:
+    """Yield Ray, connected to the cluster that is there, or to one of this machine's.
+
+    Raises:
+        ConfigError: if Ray is missing or the cluster does not answer.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "--executor ray needs Ray, which is not installed; install it with `pip install 'rag_lab[ray]'`."
+        ) from None
+    if ray.is_initialized():  # by whoever called this, and theirs to end
+        yield ray
+        return
+    address = os.environ.get(RAY_ADDRESS)
+    place: dict[str, Any] = {"address": address} if address else {"num_cpus": n_cores, "include_dashboard": False}
+    config = ray.job_config.JobConfig()
+    config._py_driver_sys_path = _NoFolders()  # Ray would put the working folder first, where it imports from
+    try:
+        ray.init(**place, job_config=config, logging_level=logging.ERROR, log_to_driver=False)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(
+            f"Ray cannot be used: {reason}; give {RAY_ADDRESS} the address of a cluster, or leave it out for this "
+            "machine."
+        ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+class _NoFolders(list[str]):
+    """A list that stays empty."""
+
+    def extend(self, _: object) -> None:
+        """Take nothing."""
+
+
+EXECUTORS: dict[str, Execute] = {
+    LOCAL: local.execute,
+    WORKERS: _by(_local_workers),
+    RAY: _by(_ray_workers),
+    SLURM: _by(partial(_slurm_workers, {})),
+}

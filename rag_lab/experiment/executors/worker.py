@@ -1,0 +1,120 @@
+"""What a worker does: it takes variants of a run, one after another, until none is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rag_lab._kit.machine.scratch import scratch_folder
+from rag_lab._kit.process import Process
+from rag_lab.errors import RagLabError
+from rag_lab.experiment.executors import local
+from rag_lab.experiment.executors.archive import BadArchiveError, Ended, pack
+from rag_lab.experiment.executors.job_queue import JobQueue, export_status
+
+_WAIT_S = 0.5
+_OVER_EVERY_S = 2.0
+_STATUS_EVERY_S = 3.0  # who looks on, looks every few seconds
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How a worker works.
+
+    Args:
+        dataset: the path of the dataset on this machine; found by the path or name it has at home, where empty.
+        modules: likewise the folder of custom modules.
+        idle_s: how long to wait for work where there is none.
+    """
+
+    dataset: str = ""
+    modules: str = ""
+    idle_s: float = 30.0
+
+
+def take_variants(run: str, options: WorkerOptions, write: Callable[[str], None]) -> int:
+    """Take variants of the run of this name until none is left; return how many were done here.
+
+    Whatever ends it early (Ctrl-C, say) ends the variant that runs, which another worker then takes. `write` takes a
+    line for each variant.
+
+    Raises:
+        RagLabError: if this machine has another version or corpus, or nobody has announced the run.
+    """
+    queue, n_done = JobQueue.of(run), 0
+    idle_since_s, known = time.monotonic(), False
+    with closing(local.Starter()) as starter:
+        while True:
+            keys = queue.keys() or []
+            known = known or bool(keys)
+            if key := queue.claim(keys):
+                with queue.keeping(key):
+                    line, is_done = _take(queue, key, options, starter)
+                write(line)
+                n_done += is_done
+                idle_since_s = time.monotonic()
+                continue
+            if queue.holders(keys):  # whoever has it may yet be gone
+                idle_since_s = time.monotonic()
+            if time.monotonic() - idle_since_s >= options.idle_s:
+                break
+            time.sleep(_WAIT_S)
+    if not known:
+        raise RagLabError(
+            f"No sweep has announced the run {run!r} in this store; give the run folder or the name that `rag-lab "
+            "sweep --executor workers` tells, and the same RAG_LAB_STORE, or RAG_LAB_HOME, as there."
+        )
+    return n_done
+
+
+def _take(queue: JobQueue, key: str, options: WorkerOptions, starter: local.Starter) -> tuple[str, bool]:
+    """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
+
+    Raises:
+        RagLabError: if it cannot run on this machine.
+    """
+    task = queue.task(key)
+    with scratch_folder("task") as folder:
+        job = task.job(Path(folder).resolve(), options.dataset, options.modules)
+        watch = _Watch(queue, key, job.output.parent)
+        [done] = local.execute([job], poll=watch.poll, veto=watch.veto, starter=starter)
+        if done.vetoed:
+            return f"{task.name}: no longer wanted", False
+        ended = Ended(done.reason, done.seconds, Process.this().host)
+        try:
+            results = pack(job.output.parent, ended)
+        except BadArchiveError as error:
+            ended = replace(ended, reason=str(error))
+            for path in job.output.parent.iterdir():
+                if path != job.log:
+                    path.unlink()
+            results = pack(job.output.parent, ended)
+    if not queue.is_over(key):
+        queue.hand_in(key, results)
+    return f"{task.name}: {ended.reason or 'ok'} ({ended.seconds:.0f} s)", True
+
+
+class _Watch:
+    """Ends a job that is over, and stores how it stands where that is new; each is looked up every few seconds."""
+
+    def __init__(self, queue: JobQueue, key: str, folder: Path) -> None:
+        self._queue, self._key, self._folder, self._status = queue, key, folder, ""
+        self._looked_s = self._exported_s = time.monotonic()
+
+    def veto(self, job: object, runs: bool) -> str:
+        if not runs or time.monotonic() - self._looked_s < _OVER_EVERY_S:
+            return ""
+        self._looked_s = time.monotonic()
+        return "it is over" if self._queue.is_over(self._key) else ""
+
+    def poll(self, running: object) -> None:
+        if time.monotonic() - self._exported_s < _STATUS_EVERY_S:
+            return
+        self._exported_s = time.monotonic()
+        status = export_status(self._folder)
+        if status and status != self._status:
+            self._status = status
+            self._queue.write_status(self._key, status)

@@ -1,0 +1,115 @@
+"""Workers that submitit submits, or that run on the nodes of a Ray cluster, here as processes of this machine."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from import_traps import set_traps
+from machines_sweep import values, write_machines_sweep
+from tiny_gguf import write_tiny_gguf
+
+from rag_lab.cli.sweeps.run_options import parse_slurm
+from rag_lab.errors import ConfigError
+from rag_lab.experiment.executors.launchers import executor_of
+from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.sweep import sweep
+from rag_lab.models.host.place import holders
+
+
+@pytest.mark.slow
+def test_submitted_workers_give_the_scores_of_the_local_run_and_import_nothing_from_the_working_folder(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("submitit")
+    path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
+    local = sweep(path, tmp_path / "local", progress=False)
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
+    run = sweep(path, tmp_path / "run", jobs=1, executor="slurm", slurm={"cluster": "local"}, progress=False)
+    assert failures(run) == []
+    assert values(run) == values(local)
+    assert not sprung.exists() and "PYTHONSAFEPATH" not in os.environ
+
+
+def test_what_a_scheduler_is_asked_for_is_read_from_pairs_and_files(tmp_path):
+    (tmp_path / "cluster.yaml").write_text("slurm_partition: gpu\ntimeout_min: 10\n")
+    assert parse_slurm([str(tmp_path / "cluster.yaml"), "timeout_min=60"]) == {
+        "slurm_partition": "gpu",
+        "timeout_min": 60,
+    }
+    with pytest.raises(ConfigError, match="neither key=value nor a YAML file"):
+        parse_slurm(["nothing"])
+
+
+def test_what_is_asked_of_a_scheduler_needs_the_executor_that_has_one():
+    with pytest.raises(ConfigError, match="is for --executor slurm"):
+        executor_of("local", {"timeout_min": 60})
+    with pytest.raises(ConfigError, match="did you mean 'slurm'"):
+        executor_of("slrum")
+
+
+def patiently(start):
+    """A busy machine is no failure, and Ray waits for half a minute alone."""
+    for _ in range(4):
+        with suppress(Exception):
+            return start()
+    return start()
+
+
+SEEN = """
+from importlib.util import find_spec
+from rag_lab.experiment.executors.launchers import ray_cluster
+with ray_cluster(1) as ray:
+    print(ray.get(ray.remote(lambda: find_spec("only_here")).remote()))
+"""
+
+
+@pytest.mark.slow
+def test_a_ray_of_this_machine_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    sprung = set_traps(tmp_path / "foreign", monkeypatch)
+    seen = patiently(lambda: subprocess.run([sys.executable, "-P", "-c", SEEN], capture_output=True, check=True))
+    assert (seen.stdout, sprung.exists()) == (b"None\n", False)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of two nodes, one of them with two cores."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    nodes = patiently(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}))
+    patiently(lambda: nodes.add_node(num_cpus=2))
+    ray.init(address=nodes.address, log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+@pytest.mark.slow
+def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves_and_share_models(
+    tmp_path, monkeypatch, cluster
+):
+    model = f"llamacpp:{write_tiny_gguf(tmp_path / 'tiny.gguf')}?context=256"
+    base = {"retrieval": {"mode": "bm25"}, "answer": {"name": "llm"}, "models": {"generation": model}}
+    path = write_machines_sweep(tmp_path, base=base)
+    local = sweep(path, tmp_path / "local", progress=False)
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
+    seen, left = set(), [*cluster.worker_nodes]
+
+    def look(_, run, running):
+        if len(running) == 3 and left:  # each core has a variant
+            cluster.remove_node(left.pop(), allow_graceful=False)
+        for folder in Path(tempfile.gettempdir()).glob("rag_lab_models_*"):
+            seen.update((folder, one.process) for one in holders(folder) if one.model == model)
+
+    monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", look)
+    run = sweep(path, tmp_path / "run", executor="ray", progress=False)
+    assert not left
+    assert values(run) == values(local)
+    assert {state["status"] for state in run.manifest()["variants"].values()} == {"ok"}
+    assert 1 <= len(seen) == len({folder for folder, _ in seen}) <= 2  # a model a node
