@@ -31,7 +31,7 @@ QUESTIONS = 300  # of a set that is cut
 FORECAST = """
 import json, sys
 from pathlib import Path
-from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.plan import plan
 
 bill = estimate(plan(Path(sys.argv[1])))

@@ -8,8 +8,8 @@ from whole_plan import CHAT, install_doubles, run_in_process, write_plan
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.forecast.describe import describe, not_applicable
-from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.cost_estimate import estimate
+from rag_lab.experiment.forecast.describe import describe, not_applicable_sentences
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.run.finish import merge_scores
 from rag_lab.experiment.run.sweep import sweep
@@ -76,7 +76,10 @@ def test_a_plan_knows_the_metrics_beside_its_file(folder, doubles):
     run = checked.run_folder(folder / "run")
     assert run.metrics == ("hits", "Within?words=3", "retrieval.mrr@10", "seconds_of_two")
     assert list(run.own_metrics) == ["hits", "Within?words=3", "seconds_of_two"]
-    assert any("Metric Within?words=3 is not applicable to 2 of 3 questions" in one for one in not_applicable(checked))
+    assert any(
+        "Metric Within?words=3 is not applicable to 2 of 3 questions" in one
+        for one in not_applicable_sentences(checked)
+    )
     assert "mine:Within?words=3" in describe(checked)
 
 

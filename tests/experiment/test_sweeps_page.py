@@ -10,9 +10,9 @@ import yaml
 from rag_lab.cli import app
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
-from rag_lab.experiment.forecast.bill import spent_and_estimated
-from rag_lab.experiment.forecast.describe import bill_text, spent_text
-from rag_lab.experiment.forecast.estimate import Bill
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate
+from rag_lab.experiment.forecast.cost_text import cost_text, spent_text
+from rag_lab.experiment.forecast.spending import spent_and_estimated
 from rag_lab.experiment.manifest import now
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.runs.run_manifest import COLUMNS
@@ -58,7 +58,7 @@ def test_its_tables_have_todays_columns(tmp_path):
     outputs = "\n".join(blocks("text")).splitlines()
     headers = [words(line) for line in outputs if line.startswith("stage or metric")]
     run = RunFolder(tmp_path, "n", "q", "d", "a", (), 1, ())
-    todays = (bill_text(Bill((), now()), Limits()), spent_text(run))
+    todays = (cost_text(CostEstimate((), now()), Limits()), spent_text(run))
     assert headers
     assert all(header in [words(text.splitlines()[0]) for text in todays] for header in headers)
 

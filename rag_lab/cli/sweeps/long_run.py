@@ -22,7 +22,7 @@ def confirm_long(checked: Plan, yes: bool) -> None:
     """
     if yes or not _is_terminal():
         return
-    from rag_lab.experiment.forecast.estimate import estimate, minutes_ahead
+    from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead
 
     minutes, assumed = minutes_ahead(estimate(checked))
     if minutes <= LONG_MINUTES:

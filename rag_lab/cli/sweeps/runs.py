@@ -197,9 +197,8 @@ def plan_(
     A margin, in the experiment file, is the largest mean loss that you would accept:
       margin: {retrieval.ndcg@5: 0.05}
     """
-    from rag_lab.experiment.forecast.earlier_runs import pilot_of_experiment, runs_of
-    from rag_lab.experiment.forecast.power_forecast import power_forecast
-    from rag_lab.experiment.forecast.power_told import power_told
+    from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
+    from rag_lab.experiment.forecast.power_text import power_text
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
     from rag_lab.experiment.run.side_by_side import as_jobs
@@ -217,7 +216,7 @@ def plan_(
             start(small, None, RunOptions(as_jobs(jobs)), dry_run)
             return
         run_told(small, None, RunOptions(as_jobs(jobs)), yes=yes)
-    told = power_told(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
+    told = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
 
@@ -299,14 +298,13 @@ def start(
 
     if dry_run:
         from rag_lab.experiment.forecast.describe import describe
-        from rag_lab.experiment.forecast.earlier_runs import runs_of
-        from rag_lab.experiment.forecast.power_forecast import power_forecast
-        from rag_lab.experiment.forecast.power_told import power_told
+        from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+        from rag_lab.experiment.forecast.power_text import power_text
         from rag_lab.experiment.run.sweep import to_try_again, told_late
         from rag_lab.runs.run_manifest import retry_sentence
 
         typer.echo(describe(checked))
-        if shown := power_told(power_forecast(checked, runs_of(checked, out=out))):
+        if shown := power_text(power_forecast(checked, runs_of(checked, out=out))):
             typer.echo(f"\n{shown}")
         for sentence in filter(None, (told_late(checked, out), retry_sentence(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
@@ -320,8 +318,9 @@ def run_told(
 ) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     from rag_lab.comparison.race_sentences import race_sentences
-    from rag_lab.experiment.forecast.bill import bill_rows
-    from rag_lab.experiment.forecast.describe import not_applicable, spent_text, too_deep, unread_counted
+    from rag_lab.experiment.forecast.cost_text import spent_text
+    from rag_lab.experiment.forecast.describe import counted_truncations, cut_off_sentences, not_applicable_sentences
+    from rag_lab.experiment.forecast.spending import spending_rows
     from rag_lab.experiment.run.finish import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.models.toy_note import toy_note
@@ -330,7 +329,7 @@ def run_told(
     from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models
 
     left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
-    known = (*too_deep(checked), *not_applicable(checked), *unread_counted(checked))
+    known = (*cut_off_sentences(checked), *not_applicable_sentences(checked), *counted_truncations(checked))
     for notice in (*left_out, *checked.expansion.notices, *known):
         typer.echo(notice, err=True)
     confirm_long(checked, yes)
@@ -347,7 +346,7 @@ def run_told(
     wrote = {name for spec in answering for name in answering_models(spec, played)}
     for note in sorted({toy_note(name, "the answers of this run") for name in wrote} - {""}):
         typer.echo(note, err=True)
-    typer.echo(f"{spent_text(run) if bill_rows(run) else 'No chat model was called.'}\n")
+    typer.echo(f"{spent_text(run) if spending_rows(run) else 'No chat model was called.'}\n")
     if (race := read_race(run.path)) and not race.stopped:
         typer.echo("\n".join(race_sentences(race, cost_of(run))) + "\n")
     if scores:

@@ -1,4 +1,4 @@
-"""What a plan would do, and what a run has spent, as text for `rag-lab sweep` and its `--dry-run`."""
+"""What a plan would do, as text for `rag-lab sweep` and its `--dry-run`."""
 
 from __future__ import annotations
 
@@ -9,64 +9,57 @@ from rag_lab._kit.home import usable_home
 from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
-from rag_lab.data.evidence import names_file_alone, whole_files_told
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_told
+from rag_lab.data.evidence import names_file_alone, whole_files_told
 from rag_lab.evaluation.applicability import Foreseen, compares_passages, foreseen_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_told, unequal_text
-from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.forecast.bill import bill_rows
-from rag_lab.experiment.forecast.estimate import Bill, estimate
-from rag_lab.experiment.forecast.foreseen_work import Work
-from rag_lab.experiment.forecast.grown_tree import GrownTree
-from rag_lab.experiment.forecast.machine_minutes import MachineMinutes
-from rag_lab.experiment.forecast.race_forecast import ROUND_HEADER, race_notes, round_rows
-from rag_lab.experiment.forecast.search_forecast import is_search
-from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found, unread_told
-from rag_lab.experiment.model_checks import embedding_price, models_asked, price_of
+from rag_lab.experiment.designs.stages import STAGED, stages_of
+from rag_lab.experiment.forecast.cost_estimate import estimate
+from rag_lab.experiment.forecast.cost_text import cost_text
+from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
+from rag_lab.experiment.forecast.work import WorkTree
+from rag_lab.experiment.model_checks import models_asked
 from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.race.questions import SEARCHES
+from rag_lab.experiment.race.rounds import aims, deciding_metric, full_plan
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.figures.plan_tree import tree_lines
 from rag_lab.runs.omissions import asked_sentence
-from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_manifest import minutes_text
 
-UNKNOWN = "?"
-AT_MOST = "≤"
 TREE_TITLE = "Stages that variants share, with what is left to do on each branch"
 _WIDTH = 110  # of lines of prose
 VARIANT_HEADER = ("variant", "differs from the baseline in")
 MODEL_HEADER = ("role", "model")
-BILL_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
-_TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
+ROUND_HEADER = ("round", "questions", "new", "variants")
 
 
 def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
     # with the statistics, which a sweep does not need
-    from rag_lab.experiment.forecast.declared import declared_told, not_compared_told
+    from rag_lab.experiment.forecast.power_text import declared_sentences, not_compared_sentence
 
-    grown = GrownTree()
+    grown = WorkTree()
     bill = estimate(plan, tree=grown)
     models = models_of(plan)
     parts = [
-        *filter(None, [not_compared_told(plan)]),
+        *filter(None, [not_compared_sentence(plan)]),
         f"{plan.experiment.name}: {plan.experiment.question}",
-        questions_told(plan),
+        questions_sentence(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",
-        *tree_told(grown),
+        *tree_text(grown),
         *([rounds_text(plan)] if plan.rounds else []),
-        f"What is left to do, counted once where variants share it:\n{bill_text(bill, plan.experiment.limits)}",
+        f"What is left to do, counted once where variants share it:\n{cost_text(bill, plan.experiment.limits)}",
         f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
-        "\n".join(declared_told(plan)),
+        "\n".join(declared_sentences(plan)),
         *notes_of(plan),
     ]
     return "\n\n".join(parts)
 
 
-def tree_told(grown: GrownTree) -> list[str]:
+def tree_text(grown: WorkTree) -> list[str]:
     """Return the stages that variants share as a tree; nothing of one variant."""
     tree = grown.tree()
     if tree is None or not tree.branches:
@@ -76,7 +69,7 @@ def tree_told(grown: GrownTree) -> list[str]:
 
 def rounds_title(plan: Plan) -> str:
     """Return what the table of rounds is called."""
-    return "Stages and proof" if is_search(plan) else "Rounds of the race"
+    return "Stages and proof" if plan.experiment.design in SEARCHES else "Rounds of the race"
 
 
 def rounds_text(plan: Plan) -> str:
@@ -88,13 +81,13 @@ def rounds_text(plan: Plan) -> str:
 def notes_of(plan: Plan) -> list[str]:
     """Return what is to be known of variants and metrics before it runs, and what is left out."""
     return [
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *too_deep(plan), *unread(plan))),
-        *(["\n".join(sentences)] if (sentences := not_applicable(plan)) else []),
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *cut_off_sentences(plan), *unread(plan))),
+        *(["\n".join(sentences)] if (sentences := not_applicable_sentences(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
 
 
-def questions_told(plan: Plan) -> str:
+def questions_sentence(plan: Plan) -> str:
     """Return how many questions are asked, how often, and how many of them are answered."""
     repeats = plan.experiment.repeats
     times = "once" if repeats == 1 else f"{repeats} times"
@@ -139,7 +132,7 @@ def models_of(plan: Plan) -> list[tuple[str, str]]:
     return sorted(used)
 
 
-def not_applicable(plan: Plan) -> list[str]:
+def not_applicable_sentences(plan: Plan) -> list[str]:
     """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
     questions = _asked(plan)
     variants_of: dict[Foreseen, list[str]] = {}
@@ -171,7 +164,7 @@ def _asked(plan: Plan) -> list[Question]:
     return [question for question in plan.dataset.questions if question.question_id in asked]
 
 
-def too_deep(plan: Plan) -> list[str]:
+def cut_off_sentences(plan: Plan) -> list[str]:
     """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     metrics = plan.experiment.metrics
@@ -180,14 +173,14 @@ def too_deep(plan: Plan) -> list[str]:
 
 def unread(plan: Plan) -> list[str]:
     """Return what models will never read of what they are sent, as far as it is known before it runs."""
-    found = unread_found(plan)
-    return refusals(found, plan) or unread_told(found, plan)
+    found = truncations_of(plan)
+    return refusals(found, plan) or truncation_sentences(found, plan)
 
 
-def unread_counted(plan: Plan) -> list[str]:
+def counted_truncations(plan: Plan) -> list[str]:
     """Return the same where it will be counted; where it is refused the sweep says so itself, and does not start."""
-    found = unread_found(plan)
-    return [] if refusals(found, plan) else unread_told(found, plan)
+    found = truncations_of(plan)
+    return [] if refusals(found, plan) else truncation_sentences(found, plan)
 
 
 def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
@@ -196,134 +189,72 @@ def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
     return f"{str(gap)[:-1]} (in {', '.join(variants)})."
 
 
-def bill_text(bill: Bill, limits: Limits) -> str:
-    """Return the work of each stage and metric, the total, and what the numbers rest on."""
-    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in bill_notes(bill, limits))
-    return "\n".join([text_table(BILL_HEADER, bill_cells(bill)), *told])
+def round_rows(plan: Plan) -> list[tuple[str, ...]]:
+    """Return a row of `ROUND_HEADER` for each round and for the proof."""
+    if plan.experiment.design in SEARCHES:
+        return _search_rows(plan)
+    names = [*(str(number) for number in range(1, len(plan.rounds) + 1)), "proof"]
+    return [(name, *(f"{n:,}" for n in counts)) for name, counts in zip(names, _counts(plan), strict=True)]
 
 
-def bill_cells(bill: Bill) -> list[tuple[str, ...]]:
-    """Return a row of `BILL_HEADER` for each stage and metric, and the total."""
-    return [*map(_cells, bill.rows), _total(bill)]
+def _counts(plan: Plan) -> list[tuple[int, int, int]]:
+    """Return the questions, the new ones among them, and the most variants of each round, and of the proof."""
+    sizes = [len(questions) for questions in plan.rounds]
+    rounds = [(size, size - before, len(plan.variants)) for size, before in zip(sizes, [0, *sizes], strict=False)]
+    return [*rounds, (len(plan.questions), len(plan.questions), 2)]
 
 
-def bill_notes(bill: Bill, limits: Limits) -> list[str]:
-    """Return what the numbers of a bill rest on, and which limits they pass."""
-    return [*_notes(bill), *_stops(bill, limits)]
-
-
-def spent_text(run: RunFolder) -> str:
-    """Return what was spent beside what was estimated, one line a stage or metric, then the minutes."""
-    rows = bill_rows(run)
-    columns = [(measure, when) for measure in _TITLES for when in ("estimated", "spent")]
-    header = ("stage or metric", *(f"{_TITLES[measure]} {when}" for measure, when in columns))
-    cells = [(row["purpose"], *(_amount(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
-    return f"{text_table(header, cells)}\n- {minutes_text(rows)}"
-
-
-def _cells(row: Work) -> tuple[str, ...]:
-    remembered = "-" if row.unit == "file" else f"{row.remembered:,}"
-    of_calls = ("", "", "")
-    if row.unit == "call":
-        bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
-        of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", _amount("cost_usd", row.cost_usd))
-    elif row.unit == "score":
-        of_calls = (UNKNOWN, UNKNOWN, _amount("cost_usd", row.cost_usd))
-    to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
-    unit = row.unit if row.n == 1 else f"{row.unit}s"
-    return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
-
-
-def _total(bill: Bill) -> tuple[str, ...]:
-    calls = [row for row in bill.rows if row.calls]
-    total = Work(
-        "total",
-        "",
-        "call",
-        bill.calls,
-        any(row.at_most for row in calls),
-        tokens_in=sum(row.tokens_in for row in calls),
-        tokens_out=sum(row.tokens_out for row in calls),
-        tokens_measured=all(row.tokens_measured for row in calls),
-        cost_usd=bill.cost_usd,
-    )
-    purpose, model, _, *others = _cells(total)
-    return (purpose, model, "", *others)
-
-
-def _amount(measure: str, value: float | None) -> str:
-    if value is None:
-        return UNKNOWN
-    if measure == "cost_usd":
-        return f"{value:,.4f}" if 0 < value < 1 else f"{value:,.2f}"
-    return f"{value:,.1f}" if measure == "minutes" else f"{value:,}"
-
-
-def _notes(bill: Bill) -> list[str]:
-    notes = []
-    if any(row.at_most or (row.calls and not row.tokens_measured) for row in bill.rows):
-        notes.append(
-            f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
-            "prompts and replies, until a sweep has measured them, as long as the settings let them become."
-        )
-    notes += [
-        f"Thinking: at most {min(row.thinking_tokens, row.tokens_out):,} of the tokens that {row.purpose} writes."
-        for row in bill.rows
-        if row.thinking_tokens
-    ]
-    if unknown := ", ".join(row.purpose for row in bill.rows if row.unit == "score"):
-        notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
-    notes += [_embedded(row) for row in bill.rows if row.embedded_tokens]
-    return [*notes, _minutes(bill), *_prices([row.model for row in bill.rows if row.unit in ("call", "score")])]
-
-
-def _embedded(row: Work) -> str:
-    """Return what embedding costs: beside the table, since neither a limit nor what is spent counts it."""
-    found = embedding_price(row.model)
-    usd = _amount("cost_usd", found.cost_usd(row.embedded_tokens, 0) if found else None)
-    by = f" by {found.table} of {found.checked}" if found else ""
-    return (
-        f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and what is "
-        "spent leave that out."
-    )
-
-
-def _minutes(bill: Bill) -> str:
-    unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
-    why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
-    return f"Minutes of calls, one after the other: {_amount('minutes', bill.minutes)}{why}. {_on_top(bill.machine)}"
-
-
-def _on_top(machine: MachineMinutes | None) -> str:
-    """Return what a sweep takes beside calls."""
-    if machine is None:
-        return "Loading, embedding, reranking and notebooks come on top."
-    parts = {"embedding": machine.embedding, "notebooks": machine.notebooks, "start, scores and report": machine.report}
-    told = ", ".join(f"{name} {_amount('minutes', minutes)}" for name, minutes in parts.items())
-    assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
-    return (
-        f"On top, without jobs side by side, {_amount('minutes', machine.total)}: {told}{assumed}. Loading chat models "
-        "and reranking are not counted."
-    )
-
-
-def _prices(models: Sequence[str]) -> list[str]:
-    found = {model: price_of(model) for model in dict.fromkeys(models)}
-    told = [f"{m} by {known.table} of {known.checked}" for m, known in found.items() if known and known != "free"]
-    missing = [model for model, known in found.items() if known is None]
-    notes = [f"Prices: {', '.join(told)}; correct them in prices.toml in the home folder."] if told else []
-    if missing:
-        notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")
-    return notes
-
-
-def _stops(bill: Bill, limits: Limits) -> list[str]:
-    """Return which limits the estimate passes."""
-    wanted = {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}
-    given = {name: getattr(limits, name) for name in wanted}
+def race_notes(plan: Plan) -> list[str]:
+    """Return what is to be known of a race before it runs; nothing where there is none."""
+    if not plan.rounds:
+        return []
+    if plan.experiment.design in SEARCHES:
+        return _search_notes(plan)
+    repeats = plan.experiment.repeats
+    asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
+    whole = full_plan(plan)
+    full = repeats * len(whole.questions) * len(whole.variants)
     return [
-        f"limits.{name} = {given[name]:g} is less than the {_amount(name, amount)} {_TITLES.get(name, name)} above: "
-        "the sweep may stop there, and goes on once the limit is raised."
-        for name, amount in wanted.items()
-        if given[name] is not None and amount is not None and amount > given[name]
+        f"Each round measures {deciding_metric(plan).name} alone and drops who is shown to be worse than another, "
+        "never the baseline; the best by its mean of those left and the baseline are then asked the questions of the "
+        "proof, which chose nothing. Variants beside them have no proof. What is left to do is counted as if nobody "
+        "were dropped.",
+        f"A variant is asked a question {asked:,} times at most; all variants on all {len(whole.questions):,} "
+        f"questions would be {full:,} times, so that {1 - asked / full:.0%} are saved at least.",
+    ]
+
+
+def _search_rows(plan: Plan) -> list[tuple[str, ...]]:
+    """Return a row of `ROUND_HEADER` for each stage, or for all trials, and for the proof."""
+    n, n_proof = f"{len(plan.rounds[0]):,}", f"{len(plan.questions):,}"
+    proof = ("proof", n_proof, n_proof, "2")
+    if plan.experiment.design != STAGED:
+        return [("trials", n, n, f"{plan.experiment.n or 0:,}"), proof]
+    rows = []
+    for number, (stage, keys) in enumerate(stages_of(plan.experiment.factors).items(), start=1):
+        others = [key for key in plan.experiment.factors if key not in keys]
+        n_variants = sum(not any(key in others for key in variant.changes) for variant in plan.variants)
+        rows.append((f"{number} {stage}", n, n if number == 1 else "0", f"{n_variants:,}"))
+    return [*rows, proof]
+
+
+def _search_notes(plan: Plan) -> list[str]:
+    """Return what is to be known of a search before it runs."""
+    metric = deciding_metric(plan).name
+    if plan.experiment.design == STAGED:
+        how = (
+            f"Each stage varies its factors beside what the stages before it have chosen, and the best mean in "
+            f"{metric} is carried on; its variants are named, and counted below, as if no stage found anything better "
+            "than the baseline."
+        )
+    else:
+        names = " and ".join(one.name for one in aims(plan))
+        how = (
+            f"The trials are to improve {names}; which they are depends on their results. The variants that are named, "
+            "and counted below, were drawn at random in their place."
+        )
+    return [
+        how,
+        f"The means that choose prove nothing. The best in {metric} and the baseline are then asked the questions of "
+        "the proof, which chose nothing: one comparison.",
     ]

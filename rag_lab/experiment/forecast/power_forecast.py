@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,104 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.data.sampling import clusters_of
+from rag_lab.errors import RagLabError
+from rag_lab.evaluation.metric import question_gap
 from rag_lab.evaluation.registry import ParsedName
-from rag_lab.experiment.forecast.earlier_runs import earlier_scores
-from rag_lab.experiment.forecast.measured import measured_questions, n_units
+from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.plan import Plan
+from rag_lab.records import Question
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.bootstrap import Units
 from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, Contrast, contrasts_of
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
 from rag_lab.statistics.families import STRICT
-from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
 from rag_lab.statistics.per_question import per_question
+from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
 from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA, FOR_POWER, FamilyName, sidak, smallest_difference
+
+
+def measured_questions(plan: Plan, metric: ParsedName) -> list[Question]:
+    """Return the questions that are asked, or answered where the metric reads answers, and have the labels it needs."""
+    asked = set(plan.answered if "answer" in metric.info.needs else plan.questions)
+    return [q for q in plan.dataset.questions if q.question_id in asked and not question_gap(q, metric.info.needs)]
+
+
+def n_units(plan: Plan, questions: Collection[Question]) -> int:
+    """Return how many clusters and single questions they are."""
+    clusters = clusters_of(questions, plan.experiment.clusters) or {}
+    return len({(q.question_id in clusters, clusters.get(q.question_id, q.question_id)) for q in questions})
+
+
+RESULTS = Path("results")
+
+
+def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]) -> tuple[pd.DataFrame, str]:
+    """Return the scores of the plan's variants under their ids, and where they are from, or why there are none."""
+    parts: dict[str, pd.DataFrame] = {}
+    used: list[str] = []
+    for run in runs:
+        scores = run.scores()
+        for variant_id, theirs in _same(plan, run).items():
+            rows = scores[(scores["variant_id"] == theirs) & scores["metric"].isin(metrics)]
+            if variant_id not in parts and (rows["status"] == "scored").any():
+                parts[variant_id] = rows.assign(variant_id=variant_id)
+                used.append(str(run.path))
+    if not parts:
+        looked = f"{listing([str(run.path) for run in runs])} holds no scores of these variants" if runs else ""
+        return pd.DataFrame(), looked
+    found = pd.concat(parts.values(), ignore_index=True)
+    asked = counted(found["question_id"].nunique(), "question")
+    missing = [variant.variant_id for variant in plan.variants if variant.variant_id not in parts]
+    without = f", which has no scores of {listing(missing)}" if missing else ""
+    return found, f"{listing(list(dict.fromkeys(used)))} ({asked}){without}"
+
+
+def _same(plan: Plan, run: RunFolder) -> dict[str, str]:
+    """Return which variant of a run is which of the plan's."""
+    configs = {variant.variant_id: run.config(variant.variant_id) for variant in run.variants}
+    by_config = {config.identity: name for name, config in configs.items() if config is not None}
+    found = {v.variant_id: by_config.get(v.config.identity, v.variant_id) for v in plan.variants}
+    return {ours: theirs for ours, theirs in found.items() if theirs in configs}
+
+
+def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> list[RunFolder]:
+    """Return the runs that were given, or else those of the experiment and of its pilot that hold scores.
+
+    Args:
+        plan: of the experiment.
+        given: run folders, of which each must hold scores.
+        out: the run folder of the experiment; `results/<name>` where None.
+
+    Raises:
+        RagLabError: if one that was given is no run folder.
+    """
+    if given:
+        return [RunFolder.open(path) for path in given]
+    found = []
+    for path in (out or RESULTS / plan.experiment.name, RESULTS / pilot_name(plan.experiment.name)):
+        try:
+            run = RunFolder.open(path)
+            run.scores()
+        except RagLabError:
+            continue
+        found.append(run)
+    return found
+
+
+def pilot_of_experiment(experiment: ExperimentConfig, n_questions: int) -> ExperimentConfig:
+    """Return the experiment on so few questions, under a name of its own, and without a margin: it proves nothing."""
+    limits = experiment.limits.model_copy(update={"questions": n_questions})
+    return experiment.model_copy(update={"name": pilot_name(experiment.name), "limits": limits, "margin": {}})
+
+
+def pilot_name(name: str) -> str:
+    """Return the name under which `results/` has the pilot of an experiment."""
+    return f"{name[:58]}-pilot"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.forecast.bill import bill_rows
+from rag_lab.experiment.forecast.spending import spending_rows
 from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of, limits_used
@@ -52,7 +52,7 @@ def keep_manifest(plan: Plan, run: RunFolder, states: Sequence[VariantState], st
 
 def _draft(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> dict[str, Any]:
     counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
-    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": bill_rows(run)}
+    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": spending_rows(run)}
     manifest = build_manifest(plan, states, counts, start) | spent
     write_json(run.path / DRAFT_FILE, manifest)
     return manifest

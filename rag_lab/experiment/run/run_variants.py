@@ -22,9 +22,8 @@ from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Execute, Job, Origin, check_parameters
 from rag_lab.experiment.executors.launchers import LOCAL, executor_of
 from rag_lab.experiment.executors.local import preload, prepared
-from rag_lab.experiment.forecast.machine_minutes import machine_rates
-from rag_lab.experiment.forecast.rates import keep_rates
-from rag_lab.experiment.forecast.spent import measured_rates, spent
+from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates
+from rag_lab.experiment.forecast.spending import measured_rates, spent
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import usable_home
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.forecast.bill import bill_of, keep_bill
-from rag_lab.experiment.forecast.estimate import estimate
-from rag_lab.experiment.forecast.grown_tree import GrownTree
-from rag_lab.experiment.forecast.unread_forecast import refusals, unread_found
+from rag_lab.experiment.forecast.cost_estimate import estimate
+from rag_lab.experiment.forecast.spending import keep_estimate, kept_estimate
+from rag_lab.experiment.forecast.truncation import refusals, truncations_of
+from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of
 from rag_lab.memory.results import Memory
@@ -35,10 +35,10 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
     """
     _try_home()
     _refuse_unread(checked)
-    grown = GrownTree()
-    bill = bill_of(run, digest(identities), lambda: estimate(checked, tree=grown))
+    grown = WorkTree()
+    bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=grown))
     _replace_plan(checked, run)
-    keep_bill(run, bill)
+    keep_estimate(run, bill)
     if tree := grown.tree():  # else that of the first start stands, as its bill does
         write_tree(run.path, tree)
 
@@ -55,7 +55,7 @@ def begin_race(checked: Plan, run: RunFolder) -> None:
 
 def _refuse_unread(checked: Plan) -> None:
     refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
-    if refuses and (told := refusals(unread_found(checked), checked)):
+    if refuses and (told := refusals(truncations_of(checked), checked)):
         raise RagLabError(" ".join(told))
 
 

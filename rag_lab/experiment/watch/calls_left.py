@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.forecast.bill import bill_rows
+from rag_lab.experiment.forecast.spending import spending_rows
 from rag_lab.runs.run_folder import RunFolder
 
 
@@ -13,7 +13,7 @@ def calls_left(run: RunFolder) -> tuple[int, float | None]:
     Seconds go by the calls that were made, else by the bill; they are None where neither knows.
     """
     try:
-        rows = bill_rows(run)
+        rows = spending_rows(run)
     except DamagedFile:
         return 0, None
     n_left, left_s = 0, 0.0

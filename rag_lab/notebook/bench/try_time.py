@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import parse_name
-from rag_lab.experiment.forecast.estimate import ASSUMED_S
+from rag_lab.experiment.forecast.cost_estimate import ASSUMED_S
 from rag_lab.records import StageRecord
 
 _ANSWERS = ("generate", "parse")

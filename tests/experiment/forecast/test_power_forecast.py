@@ -6,9 +6,8 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.experiment.config import read_experiment
-from rag_lab.experiment.forecast.earlier_runs import pilot_of_experiment, runs_of
-from rag_lab.experiment.forecast.power_forecast import power_forecast
-from rag_lab.experiment.forecast.power_told import power_told
+from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
+from rag_lab.experiment.forecast.power_text import power_text
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import CONFIG_FILE, SCORES_FILE
 from rag_lab.runs.score_file import COLUMNS, write_frame
@@ -63,11 +62,11 @@ def test_without_a_run_it_says_what_to_do(planned):
     checked = planned()
     found = power_forecast(checked, runs_of(checked))
     assert not found.rows
-    assert "`rag-lab plan e.yaml --pilot 40` asks them" in power_told(found, "rag-lab plan e.yaml").replace("\n", " ")
+    assert "`rag-lab plan e.yaml --pilot 40` asks them" in power_text(found, "rag-lab plan e.yaml").replace("\n", " ")
 
 
 def test_one_variant_compares_nothing(planned):
-    assert power_told(power_forecast(planned(factors={}), [])) == ""
+    assert power_text(power_forecast(planned(factors={}), [])) == ""
 
 
 def test_results_of_the_experiment_and_of_its_pilot_are_read(planned, tmp_path):
@@ -91,7 +90,7 @@ def test_each_comparison_is_told_with_the_margin(planned, tmp_path):
     assert 0.5 < first[1].power < 1 and first[1].alone <= first[1].questions < 120
     others = [row for row in found.rows if not row.is_primary]
     assert {row.metric for row in others} == {"retrieval.mrr@5"} and all(row.power is None for row in others)
-    told = power_told(found)
+    told = power_text(found)
     assert "Not plannable in retrieval.ndcg@5: final_k-3" in told
     assert "not worse by more than the margin" in told.replace("\n  ", " ")
     assert "retrieval.mrr@5   all 3" in told
@@ -107,7 +106,7 @@ def test_what_will_not_be_compared_is_not_planned(planned, tmp_path):
 def test_without_a_margin_one_is_proposed_by_what_the_baseline_lacks(planned, tmp_path):
     found = power_forecast(planned(), [run_of(planned(), tmp_path / "run")])
     assert found.lacks == pytest.approx(0.5, abs=0.1)
-    told = " ".join(power_told(found).split())
+    told = " ".join(power_text(found).split())
     assert f"{{retrieval.ndcg@5: {found.lacks / 10:.3f}}}" in told and "Choose it before the run" in told
 
 
@@ -128,7 +127,7 @@ def test_other_variants_tell_nothing(planned, tmp_path):
     run = run_of(planned(), tmp_path / "run")
     listed = {"factors": {}, "design": "list", "variants": {"x": {"rerank.final_k": 9}, "y": {"rerank.final_k": 8}}}
     found = power_forecast(planned(**listed), [run])
-    assert not found.rows and "holds no scores of these variants" in " ".join(power_told(found).split())
+    assert not found.rows and "holds no scores of these variants" in " ".join(power_text(found).split())
 
 
 def test_a_grid_plans_effects_and_no_margin_for_interactions(planned, tmp_path):

@@ -10,7 +10,7 @@ from whole_plan import CHAT, EMBEDDER, SCORER, install_doubles
 import rag_lab
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.plan import plan
 from rag_lab.report.page.report_page import write_report
 from rag_lab.runs.run_folder import RunFolder
@@ -138,7 +138,7 @@ def test_questions_without_evidence_say_what_is_not_applicable(tmp_path, doubles
     found = rag_lab.compare({"base": base, "two": base.set("rerank.final_k", 2)}, [NDCG, n_ranked])
     (reason,) = set(found.gaps.loc[found.gaps["metric"] == NDCG, "reason"])
     assert "evidence" in reason
-    assert found.manifest["counts"] == {"scored": 2, "failed": 0, "not_applicable": 2}
+    assert found.manifest["counts"] == {"scored": 2, "failed": 0, "not_applicable_sentences": 2}
 
 
 def test_what_cannot_be_compared_is_one_sentence(base, tmp_path):

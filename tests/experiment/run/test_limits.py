@@ -9,9 +9,8 @@ from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.executors.job import Done, Job
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.forecast.bill import spent_and_estimated
-from rag_lab.experiment.forecast.estimate import estimate
-from rag_lab.experiment.forecast.rates import read_rates
+from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates
+from rag_lab.experiment.forecast.spending import spent_and_estimated
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.finish import failures
 from rag_lab.experiment.run.limits import Brake, ledger_of

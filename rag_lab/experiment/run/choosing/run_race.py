@@ -10,7 +10,7 @@ from functools import partial
 
 from rag_lab._kit.digest import digest
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
-from rag_lab.experiment.forecast.estimate import estimate
+from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race.config import RaceConfig

@@ -27,7 +27,7 @@ _NAMED = 4  # variants that are written out
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadFound:
+class TruncationFound:
     """What one model never reads under some variants: of `whose` texts, of which a `sample` may have been counted."""
 
     variants: tuple[Variant, ...]
@@ -43,7 +43,7 @@ class UnreadFound:
         return [one.variant_id for one in self.variants if cut and one.config.on_truncation == "refuse"]
 
 
-def unread_found(plan: Plan, home: Path | None = None) -> list[UnreadFound]:
+def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound]:
     """Return what models never read of the corpus: embedding models of chunks, rerankers of what they are given.
 
     Files are read and split where they were not, if no model is asked for it; no weights are loaded. What is not known
@@ -51,7 +51,7 @@ def unread_found(plan: Plan, home: Path | None = None) -> list[UnreadFound]:
     """
     folder = home or home_folder.usable_home()
     questions = [one for one in plan.dataset.questions if one.question_id in set(plan.questions)]
-    found: dict[tuple[str, ...], UnreadFound] = {}
+    found: dict[tuple[str, ...], TruncationFound] = {}
     pipeline: Pipeline | None = None
     with modules_beside(plan.folder):
         for variant in plan.variants:
@@ -63,9 +63,9 @@ def unread_found(plan: Plan, home: Path | None = None) -> list[UnreadFound]:
     return _alike(found.values())
 
 
-def _alike(found: Iterable[UnreadFound]) -> list[UnreadFound]:
+def _alike(found: Iterable[TruncationFound]) -> list[TruncationFound]:
     """Put together what is the same under several variants: parents, say, do not depend on the size of chunks."""
-    groups: dict[tuple[str, str, Unread], UnreadFound] = {}
+    groups: dict[tuple[str, str, Unread], TruncationFound] = {}
     for one in found:
         key = (one.model, one.whose, one.total)
         known = groups.get(key)
@@ -73,13 +73,13 @@ def _alike(found: Iterable[UnreadFound]) -> list[UnreadFound]:
     return list(groups.values())
 
 
-def unread_told(found: Sequence[UnreadFound], plan: Plan) -> list[str]:
+def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
     """Return a sentence for each model that cuts what it is sent, and what a comparison would then measure."""
     cut = [one for one in found if one.total.share_unread >= NOTICED]
     return [*(_sentence(one, plan) for one in cut), *_measures_cutting(found), *_unknown(plan)]
 
 
-def refusals(found: Sequence[UnreadFound], plan: Plan) -> list[str]:
+def refusals(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
     """Return a sentence for each model that cuts what variants refuse to have cut."""
     return [
         f"{_sentence(one, plan)[:-1]}, which on_truncation of {listing(one.refused)} refuses: shorten the "
@@ -90,15 +90,15 @@ def refusals(found: Sequence[UnreadFound], plan: Plan) -> list[str]:
 
 
 def _of_variant(
-    variant: Variant, pipeline: Pipeline, questions: Sequence[Question], found: dict[tuple[str, ...], UnreadFound]
-) -> Iterator[tuple[tuple[str, ...], UnreadFound]]:
+    variant: Variant, pipeline: Pipeline, questions: Sequence[Question], found: dict[tuple[str, ...], TruncationFound]
+) -> Iterator[tuple[tuple[str, ...], TruncationFound]]:
     config, index = variant.config, pipeline.index
     if config.searches_vectors and index.unread is not None:
         key: tuple[str, ...] = ("embedding", index.digest, config.models.embedding)
         yield (
             key,
             _with(variant, found.get(key))
-            or UnreadFound((variant,), config.models.embedding, "chunks", index.unread.total),
+            or TruncationFound((variant,), config.models.embedding, "chunks", index.unread.total),
         )
     for stage in pipeline.stages:
         if isinstance(stage, PairRerank):
@@ -108,10 +108,10 @@ def _of_variant(
             if known := _with(variant, found.get(key)):
                 yield key, known
             elif total := _of_pairs(stage, index, whose, questions):
-                yield key, UnreadFound((variant,), model, whose, total, is_sample=True)
+                yield key, TruncationFound((variant,), model, whose, total, is_sample=True)
 
 
-def _with(variant: Variant, known: UnreadFound | None) -> UnreadFound | None:
+def _with(variant: Variant, known: TruncationFound | None) -> TruncationFound | None:
     if known is None:
         return None
     return replace(known, variants=(*known.variants, variant))
@@ -133,7 +133,7 @@ def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequ
     return None
 
 
-def _sentence(found: UnreadFound, plan: Plan) -> str:
+def _sentence(found: TruncationFound, plan: Plan) -> str:
     about = "About " if found.is_sample else ""
     told = found.total.told(f"the {found.whose}{_named(found, plan)}", found.model)
     lost = percent(found.total.share_unread)
@@ -141,7 +141,7 @@ def _sentence(found: UnreadFound, plan: Plan) -> str:
     return f"{about}{told}; what stands behind, {lost} of the text, {effect}."
 
 
-def _named(found: UnreadFound, plan: Plan) -> str:
+def _named(found: TruncationFound, plan: Plan) -> str:
     """Return whose texts they are, '' where they are those of all variants: by the setting, or by the variants."""
     if len(found.variants) == len(plan.variants):
         return ""
@@ -168,7 +168,7 @@ def _unknown(plan: Plan) -> list[str]:
     ]
 
 
-def _measures_cutting(found: Sequence[UnreadFound]) -> list[str]:
+def _measures_cutting(found: Sequence[TruncationFound]) -> list[str]:
     """Say so where variants are embedded by one model and are not cut alike."""
     told = []
     for model in dict.fromkeys(one.model for one in found if not one.is_sample):

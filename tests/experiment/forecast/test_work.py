@@ -4,16 +4,16 @@ import pytest
 from whole_plan import install_doubles, write_plan
 
 from rag_lab.errors import DamagedFile
+from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.estimate import estimate
-from rag_lab.experiment.forecast.foreseen_work import Work
-from rag_lab.experiment.forecast.grown_tree import GrownTree
-from rag_lab.report.figures.plan_tree import plan_tree_of, plan_tree_svg, tree_lines
+from rag_lab.experiment.forecast.work import Work, WorkTree
+from rag_lab.report.figures.plan_tree import plan_tree_of, plan_tree_svg
+from rag_lab.report.figures.plan_tree import tree_lines
 from rag_lab.runs.plan_tree import Branch, read_tree, write_tree
 
 
 def grown():
-    tree = GrownTree()
+    tree = WorkTree()
     for rewrite, rerank in [("none", "none"), ("none", "ql"), ("llm", "none"), ("llm", "ql")]:
         steps = [("index", "i"), ("rewrite", rewrite), ("search", "s"), ("rerank", rerank)]
         new = [Work("rewrite", "m", "call", 12)] if (rewrite, rerank) == ("llm", "none") else []
@@ -54,7 +54,7 @@ def test_the_work_on_all_branches_is_that_of_the_bill(tmp_path, monkeypatch):
     install_doubles(monkeypatch)
     factors = {"query.rewrite": ["none", "llm"], "query.hyde": ["none", "always"]}
     planned = write_plan(tmp_path, factors=factors, design="grid")
-    tree = GrownTree()
+    tree = WorkTree()
     bill = estimate(planned, tree=tree)
 
     def calls(branch):

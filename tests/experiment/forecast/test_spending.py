@@ -2,11 +2,16 @@ import pytest
 
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.forecast.bill import bill_of, bill_rows, keep_bill, spent_and_estimated
-from rag_lab.experiment.forecast.describe import bill_text, spent_text
-from rag_lab.experiment.forecast.estimate import Bill
-from rag_lab.experiment.forecast.foreseen_work import Work
-from rag_lab.experiment.forecast.spent import measured_rates
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate
+from rag_lab.experiment.forecast.cost_text import cost_text, spent_text
+from rag_lab.experiment.forecast.spending import (
+    keep_estimate,
+    kept_estimate,
+    measured_rates,
+    spending_rows,
+    spent_and_estimated,
+)
+from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import now
 from rag_lab.memory.ledger import Caller, Ledger, Made
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
@@ -19,7 +24,7 @@ JUDGE = Work("ragas.faithfulness", CHAT, "call", 2, True, 0, 900, 100, cost_usd=
 
 
 def bill(*rows):
-    return Bill(rows, now())
+    return CostEstimate(rows, now())
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def run(tmp_path):
 
 
 def keep(run, plan, make):
-    keep_bill(run, bill_of(run, plan, make))
+    keep_estimate(run, kept_estimate(run, plan, make))
 
 
 def book(run, n, seconds=2.0, payer="a"):
@@ -58,7 +63,7 @@ def test_spent_stands_beside_estimated(run):
     assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(0.2))
     missing = dict.fromkeys(COLUMNS, 0) | {"minutes_estimated": 2}  # the judge's, and so the total's
     assert table.isna().sum().to_dict() == missing
-    assert minutes_text(bill_rows(run)).endswith(": ? estimated, 0.2 spent")
+    assert minutes_text(spending_rows(run)).endswith(": ? estimated, 0.2 spent")
 
 
 def test_what_nobody_foresaw_is_told_all_the_same(run):
@@ -110,7 +115,7 @@ def test_calls_whose_end_nobody_saw_are_spent_and_no_rate(run):
 
 def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "x")
-    text = bill_text(bill(CALLS, PAIRS, JUDGE), Limits(calls=5, cost_usd=1.0))
+    text = cost_text(bill(CALLS, PAIRS, JUDGE), Limits(calls=5, cost_usd=1.0))
     generate = next(row for row in text.splitlines() if row.startswith("generate"))
     assert generate.split() == f"generate {CHAT} 2 ≤ 8 calls ≤ 4,000 ≤ 800 0.0032".split()
     for said in (
@@ -122,7 +127,7 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
         assert said in " ".join(text.split())
     assert "limits.cost_usd" not in text
     measured = Work("generate", CHAT, "call", 8, False, 0, 4000, 800, 0, True, 0.0032, 2.0)
-    known = bill_text(bill(measured), Limits(minutes=1))
+    known = cost_text(bill(measured), Limits(minutes=1))
     assert "≤" not in known
     assert "Minutes of calls, one after the other: 2.0. " in known
     assert "limits.minutes = 1 is less than the 2.0 minutes above" in known

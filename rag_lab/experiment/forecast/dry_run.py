@@ -15,10 +15,11 @@ from rag_lab.evaluation.custom_metric import OwnMetric
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
-from rag_lab.experiment.forecast.foreseen_work import Tally, Work, new_work
 from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, counts, foresee_traces
-from rag_lab.experiment.forecast.grown_tree import GrownTree, Step
+from rag_lab.experiment.forecast.work import Step, Tally, Work, WorkTree, new_work
 from rag_lab.experiment.model_checks import embedding_price
+from rag_lab.experiment.race.questions import SEARCHES
+from rag_lab.experiment.race.rounds import proof_plan, round_plan
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
@@ -33,7 +34,30 @@ MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 _INDEX = "index"  # embedding the children, in chunks
 
 
-def foresee(plans: Sequence[Plan], home: Path, tree: GrownTree | None = None) -> list[Work]:
+def sweeps_of(plan: Plan, home: Path) -> list[Plan]:
+    """Return the sweeps of which a plan's bill is made: itself, or the rounds and the proof of a race or a search.
+
+    Nobody is dropped, which is the most it can take, and that variant wins whose proof takes the most calls and tokens.
+    """
+    if not plan.rounds:
+        return [plan]
+    alone = {
+        one.variant_id: _size(replace(plan, expansion=replace(plan.expansion, variants=(one,)), rounds=()), home)
+        for one in plan.variants[1:]
+    }
+    left = sorted(alone, key=lambda name: alone[name], reverse=True)
+    if plan.experiment.design in SEARCHES:
+        return [round_plan(plan, 1, left), proof_plan(plan, left[0])]
+    rounds = [round_plan(plan, number, left) for number in range(1, len(plan.rounds) + 1)]
+    return [*rounds, proof_plan(plan, left[0])]
+
+
+def _size(plan: Plan, home: Path) -> tuple[int, int]:
+    rows = foresee([plan], home)
+    return sum(row.calls for row in rows), sum(row.tokens for row in rows)
+
+
+def foresee(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> list[Work]:
     """Return the work of the index, the stages and the metrics, in the order of the pipeline; shared work once.
 
     `tree` takes the variants with the work that each is the first to need.
@@ -48,7 +72,7 @@ def foresee(plans: Sequence[Plan], home: Path, tree: GrownTree | None = None) ->
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
-def _foresee(plan: Plan, home: Path, tally: Tally, tree: GrownTree | None) -> tuple[list[str], list[str]]:
+def _foresee(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) -> tuple[list[str], list[str]]:
     """Put the work of one sweep in the tally and return the names of its stages and metrics."""
     embedding = plan.expansion.baseline.config.models.embedding
     metrics = _metrics(plan, embedding, home)

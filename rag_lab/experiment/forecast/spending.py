@@ -1,9 +1,9 @@
-"""The bill of a run: what was estimated before its first call, and what has been spent, side by side."""
+"""What a run has spent on chat models beside what was estimated before its first call."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,31 +11,83 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.forecast.estimate import Bill
-from rag_lab.experiment.forecast.foreseen_work import Work
-from rag_lab.experiment.forecast.spent import Spent, spent
-from rag_lab.runs.run_folder import BILL_FILE, RunFolder
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate, Key, Rate
+from rag_lab.experiment.forecast.work import Work
+from rag_lab.memory.ledger import Caller, Ledger, Made
+from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder
 from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, of_calls, with_total
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was spent on one stage or metric: calls, their tokens and dollars, and minutes one after the other."""
+
+    purpose: str
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    minutes: float = 0.0
+
+
+def spent(run: RunFolder) -> list[Spent]:
+    """Return what all starts of a sweep have spent, one row a stage or metric, in order of first use."""
+    sums = _by_model(Ledger(run.path / LEDGER_FILE).calls())
+    rows: dict[str, Spent] = {}
+    for (purpose, _), (n, made) in sums.items():
+        old = rows.get(purpose, Spent(purpose))
+        rows[purpose] = Spent(
+            purpose,
+            old.calls + n,
+            old.tokens + made.tokens_in + made.tokens_out,
+            old.cost_usd + made.cost_usd,
+            old.minutes + made.seconds / 60,
+        )
+    return list(rows.values())
+
+
+def measured_rates(run: RunFolder) -> list[Rate]:
+    """Return the rates of the answered calls of all starts of a sweep."""
+    sums = _by_model(Ledger(run.path / LEDGER_FILE).calls(answered=True))
+    return [Rate(*key, n, made.seconds, made.tokens_in, made.tokens_out) for key, (n, made) in sums.items()]
+
+
+def _by_model(calls: Iterable[tuple[Caller, int, Made]]) -> dict[Key, tuple[int, Made]]:
+    """Return the number and the totals of calls by purpose and model, whoever paid."""
+    sums: dict[Key, tuple[int, Made]] = {}
+    for caller, n, made in calls:
+        key = (caller.purpose, caller.model)
+        n_before, before = sums.get(key, (0, Made(0, 0, 0.0, 0.0)))
+        sums[key] = (
+            n_before + n,
+            Made(
+                before.tokens_in + made.tokens_in,
+                before.tokens_out + made.tokens_out,
+                before.cost_usd + made.cost_usd,
+                before.seconds + made.seconds,
+            ),
+        )
+    return sums
+
+
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBill:
+class KeptEstimate:
     """The estimate of the first start of a plan; `before` is what earlier plans in the same run folder had spent."""
 
     plan: str
-    bill: Bill
+    bill: CostEstimate
     before: tuple[Spent, ...]
 
 
-_FILE = TypeAdapter(KeptBill)
+_FILE = TypeAdapter(KeptEstimate)
 
 
-def bill_of(run: RunFolder, plan: str, make: Callable[[], Bill]) -> KeptBill:
+def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -> KeptEstimate:
     """Return the estimate that the run folder keeps of the same plan (told by its digest), or make one.
 
     So a sweep that was stopped and goes on is held to what was estimated for the whole of it.
@@ -45,10 +97,10 @@ def bill_of(run: RunFolder, plan: str, make: Callable[[], Bill]) -> KeptBill:
     except DamagedFile as error:
         _LOGGER.warning("%s: what is left to do is estimated anew.", error.what)
         kept = None
-    return kept if kept and kept.plan == plan else KeptBill(plan, make(), tuple(spent(run)))
+    return kept if kept and kept.plan == plan else KeptEstimate(plan, make(), tuple(spent(run)))
 
 
-def keep_bill(run: RunFolder, bill: KeptBill) -> None:
+def keep_estimate(run: RunFolder, bill: KeptEstimate) -> None:
     """Keep the estimate in the run folder."""
     with whole_file(run.path / BILL_FILE) as partial:
         partial.write_bytes(_FILE.dump_json(bill, indent=2))
@@ -62,12 +114,12 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     """
     import pandas as pd
 
-    table = pd.DataFrame(with_total(bill_rows(run)), columns=list(COLUMNS))
+    table = pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS))
     kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
     return table.astype(kinds)
 
 
-def bill_rows(run: RunFolder) -> list[Mapping[str, Any]]:
+def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     """Return one mapping with the keys `COLUMNS` for each stage or metric that calls; None where none was estimated."""
     kept = _kept(run)
     actual = {row.purpose: row for row in spent(run)}
@@ -85,7 +137,7 @@ def bill_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     return of_calls(rows)
 
 
-def _kept(run: RunFolder) -> KeptBill | None:
+def _kept(run: RunFolder) -> KeptEstimate | None:
     path = run.path / BILL_FILE
     try:
         return _FILE.validate_json(path.read_bytes()) if path.is_file() else None

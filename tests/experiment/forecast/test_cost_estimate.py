@@ -1,13 +1,25 @@
-"""What is foreseen is what then happens: plans on real stages, real memory and a real index, with doubles as models."""
+"""What a dry run counts and what it will cost, by measured rates."""
+
+import logging
 
 import pytest
 from whole_plan import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.forecast.describe import bill_notes, models_of
-from rag_lab.experiment.forecast.estimate import estimate
-from rag_lab.experiment.forecast.rates import Rate, keep_rates
+from rag_lab.experiment.forecast.cost_estimate import (
+    RATES_FILE,
+    Rate,
+    estimate,
+    keep_rates,
+    machine_minutes,
+    machine_rates,
+    read_rates,
+)
+from rag_lab.experiment.forecast.cost_text import cost_notes
+from rag_lab.experiment.forecast.describe import models_of
+from rag_lab.experiment.forecast.work import Work
+from rag_lab.experiment.manifest import VariantState
 from rag_lab.memory.ledger import Ledger
 
 pytestmark = pytest.mark.slow
@@ -207,7 +219,7 @@ def test_what_a_service_asks_for_embedding_is_told_and_in_no_total(tmp_path, mon
     bill = estimate(checked)
     row = row_of(bill, "index")
     assert (row.embedded_tokens > row.n, row.cost_usd, row.calls) == (True, 0, 0)
-    (note,) = [note for note in bill_notes(bill, Limits()) if "Embedding by" in note]
+    (note,) = [note for note in cost_notes(bill, Limits()) if "Embedding by" in note]
     assert f"at most {row.embedded_tokens:,} tokens" in note and "genai-prices" in note
     monkeypatch.setattr(doubles.embedder, "name", "unheard-of")
     assert row_of(estimate(checked), "index").embedded_tokens == 0
@@ -234,7 +246,7 @@ def test_thinking_is_counted_beside_the_reply_and_told(tmp_path, doubles, monkey
     generate, understand = row_of(bill, "generate"), row_of(bill, "understand")
     assert (generate.tokens_out, generate.thinking_tokens) == (350 * generate.n, 300 * generate.n)
     assert understand.thinking_tokens == 0
-    assert f"Thinking: at most {300 * generate.n:,} of the tokens that generate writes." in bill_notes(bill, Limits())
+    assert f"Thinking: at most {300 * generate.n:,} of the tokens that generate writes." in cost_notes(bill, Limits())
     monkeypatch.setattr(type(doubles.chat), "least_thinking_tokens", 128, raising=False)  # it cannot stop
     other = estimate(write_plan(tmp_path / "other", base={**WITH_ALL, **base}))
     assert row_of(other, "understand").thinking_tokens == 128 * understand.n
@@ -250,3 +262,61 @@ def test_what_was_measured_without_thinking_says_nothing_of_replies_with_it(tmp_
     assert generate.tokens_measured == measured
     assert generate.tokens_out == generate.n * (tokens_a_call if measured else 350)
     assert (generate.minutes is None) != measured
+
+
+INDEX = Work("index", "sentence_transformers:minilm", "chunk", 2000, embedded_chars=1_000_000)
+MADE = {"embedded": {"model": INDEX.model, "chars": 500_000, "seconds": 90.0}}
+
+
+def rates_of(plan, states, report_s=8.0, called=False):
+    return {(rate.purpose, rate.model): rate for rate in machine_rates(plan, states, report_s, called=called)}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return write_plan(tmp_path)
+
+
+def states_of(plan, seconds, **changes):
+    first, *others = (VariantState(variant.variant_id, "ok", seconds=seconds, **changes) for variant in plan.variants)
+    return [VariantState(first.variant_id, "ok", seconds=seconds + 90.0, record=MADE, **changes), *others]
+
+
+def test_what_a_sweep_took_is_foretold_of_the_same_sweep_and_scaled_to_more_text(plan):
+    assumed = machine_minutes(plan, [INDEX], {})
+    assert assumed.embedding > 0 and assumed.assumed == ("embedding", "notebooks", "report")
+    found = machine_minutes(plan, [INDEX], rates_of(plan, states_of(plan, 30.0)))
+    assert found.embedding == pytest.approx(3.0)  # 90 s for half of the text
+    assert found.notebooks == pytest.approx(0.5 * len(plan.variants), rel=0.01)
+    assert found.report == pytest.approx(8 / 60, rel=0.01)
+    assert found.total == pytest.approx(found.embedding + found.notebooks + found.report) and not found.assumed
+
+
+def test_only_a_sweep_that_did_all_of_it_by_itself_measures_notebooks(plan):
+    assert set(rates_of(plan, states_of(plan, 30.0), called=True)) == {("embedding", INDEX.model)}
+    assert rates_of(plan, states_of(plan, 30.0, resumed=True)) == {}
+
+
+def test_where_nothing_is_embedded_nothing_is_assumed_of_it(plan):
+    found = machine_minutes(plan, [], {})
+    assert found.embedding == 0 and found.assumed == ("notebooks", "report")
+
+
+def test_the_latest_measurement_of_each_call_is_kept(tmp_path):
+    keep_rates(tmp_path, [Rate("generate", "m", 2, 9.0), Rate("hyde", "m", 1, 3.0)])
+    keep_rates(tmp_path, [Rate("generate", "m", 4, 1.0, 10, 20), Rate("generate", "other", 1, 5.0)])
+    assert read_rates(tmp_path) == {
+        ("generate", "m"): Rate("generate", "m", 4, 1.0, 10, 20),
+        ("hyde", "m"): Rate("hyde", "m", 1, 3.0),
+        ("generate", "other"): Rate("generate", "other", 1, 5.0),
+    }
+
+
+@pytest.mark.parametrize("text", ["", "{}", '[{"purpose": "a", "model": "m", "n": 0, "seconds": 1}]', "{"])
+def test_a_broken_file_is_said_and_measured_anew(tmp_path, caplog, text):
+    (tmp_path / RATES_FILE).write_text(text)
+    with caplog.at_level(logging.WARNING):
+        assert read_rates(tmp_path) == {}
+    assert RATES_FILE in caplog.text
+    keep_rates(tmp_path, [Rate("generate", "m", 1, 1.0)])
+    assert len(read_rates(tmp_path)) == 1

@@ -3,8 +3,8 @@
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab.experiment.forecast.declared import declared_told
 from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.forecast.power_text import declared_sentences
 from rag_lab.experiment.plan import plan
 
 BASE = {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}}
@@ -25,7 +25,7 @@ def told(tmp_path):
             "factors": {"rerank.final_k": [5, 3], "retrieval.mode": ["bm25", "tfidf", "dense"]},
             "metrics": ["retrieval.ndcg@5", "retrieval.mrr@5"],
         }
-        return declared_told(plan(data | changes, folder=tmp_path))
+        return declared_sentences(plan(data | changes, folder=tmp_path))
 
     return tell
 
