@@ -10,8 +10,8 @@ from rag_lab._kit.observing.work_context import work_now
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.foreseen_work import Tally
 from rag_lab.experiment.forecast.foresight import foresee_traces
+from rag_lab.experiment.forecast.work import Tally
 from rag_lab.memory import results, sharing
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory, Replayed

@@ -25,8 +25,8 @@ from rag_lab.statistics.bootstrap import Units
 from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, Contrast, contrasts_of
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
 from rag_lab.statistics.families import STRICT
-from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
+from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA, FOR_POWER, FamilyName, sidak, smallest_difference

@@ -10,8 +10,8 @@ from rag_lab._kit.numbers import plain
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import counted, listing
 from rag_lab.comparison.cut_offs import half_told, not_compared
-from rag_lab.evaluation.registry import ParsedName
 from rag_lab.evaluation.cutoff_caveats import comparable
+from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast, measured_questions, n_units
 from rag_lab.experiment.plan import Plan
 from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS

@@ -7,8 +7,7 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.work import Work, WorkTree
-from rag_lab.report.figures.plan_tree import plan_tree_of, plan_tree_svg
-from rag_lab.report.figures.plan_tree import tree_lines
+from rag_lab.report.figures.plan_tree import plan_tree_of, plan_tree_svg, tree_lines
 from rag_lab.runs.plan_tree import Branch, read_tree, write_tree
 
 
