@@ -207,8 +207,8 @@ def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     script = (
         "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
         f"kernel = {kernel}\n"
-        "from rag_lab.experiment.kernels.engine import SamePythonKernelManager\n"
         "from rag_lab.experiment.kernels.notebook_process import run_notebook\n"
+        "from rag_lab.experiment.kernels.engine import SamePythonKernelManager\n"
         "SamePythonKernelManager.silence_s = 3\n"
         f"given = {str(hung.notebook)!r}, {str(hung.output)!r}, {dict(hung.parameters)!r}, {str(tmp_path)!r}, 60\n"
         "print(run_notebook(*given, kernel=kernel))"

@@ -138,7 +138,7 @@ def test_questions_without_evidence_say_what_is_not_applicable(tmp_path, doubles
     found = rag_lab.compare({"base": base, "two": base.set("rerank.final_k", 2)}, [NDCG, n_ranked])
     (reason,) = set(found.gaps.loc[found.gaps["metric"] == NDCG, "reason"])
     assert "evidence" in reason
-    assert found.manifest["counts"] == {"scored": 2, "failed": 0, "not_applicable_sentences": 2}
+    assert found.manifest["counts"] == {"scored": 2, "failed": 0, "not_applicable": 2}
 
 
 def test_what_cannot_be_compared_is_one_sentence(base, tmp_path):
