@@ -10,6 +10,7 @@ from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
 from rag_lab.data.evidence import names_file_alone, whole_files_told
+from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_told
 from rag_lab.evaluation.applicability import Foreseen, compares_passages, foreseen_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_told, unequal_text
 from rag_lab.experiment.design import Variant
