@@ -70,7 +70,8 @@ def test_report_screens_and_page(
     approved(f"{name}/compare_all.txt", screen("compare", "run", "--all"))
 
 
-def test_dry_run_of_the_demo(approved: Approved) -> None:
+def test_dry_run_of_the_demo(approved: Approved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where no results/ tells how much questions differ
     approved("dry_run/demo.txt", screen("sweep", str(checkout_file("experiments/decisive.yaml")), "--dry-run"))
 
 
