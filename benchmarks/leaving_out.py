@@ -20,7 +20,7 @@ from simulation.demo_scores import vectors
 
 from rag_lab.statistics.bounded_mean import p_mean_about
 from rag_lab.statistics.non_inferiority.margin_tests import p_not_worse
-from rag_lab.statistics.non_inferiority.planning import LEAST_APART, for_margin
+from rag_lab.statistics.non_inferiority.planning import LEAST_DIFFERING, for_margin
 from rag_lab.statistics.randomization import hommel
 
 FAMILIES = (7, 15, 31)
@@ -126,7 +126,7 @@ def planned(vectors: Floats, size: int, k: int, n_pilots: int, n_reruns: int, se
         pilot = truth[random.integers(0, len(truth), size)]
         plans = for_margin(pilot, np.ones_like(pilot), MARGIN, np.ones(k), size, seed=number)
         is_tie = np.abs(pilot - np.median(pilot, axis=0)) < 1e-9
-        for place in np.flatnonzero((~is_tie).sum(axis=0) >= LEAST_APART)[:3]:
+        for place in np.flatnonzero((~is_tie).sum(axis=0) >= LEAST_DIFFERING)[:3]:
             n = plans[place].needed[0]
             if n is None or n > 5_000:
                 continue

@@ -12,7 +12,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.cut_offs import not_compared
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.shared_questions import Shared, shared
-from rag_lab.evaluation.cutoff_caveats import shallow, shallow_told, unequal_text
+from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
 from rag_lab.runs.run_manifest import Change, manifest_diff, suspects
 from rag_lab.statistics.families import Options, answers
 from rag_lab.statistics.noise_components import NoiseComponents
@@ -60,7 +60,7 @@ class AcrossRuns:
         named = zip(self.names, runs, strict=True)
         configs = {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
         told = unequal_text(metrics, configs, questions=self.first.asked.values())
-        return [*shallow_told(shallow(metrics, configs).values()), *told]
+        return [*shallow_sentences(shallow(metrics, configs).values()), *told]
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""

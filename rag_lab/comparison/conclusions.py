@@ -12,7 +12,7 @@ from rag_lab.comparison.unread.unread_sentences import unread_told
 from rag_lab.comparison.verdict_sentences import main_effects_by_margin, verdict
 from rag_lab.data.evidence import whole_files_told
 from rag_lab.data.sampling import cluster_proposal, clusters_told
-from rag_lab.evaluation.cutoff_caveats import shallow_told
+from rag_lab.evaluation.cutoff_caveats import shallow_sentences
 from rag_lab.models.toy_note import toy_note
 from rag_lab.runs.margins import post_hoc_sentence
 from rag_lab.runs.omissions import same_pipeline_sentences
@@ -40,7 +40,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Cost": against_told(comparison),
         "Not read": unread_told(comparison),
         "Labels": whole_files_told(list(comparison.asked.values())),
-        "Cut-offs": [*shallow_told(comparison.shallow.values()), *comparison.unequal_text],
+        "Cut-offs": [*shallow_sentences(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Margin": [told] if (told := post_hoc_sentence(comparison.run)) else [],
         "Run once": same_pipeline_sentences(comparison.run.same),

@@ -13,7 +13,7 @@ from rag_lab.records import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ExpectedGap:
     """A metric that will be `not_applicable` to `n` of `n_questions`, all for one reason."""
 
     metric: str
@@ -25,9 +25,9 @@ class Foreseen:
         return f"Metric {self.metric} is not applicable to {self.n} of {self.n_questions} questions: {self.reason}."
 
 
-def foreseen_gaps(
+def expected_gaps(
     metrics: Iterable[AnyMetric], questions: Sequence[Question], answered: Collection[str] | None = None
-) -> list[Foreseen]:
+) -> list[ExpectedGap]:
     """Return what will be `not_applicable` by the questions alone: in the order of `metrics`, commonest reason first.
 
     Args:
@@ -42,7 +42,7 @@ def foreseen_gaps(
     for parsed in map(parse_name, metrics):
         needs = parsed.info.needs
         reasons = Counter(gap.reason for question in questions if (gap := _gap(question, needs, answered)))
-        found += [Foreseen(parsed.name, n, len(questions), reason) for reason, n in reasons.most_common()]
+        found += [ExpectedGap(parsed.name, n, len(questions), reason) for reason, n in reasons.most_common()]
     return found
 
 

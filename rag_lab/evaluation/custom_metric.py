@@ -37,7 +37,7 @@ _WHOLE_BATCH = 32
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 
 
-def own_info(module: Module) -> MetricInfo:
+def custom_info(module: Module) -> MetricInfo:
     """Return what a metric says of itself.
 
     name: in tables; else that of the function or class, with its parameters.
@@ -204,16 +204,16 @@ class WholeMetric:
         return scores
 
 
-def own_metric(info: MetricInfo, module: Module, tools: Tools) -> Metric:
+def build_custom_metric(info: MetricInfo, module: Module, tools: Tools) -> Metric:
     """Return what `module` holds as a metric whose faults cost single scores."""
     what = f"metric {info.name!r}"
     if is_whole(module.made):
         return WholeMetric(info, OwnCode(module, what, "score"))
-    return OwnMetric(info, OwnCode(module, what), tools, tuple(models_asked(module.made, info.name)))
+    return CustomMetric(info, OwnCode(module, what), tools, tuple(models_asked(module.made, info.name)))
 
 
 @dataclass(frozen=True)
-class OwnMetric:
+class CustomMetric:
     """Something that is called with each trace that has what it needs."""
 
     info: MetricInfo

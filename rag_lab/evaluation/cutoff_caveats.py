@@ -44,9 +44,9 @@ class Shallow:
         return f"{'rankings' if self.alike else 'some rankings'} hold {held}"
 
     def __str__(self) -> str:
-        return self.told([self.metric])
+        return self.sentence([self.metric])
 
-    def told(self, metrics: Sequence[str]) -> str:
+    def sentence(self, metrics: Sequence[str]) -> str:
         """Return the sentence, of all metrics of which it is true."""
         settings = list(self.variants.items())
         told = [
@@ -83,12 +83,12 @@ def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> di
     return found
 
 
-def shallow_told(found: Iterable[Shallow]) -> list[str]:
+def shallow_sentences(found: Iterable[Shallow]) -> list[str]:
     """Return a sentence for each metric, metrics of which the same is to be said in one."""
     alike: dict[str, list[Shallow]] = {}
     for one in found:
-        alike.setdefault(one.told([""]), []).append(one)
-    return [some[0].told([one.metric for one in some]) for some in alike.values()]
+        alike.setdefault(one.sentence([""]), []).append(one)
+    return [some[0].sentence([one.metric for one in some]) for some in alike.values()]
 
 
 def ranks_seen(metric: str, config: PipelineConfig) -> int | None:

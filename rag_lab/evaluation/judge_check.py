@@ -48,7 +48,7 @@ class Objects:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Discrimination:
     """How well a metric's score tells right answers from perturbed ones: the area under the ROC curve.
 
     `auc` is None where nothing could be compared; `low` and `high` bound its 95% interval, see `auc_interval`.
@@ -108,7 +108,7 @@ class JudgeCheck:
     n_questions: int
     checked_at: str  # ISO 8601, UTC
     objects: tuple[Objects, ...]
-    telling: tuple[Telling, ...]
+    telling: tuple[Discrimination, ...]
     agreement: Agreement
     calls: int
     seconds: float
@@ -123,7 +123,7 @@ class JudgeCheck:
     @property
     def verdict(self) -> str:
         """Say in a sentence or two whether the judge's scores can be believed."""
-        parts = [_telling_clause(each) for each in self._overall()]
+        parts = [_discrimination_clause(each) for each in self._overall()]
         parts += [_objects_clause(each) for each in self.objects if not each.suffices]
         parts += [] if all(each.has_enough for each in self._overall()) else [self._too_few()]
         return f"{self.judge} {'; it '.join(parts)}: {self._advice()}."
@@ -169,7 +169,7 @@ class JudgeCheck:
         agreement = f"<p>Agreement with itself: {escape(str(self.agreement))}</p>"
         return f'<div class="{NO_FORMULAS}"><p><strong>{escape(self.verdict)}</strong></p>{tables}{agreement}</div>'
 
-    def _overall(self) -> list[Telling]:
+    def _overall(self) -> list[Discrimination]:
         return [each for each in self.telling if each.perturbation == ALL]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
@@ -184,7 +184,7 @@ class JudgeCheck:
 _CHECK: TypeAdapter[JudgeCheck] = TypeAdapter(JudgeCheck)
 
 
-def _telling_clause(telling: Telling) -> str:
+def _discrimination_clause(telling: Discrimination) -> str:
     by = f"by {telling.metric}"
     if telling.auc is None:
         return f"could not be seen to tell right from wrong {by} ({telling.reason})"

@@ -25,12 +25,12 @@ _CLASSES = frozenset({"TP", "FP", "FN"})
 
 
 class JudgeError(Exception):
-    """A reply that gives no score. `lasting` is False where another attempt may give one."""
+    """A reply that gives no score. `permanent` is False where another attempt may give one."""
 
-    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+    def __init__(self, reason: str, *, permanent: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.lasting = lasting
+        self.permanent = permanent
 
 
 class UnusableReply(JudgeError):  # noqa: N818
@@ -47,7 +47,7 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
     if reply.error and reply.tokens_in and not reply.transient:
         raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
-        raise JudgeError(f"the judge failed: {reply.error}", lasting=not reply.transient)
+        raise JudgeError(f"the judge failed: {reply.error}", permanent=not reply.transient)
     if reply.closed_early:
         raise UnusableReply(f"the judge's reply is cut off at its token limit: {_excerpt(reply.text)}")
     data = _first_object(reply)

@@ -46,9 +46,9 @@ from rag_lab.evaluation.judge_check import (
     ALL,
     MIN_QUESTIONS,
     Agreement,
+    Discrimination,
     JudgeCheck,
     Objects,
-    Telling,
     judge_banner,
     load_check,
     save_check,
@@ -143,7 +143,7 @@ def try_metric(
     embedder: Embedder | None = None,
     memory: Path | str | None = None,
     seed: int = 0,
-) -> list[Telling]:
+) -> list[Discrimination]:
     """Try a metric, one of your own or one with a name, on answers made from a dataset.
 
     The right answers are the dataset's, given the passages that hold their evidence; each is made wrong in up to five
@@ -168,24 +168,24 @@ def try_metric(
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
-    return tellings(parse_name(metric).name, items, scores, PERTURBATIONS)
+    return discriminations(parse_name(metric).name, items, scores, PERTURBATIONS)
 
 
-def tellings(
+def discriminations(
     metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[Perturbation]
-) -> list[Telling]:
+) -> list[Discrimination]:
     """Return one result for each perturbation of `seen`, and one of all; answers without a score are out."""
-    each = [_telling(metric, name, {name}, items, scores) for name in seen]
-    return [*each, _telling(metric, ALL, set(seen), items, scores)]
+    each = [_discrimination(metric, name, {name}, items, scores) for name in seen]
+    return [*each, _discrimination(metric, ALL, set(seen), items, scores)]
 
 
-def _telling(
+def _discrimination(
     metric: str,
     name: str,
     seen: Collection[Perturbation],
     items: Sequence[TrialItem],
     scores: Sequence[Score],
-) -> Telling:
+) -> Discrimination:
     clusters: dict[str, tuple[list[float], list[float]]] = {}
     for item, score in zip(items, scores, strict=True):
         if score.value is not None and (item.perturbation is None or item.perturbation in seen):
@@ -194,7 +194,7 @@ def _telling(
     paired = [cluster for cluster in clusters.values() if all(cluster)]
     found = auc_interval(paired)
     n_wrong = sum(len(wrong) for _, wrong in paired)
-    return Telling(metric, name, found.mean, found.low, found.high, found.n, n_wrong, found.reason)
+    return Discrimination(metric, name, found.mean, found.low, found.high, found.n, n_wrong, found.reason)
 
 
 def judged_metrics(has_embedder: bool, language: str = "") -> list[str]:
@@ -242,7 +242,7 @@ def check_judge(
     tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, language=language, progress=progress)
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, replies=JudgeReplies(judge, store), language=language)
-    trials = [(metric, _score(metric, items, store, progress)) for metric in _telling_metrics(tools)]
+    trials = [(metric, _score(metric, items, store, progress)) for metric in _tried_metrics(tools)]
     faithfulness, first = trials[0]
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
     scores = [*tried, *(score for _, found in trials for score in found), *second]
@@ -255,7 +255,7 @@ def check_judge(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
         telling=tuple(
-            each for metric, found in trials for each in tellings(metric.name, items, found, _seen(metric.name))
+            each for metric, found in trials for each in discriminations(metric.name, items, found, _seen(metric.name))
         ),
         agreement=_agreement(faithfulness.name, first, second),
         calls=sum(score.calls for score in scores),
@@ -265,7 +265,7 @@ def check_judge(
     )
 
 
-def _telling_metrics(tools: Tools) -> list[Metric]:
+def _tried_metrics(tools: Tools) -> list[Metric]:
     """Return faithfulness, and answer correctness as the judge alone sees it."""
     correctness = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
     return [

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_lab._kit.registry import BuiltIn, Kind, Module, installed, own
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.custom_metric import own_info, own_metric
+from rag_lab.evaluation.custom_metric import build_custom_metric, custom_info
 from rag_lab.evaluation.ir_names import MAX_K, ir_cutoff, ir_measure
 from rag_lab.evaluation.metric import IN_TOKENS, Family, Metric, MetricInfo, Tools
 from rag_lab.records import Question
@@ -54,7 +54,7 @@ class ParsedName:
     argument: str = ""
 
     @property
-    def is_own(self) -> bool:
+    def is_custom(self) -> bool:
         """Whether somebody brought it."""
         return isinstance(self.source, Module)
 
@@ -86,10 +86,10 @@ def parse_name(metric: AnyMetric) -> ParsedName:
         ConfigError: if no metric has this name, its cut-off is missing, superfluous or out of range, or it says of
             itself what cannot be.
     """
-    if isinstance(metric, str) and not _is_own(metric):
+    if isinstance(metric, str) and not _is_custom(metric):
         return _parse_built_in(metric)
     module = METRICS.find(metric) if isinstance(metric, str) else own(metric, METRICS)
-    info = own_info(module)
+    info = custom_info(module)
     return ParsedName(info.name, info, module)
 
 
@@ -133,7 +133,7 @@ def build_metric(metric: AnyMetric, tools: Tools) -> Metric:
     parsed = parse_name(metric)
     if isinstance(parsed.source, Family):
         return parsed.source.build(parsed.name, parsed.info, parsed.argument, tools)
-    return own_metric(parsed.info, parsed.source, tools)
+    return build_custom_metric(parsed.info, parsed.source, tools)
 
 
 def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool = True, language: str = "") -> list[str]:
@@ -156,7 +156,7 @@ def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool =
 def _lacking(parsed: ParsedName, has_judge: bool, has_embedder: bool, language: str) -> list[str]:
     info, name = parsed.info, parsed.name
     found = []
-    if parsed.is_own and find_info(name) is not None:
+    if parsed.is_custom and find_info(name) is not None:
         found.append(f"A metric of your own is called {name!r}, as a built-in one is: give it another `name`.")
     if language and not info.translatable:
         found.append(f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language.")
@@ -172,7 +172,7 @@ def _families() -> tuple[Family, ...]:
     return tuple(METRICS.find(name).made for name in METRICS.built_in)
 
 
-def _is_own(name: str) -> bool:
+def _is_custom(name: str) -> bool:
     """Tell whether a name can only be that of a module which somebody brought."""
     head = name.partition("?")[0]
     return ":" in head.partition("(")[0] or head in installed(METRICS.group)

@@ -46,7 +46,7 @@ def _metrics(plan: Plan) -> list[Any]:
     """Return the metrics by name, those of one's own also by their source."""
     with modules_beside(plan.folder):
         given = zip(plan.metrics, plan.experiment.metrics, strict=True)
-        return [dict(build_metric(name, Tools()).identity()) if known.is_own else name for known, name in given]
+        return [dict(build_metric(name, Tools()).identity()) if known.is_custom else name for known, name in given]
 
 
 def code_digest() -> str:

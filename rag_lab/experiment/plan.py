@@ -102,7 +102,7 @@ class Plan:
             answered=self.answered,
             left_out=self.left_out,
             clusters=self.experiment.clusters,
-            own_metrics={metric.name: metric.info for metric in self.metrics if metric.is_own},
+            own_metrics={metric.name: metric.info for metric in self.metrics if metric.is_custom},
             design=self.experiment.design,
             pairs=self.pairs,
             margins=self.margins,

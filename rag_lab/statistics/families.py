@@ -205,7 +205,7 @@ def lone_answer(values: Sequence[float]) -> Answer:
     if not len(column):
         return Answer(difference, None, None)
     test = step_down(column[:, None])
-    p_value, is_able = float(test.alone[0]), difference.n_apart >= smallest_n(ALPHA)
+    p_value, is_able = float(test.alone[0]), difference.n_differing >= smallest_n(ALPHA)
     return Answer(difference, p_value, p_value if is_able else None, Family(critical=test.critical(ALPHA)))
 
 

@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 from rag_lab.statistics.bootstrap import Units, bca_bounds, expanded_percentile_bounds, units
 
 FEW_VALUES, FEW_CLUSTERS = 10, 8  # with fewer, most resamples would repeat one or two
-ENOUGH_APART = 30  # units that differ: with fewer, what was not seen may outweigh what was
+ENOUGH_DIFFERING = 30  # units that differ: with fewer, what was not seen may outweigh what was
 
 Bounds = tuple[float, float, bool]
 Resampled = Callable[[Sequence[Units], float, int], list[Bounds]]
@@ -129,7 +129,7 @@ class PairedDifference:
     reason: str = ""
     standard_error: float | None = None  # of the mean, robust to clusters; None with fewer than two of them
     n_units: int = 0  # clusters, or pairs where none were given
-    n_apart: int = 0  # of these, with a difference that is not zero
+    n_differing: int = 0  # of these, with a difference that is not zero
 
     @property
     def effect_size(self) -> float | None:
@@ -223,7 +223,7 @@ def _paired(values: Floats, column: Units, found: Interval, flip: bool) -> Paire
     return PairedDifference(mean, low, high, wins, n - wins - losses, losses, n, sd, found.reason, se, g, apart)
 
 
-def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_apart: int, confidence: float) -> Interval:
+def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_differing: int, confidence: float) -> Interval:
     n, g = column.n, len(column.sums)
     if n == 0:
         return Interval(None, None, None, 0, "no value")
@@ -238,7 +238,7 @@ def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_apart: int, co
         if None in ends:
             return Interval(column.mean, None, None, n, f"{what} equal, and the range of the metric is not known")
         reason = f"{what} equal; the interval says what {n if n == g else g} could have missed"
-    if is_flat or n_apart < ENOUGH_APART:
+    if is_flat or n_differing < ENOUGH_DIFFERING:
         guarded = guarded_bounds(column, confidence, *ends)
         low, high = min(low, guarded[0]), max(high, guarded[1])
     return Interval(column.mean, low, high, n, reason)

@@ -27,28 +27,28 @@ _STREAM = 7  # of random numbers, beside those of the other methods
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
-    """How large a difference of a cost must be to count: `least`, in its unit, and `share` of the smaller cost."""
+class Tolerance:
+    """The difference of a cost that counts: `absolute`, in its unit, and `relative` to the smaller cost."""
 
-    least: float = 0.0
-    share: float = 0.0
+    absolute: float = 0.0
+    relative: float = 0.0
 
 
-def as_noticed(costs: Floats, noticed: Noticed) -> Floats:
-    """Return costs in which each that is not noticeably more than a cheaper one is equal to it.
+def snap(costs: Floats, tolerance: Tolerance) -> Floats:
+    """Return costs in which each that is above a cheaper one by less than the tolerance is equal to it.
 
-    From the cheapest upward, all that lie within what is noticed of one cost are counted as that cost; the first that
+    From the cheapest upward, all that lie within the tolerance of one cost are counted as that cost; the first that
     lies further begins a new group. So "about as cheap" is the same from all sides, and dominance has no circles.
 
     Args:
         costs: (k, r), of k points in r samples.
-        noticed: the smallest difference that counts.
+        tolerance: the smallest difference that counts.
     """
     order = np.argsort(costs, axis=0, kind="stable")
     ranked = np.take_along_axis(costs, order, axis=0)
     cheapest = ranked[0].copy()
     for row in ranked:
-        reach = np.maximum(noticed.least, noticed.share * cheapest)
+        reach = np.maximum(tolerance.absolute, tolerance.relative * cheapest)
         cheapest = np.where(row - cheapest < reach, cheapest, row)
         row[:] = cheapest
     found = np.empty_like(ranked)
@@ -56,9 +56,9 @@ def as_noticed(costs: Floats, noticed: Noticed) -> Floats:
     return found
 
 
-def differ(costs: Sequence[float], noticed: Noticed) -> bool:
-    """Tell whether any cost is noticeably more than another; `costs` are one or more."""
-    return len(np.unique(as_noticed(np.array(costs, dtype=float)[:, None], noticed))) > 1
+def differ(costs: Sequence[float], tolerance: Tolerance) -> bool:
+    """Tell whether any cost is above another by the tolerance or more; `costs` are one or more."""
+    return len(np.unique(snap(np.array(costs, dtype=float)[:, None], tolerance))) > 1
 
 
 def not_dominated(quality: Floats, costs: Sequence[Floats]) -> Bools:
@@ -153,7 +153,7 @@ class Fronts:
     shares: Floats
 
 
-def fronts(quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Sequence[Sequence[int]]) -> Fronts:
+def fronts(quality: Means, costs: Sequence[tuple[Quantity, Tolerance]], which: Sequence[Sequence[int]]) -> Fronts:
     """Return the fronts of `quality` against each choice of `costs` in `which`.
 
     Args:
@@ -169,9 +169,9 @@ def fronts(quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Seq
 
 
 def _on(
-    quality: Means, costs: Sequence[tuple[Quantity, Noticed]], which: Sequence[Sequence[int]], weights: Floats
+    quality: Means, costs: Sequence[tuple[Quantity, Tolerance]], which: Sequence[Sequence[int]], weights: Floats
 ) -> Bools:
     """Return (f, k, r): who is on each front under each weighting."""
     good = quality.at(weights)
-    told = [as_noticed(cost.at(weights), noticed) for cost, noticed in costs]
-    return np.stack([not_dominated(good, [told[place] for place in places]) for places in which])
+    snapped = [snap(cost.at(weights), tolerance) for cost, tolerance in costs]
+    return np.stack([not_dominated(good, [snapped[place] for place in places]) for places in which])

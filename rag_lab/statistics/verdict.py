@@ -99,7 +99,7 @@ class Answer:
     def is_found(self) -> bool:
         """Whether it is a finding: by test and interval, also with failures at the worst value, and above the noise."""
         is_significant = self.p_corrected is not None and self.p_corrected < self.family.alpha
-        return is_significant and self._is_apart and not self._is_in_noise and not self._depends_on_failures
+        return is_significant and self._excludes_zero and not self._is_in_noise and not self._depends_on_failures
 
     @property
     def smallest_difference(self) -> float | None:
@@ -128,7 +128,7 @@ class Answer:
     def doubt(self) -> str:
         """Why a difference is no finding although its interval or its p-value alone looks like one; else ""."""
         d, alpha = self.difference, self.family.alpha
-        if d.mean is None or self.p_value is None or self.is_found or not (self._is_apart or self.p_value < alpha):
+        if d.mean is None or self.p_value is None or self.is_found or not (self._excludes_zero or self.p_value < alpha):
             return ""
         if self._is_in_noise:
             return f"{signed(d.mean)} is {BELOW_NOISE} {plain(self.noise_floor)}"
@@ -139,8 +139,8 @@ class Answer:
         if self.p_corrected is None or self.p_corrected >= alpha:
             among = f"among {self.family.n_tests} comparisons some look like one by chance"
             return f"{among}, corrected p {p_text(self.p_corrected)}"
-        if not self._is_apart:
-            apart = f"{d.n_apart} of {self._units(d.n_units)} differ"
+        if not self._excludes_zero:
+            apart = f"{d.n_differing} of {self._units(d.n_units)} differ"
             return f"p {p_text(self.p_value)}, but the interval holds zero: {apart}"
         return self._of_failures
 
@@ -149,7 +149,7 @@ class Answer:
         return self.noise_floor is not None and abs(self.difference.mean or 0.0) < self.noise_floor
 
     @property
-    def _is_apart(self) -> bool:
+    def _excludes_zero(self) -> bool:
         """Whether the interval leaves out zero."""
         low, high = self.difference.low, self.difference.high
         return low is not None and high is not None and (low > 0 or high < 0)
@@ -173,9 +173,9 @@ class Answer:
     @property
     def _too_few_differ(self) -> str:
         d, needed = self.difference, smallest_n(self.family.alpha)
-        if d.n_apart >= needed:
+        if d.n_differing >= needed:
             return ""
-        differ = f"only {self._units(d.n_apart)} differ{'s' if d.n_apart == 1 else ''}"
+        differ = f"only {self._units(d.n_differing)} differ{'s' if d.n_differing == 1 else ''}"
         return f"{differ}, and with fewer than {needed} no test can reach p < {self.family.alpha:g}"
 
     @property

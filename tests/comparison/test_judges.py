@@ -9,7 +9,7 @@ import pytest
 from rag_lab._kit.home import home
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
-from rag_lab.evaluation.judge_check import Agreement, JudgeCheck, Objects, Telling, save_check
+from rag_lab.evaluation.judge_check import Agreement, Discrimination, JudgeCheck, Objects, save_check
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
 
@@ -34,7 +34,7 @@ def check(auc: float) -> JudgeCheck:
         n_questions=20,
         checked_at="2026-11-22T00:00:00+00:00",
         objects=(Objects("ragas.faithfulness", 10, 10),),
-        telling=(Telling("ragas.faithfulness", "all", auc, auc - 0.05, auc + 0.05, 20, 40),),
+        telling=(Discrimination("ragas.faithfulness", "all", auc, auc - 0.05, auc + 0.05, 20, 40),),
         agreement=Agreement("ragas.faithfulness", 10, 1.0, 0.0),
         calls=100,
         seconds=1.0,

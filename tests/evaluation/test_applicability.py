@@ -7,7 +7,7 @@ from factories import TEXT, make_passage, make_question, make_trace
 from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.applicability import CALLS, foreseen_gaps
+from rag_lab.evaluation.applicability import CALLS, expected_gaps
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.measures.costs import NOT_HERE
 from rag_lab.evaluation.ragas.table import SPECS
@@ -26,7 +26,7 @@ JUDGED = [f"ragas.{name}" for name, spec in SPECS.items() if "judge" in spec.mod
 
 
 def test_each_reason_is_counted():
-    assert [str(gap) for gap in foreseen_gaps(["citations.recall", "answer.words"], QUESTIONS, ANSWERED)] == [
+    assert [str(gap) for gap in expected_gaps(["citations.recall", "answer.words"], QUESTIONS, ANSWERED)] == [
         "Metric citations.recall is not applicable to 1 of 5 questions: the question has no evidence.",
         "Metric citations.recall is not applicable to 1 of 5 questions: the question has no evidence: "
         "the documents do not hold the answer.",
@@ -37,7 +37,7 @@ def test_each_reason_is_counted():
 
 def test_the_commonest_reason_comes_first():
     questions = [make_question(str(n), evidence=(), answerable=n == 0) for n in range(3)]
-    assert [gap.n for gap in foreseen_gaps(["retrieval.mrr@5"], questions)] == [2, 1]
+    assert [gap.n for gap in expected_gaps(["retrieval.mrr@5"], questions)] == [2, 1]
 
 
 @pytest.mark.parametrize("metric", [info.name.replace("@k", "@5") for info in describe() if "<" not in info.name])
@@ -47,18 +47,18 @@ def test_what_was_foreseen_is_what_happens(metric):
     ]
     scores = evaluate(traces, [metric], judge=ScriptedJudge(good_reply), embedder=HashEmbedder())
     found = Counter(score.reason for score in scores if score.status == "not_applicable")
-    foreseen = {gap.reason: gap.n for gap in foreseen_gaps([metric], QUESTIONS, ANSWERED)}
+    foreseen = {gap.reason: gap.n for gap in expected_gaps([metric], QUESTIONS, ANSWERED)}
     assert foreseen.items() <= found.items()
     assert set(found) - set(foreseen) <= {"no citation quotes anything", NOT_HERE}  # only an answer can tell
 
 
 def test_nothing_is_foreseen_where_every_question_has_all():
-    assert foreseen_gaps(["ragas.faithfulness", "cost.seconds"], [make_question()]) == []
+    assert expected_gaps(["ragas.faithfulness", "cost.seconds"], [make_question()]) == []
 
 
 def test_an_unknown_metric_is_refused():
     with pytest.raises(ConfigError, match="Unknown metric"):
-        foreseen_gaps(["ragas.faith"], QUESTIONS)
+        expected_gaps(["ragas.faith"], QUESTIONS)
 
 
 def test_every_judged_metric_is_in_the_table():

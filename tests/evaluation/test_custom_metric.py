@@ -12,7 +12,7 @@ from scripted import HashEmbedder, ScriptedJudge
 
 from rag_lab._kit.module_files import modules_beside
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.applicability import foreseen_gaps, reads_of
+from rag_lab.evaluation.applicability import expected_gaps, reads_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.metric import Gap
 from rag_lab.evaluation.registry import METRICS, build_metric, find_info, parse_name, problems
@@ -216,7 +216,7 @@ def test_what_it_says_of_itself_is_known(folder):
 
 def test_needs_say_what_it_does_not_apply_to(folder):
     questions = [make_question("q0"), make_question("q1")]
-    assert [str(gap) for gap in foreseen_gaps(["mine:Within"], questions, {"q0"})] == [
+    assert [str(gap) for gap in expected_gaps(["mine:Within"], questions, {"q0"})] == [
         "Metric Within is not applicable to 1 of 2 questions: no answer was asked for."
     ]
     assert reads_of(["mine:Within"], {"q0"})(questions[0]) == {"answer"}

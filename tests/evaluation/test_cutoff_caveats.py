@@ -9,7 +9,7 @@ from rag_lab.evaluation.cutoff_caveats import (
     ranking_depth,
     ranks_seen,
     shallow,
-    shallow_told,
+    shallow_sentences,
     unequal_text,
     unit_of,
 )
@@ -74,7 +74,7 @@ def test_variants_are_compared_where_the_metric_sees_as_many_ranks_of_both() -> 
 
 def test_metrics_of_which_the_same_is_true_are_told_in_one_sentence() -> None:
     found = shallow(["retrieval.ndcg@5", "retrieval.mrr@5", "retrieval.recall@100"], {"a": TEN, "b": FOUR})
-    one, other = shallow_told(found.values())
+    one, other = shallow_sentences(found.values())
     assert one.startswith(
         "Metrics retrieval.ndcg@5 and retrieval.mrr@5 look at 5 ranks, but a ranking holds at most 4 "
     )

@@ -56,13 +56,13 @@ def test_each_bad_reply_has_its_reason(reply, model, reason):
         read_reply(reply, model)
     assert reason in caught.value.reason
     assert len(caught.value.reason) < 200
-    assert caught.value.lasting
+    assert caught.value.permanent
 
 
 def test_a_transient_error_does_not_last():
     with pytest.raises(JudgeError) as caught:
         read_reply(ChatReply(error="HTTP 429", transient=True), Verdict)
-    assert not caught.value.lasting
+    assert not caught.value.permanent
 
 
 @given(st.text(max_size=60))

@@ -11,7 +11,7 @@ from small_dataset import write_dataset
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.perturb import PERTURBATIONS
 from rag_lab.errors import DatasetError
-from rag_lab.evaluation.judge_check import JudgeCheck, Objects, Telling
+from rag_lab.evaluation.judge_check import Discrimination, JudgeCheck, Objects
 from rag_lab.evaluation.judge_trial import (
     check_judge,
     judge_banner,
@@ -189,8 +189,8 @@ def test_metrics_that_need_an_embedder_wait_for_one():
 def test_nearly_all_objects_suffice():
     assert Objects("m", 9, 10).suffices
     assert not Objects("m", 8, 10).suffices
-    assert Telling("m", "all", 1.0, 0.6, 1.0, 20, 4).has_enough
-    assert not Telling("m", "all", 1.0, 0.6, 1.0, 19, 4).has_enough
+    assert Discrimination("m", "all", 1.0, 0.6, 1.0, 20, 4).has_enough
+    assert not Discrimination("m", "all", 1.0, 0.6, 1.0, 19, 4).has_enough
 
 
 def supported_numbers(trace):

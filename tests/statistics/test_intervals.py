@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from one_sample import mean_interval, paired_difference
 from scipy import stats
 
-from rag_lab.statistics.intervals import ENOUGH_APART, FEW_VALUES, mean_intervals, paired_differences
+from rag_lab.statistics.intervals import ENOUGH_DIFFERING, FEW_VALUES, mean_intervals, paired_differences
 
 scores = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0]))
 samples = st.lists(scores, max_size=15)
@@ -159,7 +159,7 @@ def test_a_difference_reaches_the_guarded_bounds_where_few_questions_differ(valu
     found = paired_differences([(values, [0.0] * len(values))], reach=[1.0])[0]
     low, high = guarded_by_hand(values, 1.0)
     assert found.low is not None and found.high is not None and -1 <= found.low < found.high <= 1
-    if found.n_apart < ENOUGH_APART:
+    if found.n_differing < ENOUGH_DIFFERING:
         assert found.low <= max(-1, low) + 1e-9 and found.high >= min(1, high) - 1e-9
 
 
@@ -190,8 +190,8 @@ def test_all_ties_say_how_large_a_difference_so_many_questions_could_have_missed
 
 
 def test_where_enough_questions_differ_the_reach_changes_nothing() -> None:
-    values = np.random.default_rng(0).normal(0.02, 0.1, ENOUGH_APART)
-    short, long = paired_differences([(values, np.zeros(ENOUGH_APART))] * 2, reach=[1.0, 1000.0])
+    values = np.random.default_rng(0).normal(0.02, 0.1, ENOUGH_DIFFERING)
+    short, long = paired_differences([(values, np.zeros(ENOUGH_DIFFERING))] * 2, reach=[1.0, 1000.0])
     assert short == long and short.high < 0.1  # type: ignore[operator]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.statistics.pareto import N_RESAMPLES, Means, Noticed, as_noticed, differ, fronts, medians, not_dominated
+from rag_lab.statistics.pareto import N_RESAMPLES, Means, Tolerance, differ, fronts, medians, not_dominated, snap
 
 few = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 points = st.lists(st.tuples(few, few, few), min_size=1, max_size=8)
@@ -45,32 +45,32 @@ def test_rounding_makes_nobody_better():
     assert not_dominated(quality, [np.array([[2.0], [1.0]])])[:, 0].tolist() == [False, True]
 
 
-@given(amounts, st.sampled_from([Noticed(0.05), Noticed(10, 0.02), Noticed(0, 0.02), Noticed()]))
-def test_groups_begin_where_a_cost_is_noticed(costs, noticed):
-    seen = as_noticed(np.array(costs)[:, None], noticed)[:, 0].tolist()
+@given(amounts, st.sampled_from([Tolerance(0.05), Tolerance(10, 0.02), Tolerance(0, 0.02), Tolerance()]))
+def test_groups_begin_where_a_cost_is_noticed(costs, tolerance):
+    seen = snap(np.array(costs)[:, None], tolerance)[:, 0].tolist()
     for cost, group in zip(costs, seen, strict=True):
-        assert group <= cost and (group == cost or cost - group < max(noticed.least, noticed.share * group))
+        assert group <= cost and (group == cost or cost - group < max(tolerance.absolute, tolerance.relative * group))
     groups = sorted(set(seen))
     for cheap, dear in zip(groups, groups[1:], strict=False):
-        assert dear - cheap >= max(noticed.least, noticed.share * cheap)
-    assert differ(costs, noticed) == (len(groups) > 1)
+        assert dear - cheap >= max(tolerance.absolute, tolerance.relative * cheap)
+    assert differ(costs, tolerance) == (len(groups) > 1)
 
 
 @given(amounts)
 def test_without_a_threshold_costs_are_what_they_are(costs):
-    assert as_noticed(np.array(costs)[:, None], Noticed())[:, 0].tolist() == costs
+    assert snap(np.array(costs)[:, None], Tolerance())[:, 0].tolist() == costs
 
 
 def test_about_as_cheap_leads_into_no_circle():
     """Each is noticeably cheaper in one cost than the one before it, and about as cheap in the others."""
     costs = [np.array([[1.00], [1.04], [0.98]]), np.array([[0.98], [1.00], [1.04]]), np.array([[1.04], [0.98], [1.00]])]
-    seen = [as_noticed(cost, Noticed(0.05)) for cost in costs]
+    seen = [snap(cost, Tolerance(0.05)) for cost in costs]
     assert not_dominated(np.full((3, 1), 0.5), seen).any()
 
 
 @pytest.mark.parametrize(("cost", "expected"), [(1.04, [False, True]), (1.06, [True, True])])
 def test_a_better_variant_beats_one_that_is_only_unnoticeably_cheaper(cost, expected):
-    seen = as_noticed(np.array([[1.0], [cost]]), Noticed(0.05))
+    seen = snap(np.array([[1.0], [cost]]), Tolerance(0.05))
     assert not_dominated(np.array([[0.5], [0.6]]), [seen])[:, 0].tolist() == expected
 
 
@@ -120,7 +120,8 @@ def means(columns):
 
 def seconds(columns):
     n = len(columns[0])
-    return medians([np.array(column, dtype=float) for column in columns], [np.arange(n)] * len(columns)), Noticed(0.05)
+    values = [np.array(column, dtype=float) for column in columns]
+    return medians(values, [np.arange(n)] * len(columns)), Tolerance(0.05)
 
 
 def test_one_question_makes_a_variant_better_where_it_is_drawn():
@@ -161,7 +162,7 @@ def test_against_two_costs_one_must_be_beaten_in_both():
     quality = means([np.full(20, 0.5)] * 2)
     costs = [
         seconds([np.full(20, 1.0), np.full(20, 2.0)]),
-        (means([np.full(20, 900.0), np.full(20, 100.0)]), Noticed(10)),
+        (means([np.full(20, 900.0), np.full(20, 100.0)]), Tolerance(10)),
     ]
     found = fronts(quality, costs, [[0], [1], [0, 1]])
     assert found.on.tolist() == [[True, False], [False, True], [True, True]] == found.shares.astype(bool).tolist()

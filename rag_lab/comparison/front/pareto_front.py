@@ -12,7 +12,7 @@ from rag_lab.comparison.front.question_costs import question_costs
 from rag_lab.comparison.front.question_quality import quality_intervals, quality_of, question_values
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval
-from rag_lab.statistics.pareto import Noticed, Quantity, differ, fronts
+from rag_lab.statistics.pareto import Quantity, Tolerance, differ, fronts
 from rag_lab.statistics.per_question import unit_places
 from rag_lab.statistics.scales import UNKNOWN
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 Cost = Literal["seconds", "tokens", "usd"]
 COSTS: tuple[Cost, ...] = get_args(Cost)
 SELDOM = 0.05  # of the resamples: who leaves or joins a front in fewer is not named
-_NOTICED = {
-    "seconds": Noticed(NOTICED_S),
-    "tokens": Noticed(NOTICED_TOKENS, NOTICED_SHARE),
-    "usd": Noticed(0.0, NOTICED_SHARE),
+_TOLERANCES = {
+    "seconds": Tolerance(NOTICED_S),
+    "tokens": Tolerance(NOTICED_TOKENS, NOTICED_SHARE),
+    "usd": Tolerance(0.0, NOTICED_SHARE),
 }
 
 
@@ -132,7 +132,7 @@ def _fronts(
 ) -> tuple[Front, ...]:
     scale = tables.scales.get(str(tables.main_metric), UNKNOWN)
     took = question_costs([tables.traces[variant] for variant in prices], units.place_of)
-    amounts: list[tuple[Quantity, Noticed]] = [(getattr(took, cost), _NOTICED[cost]) for cost in costs]
+    amounts: list[tuple[Quantity, Tolerance]] = [(getattr(took, cost), _TOLERANCES[cost]) for cost in costs]
     which = [(cost,) for cost in costs] + ([costs] if len(costs) > 1 else [])
     places = [[costs.index(cost) for cost in each] for each in which]
     found = fronts(quality_of(values, units.place_of, scale.sign), amounts, places)
@@ -151,7 +151,7 @@ def _cheapest_first(prices: Mapping[str, Price], are_on: list[bool], cost: Cost)
 def _differ(cost: Cost, prices: Mapping[str, Price]) -> bool:
     """Tell whether a cost is known of all, and more of one than of another."""
     amounts = [getattr(price, cost) for price in prices.values()]
-    return None not in amounts and differ(amounts, _NOTICED[cost])
+    return None not in amounts and differ(amounts, _TOLERANCES[cost])
 
 
 def _left_out(tables: RunTables, metric: str, prices: Mapping[str, Price]) -> dict[str, str]:

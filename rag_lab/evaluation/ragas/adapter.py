@@ -86,11 +86,11 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         except JudgeError:
             raise
         except Exception as error:  # RAGAs may swallow it, so it is kept here
-            raise self._give_up(prompt, JudgeError(str(error) or repr(error), lasting=False)) from error
+            raise self._give_up(prompt, JudgeError(str(error) or repr(error), permanent=False)) from error
         return self._read(request, response_model, reply)
 
     def _request(self, prompt: str, response_model: type[BaseModel]) -> ChatRequest:
-        if self.error is not None and not self.error.lasting:
+        if self.error is not None and not self.error.permanent:
             raise self.error  # the judge is out of reach: do not let RAGAs knock five times
         room = self._queue.room_for_reply(prompt, self._max_tokens)
         if room < MIN_REPLY_TOKENS:
@@ -141,7 +141,7 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
         with suppress(Exception):
             self.embed_texts(list(texts))
 
-    def unread(self, texts: Iterable[str]) -> int:
+    def truncated_tokens(self, texts: Iterable[str]) -> int:
         """Return how many tokens of these texts the embedding model never reads."""
         return sum(unread_of_texts(self._embedder, list(texts), "document"))
 
@@ -191,7 +191,7 @@ async def _adapted(prompt: Any, language: str, session: Any) -> Any:
             return await prompt.adapt(language, session)
         except JudgeError as error:
             reason = f"the prompts could not be put into {language}: {error.reason}"
-            raise JudgeError(reason, lasting=error.lasting) from None
+            raise JudgeError(reason, permanent=error.permanent) from None
         except ValueError as error:  # RAGAs counts the translated strings
             problem = str(error)
     raise JudgeError(f"the prompts could not be put into {language}: {problem}")

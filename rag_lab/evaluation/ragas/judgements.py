@@ -25,7 +25,7 @@ _REASON = "reason"
 Reply = tuple[str, Mapping[str, Any]]  # the prompt, and the fields of the reply
 
 
-def said(replies: Iterable[Reply], arguments: Mapping[str, Any]) -> str:
+def judgement_lines(replies: Iterable[Reply], arguments: Mapping[str, Any]) -> str:
     """Return a line for each judgement, in the order of the calls: `supported (passage 2): STATEMENT — REASON`.
 
     White space is folded. Statements that the judge wrote and then judged stand once, with the judgement. Beyond
@@ -45,7 +45,7 @@ def _places(arguments: Mapping[str, Any]) -> dict[str | None, str]:
     """Return what to call a text that the judge read alone."""
     passages = {text: f"passage {number}" for number, text in reversed(list(enumerate(arguments.get(_CONTEXT, ()), 1)))}
     texts = {"response": "answer", "reference": "reference"}
-    return {arguments[name]: told for name, told in texts.items() if name in arguments} | passages
+    return {arguments[name]: text for name, text in texts.items() if name in arguments} | passages
 
 
 def _context(prompt: str) -> str | None:
@@ -79,10 +79,10 @@ def _line(fields: Mapping[str, Any], group: str, place: str | None) -> str:
             heads.append(words[bool(value)])
         elif name not in (*_TEXTS, _REASON):
             heads.append(f"{name} {_folded(value)}")
-    told = ", ".join(heads) + (f" ({place})" if place else "")
-    told += "".join(f": {_folded(fields[name])}" for name in _TEXTS if name in fields)
+    text = ", ".join(heads) + (f" ({place})" if place else "")
+    text += "".join(f": {_folded(fields[name])}" for name in _TEXTS if name in fields)
     reason = _folded(fields.get(_REASON, ""))
-    return f"{told} — {reason}" if reason else told
+    return f"{text} — {reason}" if reason else text
 
 
 def _items(reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -24,7 +24,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_output import JudgeError
 from rag_lab.evaluation.judge_queue import JudgeQueue
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.ragas.judgements import said
+from rag_lab.evaluation.ragas.judgements import judgement_lines
 from rag_lab.evaluation.ragas.table import INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.records import Score, Trace
 from rag_lab.redaction import one_line
@@ -57,9 +57,9 @@ class RagasCall:
         except JudgeError as error:
             return None, error
         except RagLabError as error:
-            return None, JudgeError(str(error), lasting=False)
+            return None, JudgeError(str(error), permanent=False)
         except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
-            return None, JudgeError(f"RAGAs gave up: {_first_line(error)}", lasting=False)
+            return None, JudgeError(f"RAGAs gave up: {_first_line(error)}", permanent=False)
         if self.session and self.session.error:
             return None, self.session.error
         if not math.isfinite(value):
@@ -87,7 +87,7 @@ def _first_line(error: Exception) -> str:
 
 
 def ragas_module(name: str) -> ModuleType:
-    """Import a module of RAGAs, or one of ours that does, which would report its use where it is not told otherwise."""
+    """Import a module of RAGAs, or one of ours that does, which would report its use otherwise."""
     os.environ["RAGAS_DO_NOT_TRACK"] = "true"
     return import_module(name)
 
@@ -181,21 +181,21 @@ class RagasMetric:
         started = time.perf_counter()
         call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
         value, error = await call.value(arguments)
-        told = said(session.replies, arguments) if session else ""
+        lines = judgement_lines(session.replies, arguments) if session else ""
         own_s = session.seconds if session else time.perf_counter() - started
         return Score(
             trace.question.question_id,
             self.name,
             value,
             "scored" if error is None else "failed",
-            told if error is None else error.reason,
+            lines if error is None else error.reason,
             trace.repeat,
             judge=self._judge_name,
             seconds=own_s + share_s,
             calls=session.calls if session else 0,
-            curable=error is not None and not error.lasting,
+            curable=error is not None and not error.permanent,
             truncated_tokens=(session.truncated_tokens if session else 0)
-            + (embeddings.unread(_texts(arguments)) if embeddings else 0),
+            + (embeddings.truncated_tokens(_texts(arguments)) if embeddings else 0),
         )
 
     def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:

@@ -11,8 +11,8 @@ from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
 from rag_lab.data.evidence import names_file_alone, whole_files_told
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_told
-from rag_lab.evaluation.applicability import Foreseen, compares_passages, foreseen_gaps
-from rag_lab.evaluation.cutoff_caveats import shallow, shallow_told, unequal_text
+from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
+from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.designs.stages import STAGED, stages_of
 from rag_lab.experiment.forecast.cost_estimate import estimate
@@ -135,10 +135,10 @@ def models_of(plan: Plan) -> list[tuple[str, str]]:
 def not_applicable_sentences(plan: Plan) -> list[str]:
     """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
     questions = _asked(plan)
-    variants_of: dict[Foreseen, list[str]] = {}
+    variants_of: dict[ExpectedGap, list[str]] = {}
     with modules_beside(plan.folder):
         gaps = {
-            answers: foreseen_gaps(plan.experiment.metrics, questions, set(plan.answered) if answers else set())
+            answers: expected_gaps(plan.experiment.metrics, questions, set(plan.answered) if answers else set())
             for answers in {variant.config.answer.is_on for variant in plan.variants}
         }
     for variant in plan.variants:
@@ -168,7 +168,10 @@ def cut_off_sentences(plan: Plan) -> list[str]:
     """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     metrics = plan.experiment.metrics
-    return [*shallow_told(shallow(metrics, configs).values()), *unequal_text(metrics, configs, questions=_asked(plan))]
+    return [
+        *shallow_sentences(shallow(metrics, configs).values()),
+        *unequal_text(metrics, configs, questions=_asked(plan)),
+    ]
 
 
 def unread(plan: Plan) -> list[str]:
@@ -183,7 +186,7 @@ def counted_truncations(plan: Plan) -> list[str]:
     return [] if refusals(found, plan) else truncation_sentences(found, plan)
 
 
-def _sentence(gap: Foreseen, variants: list[str], n_variants: int) -> str:
+def _sentence(gap: ExpectedGap, variants: list[str], n_variants: int) -> str:
     if len(variants) == n_variants:
         return str(gap)
     return f"{str(gap)[:-1]} (in {', '.join(variants)})."

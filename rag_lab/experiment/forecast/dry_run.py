@@ -11,11 +11,11 @@ from rag_lab._kit.digest import digest
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.reader_process import LOADERS
 from rag_lab.evaluation.applicability import CALLS, JudgeCalls, reads_of
-from rag_lab.evaluation.custom_metric import OwnMetric
+from rag_lab.evaluation.custom_metric import CustomMetric
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
-from rag_lab.experiment.forecast.foresight import Foreseen, counted_tokens, counts, foresee_traces
+from rag_lab.experiment.forecast.foresight import ExpectedGap, counted_tokens, counts, foresee_traces
 from rag_lab.experiment.forecast.work import Step, Tally, Work, WorkTree, new_work
 from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.experiment.race.questions import SEARCHES
@@ -130,7 +130,7 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         tally.add(replace(work, embedded_chars=n_chars))
 
 
-def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[Foreseen]:
+def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[ExpectedGap]:
     _foresee_index(plan, pipeline, tally)
     if not scored and not any(map(counts, pipeline.stages)):
         return []
@@ -162,7 +162,7 @@ class ScoreForesight:
     judge: str
     thinking_tokens: int = 0  # of a reply of a judge that cannot stop thinking
 
-    def foresee(self, metric: Metric, traces: Sequence[Foreseen]) -> None:
+    def foresee(self, metric: Metric, traces: Sequence[ExpectedGap]) -> None:
         """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
         if not _asks_judge(metric):
             return
@@ -181,7 +181,7 @@ class ScoreForesight:
             else:
                 self.tally.add(self._work(nothing, metric, calls, each))
 
-    def _work(self, nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: Foreseen) -> Work:
+    def _work(self, nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: ExpectedGap) -> Work:
         n = calls.of(len(each.trace.passages))
         texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
         # At most: scores that ask the judge the same thing share its reply.
@@ -201,19 +201,19 @@ def _asks_judge(metric: Metric) -> TypeGuard[CostlyMetric]:
 
 def _calls(metric: CostlyMetric) -> JudgeCalls | None:
     """Return how often a score asks the judge; None where somebody's metric does not say so."""
-    if not isinstance(metric, OwnMetric):
+    if not isinstance(metric, CustomMetric):
         return CALLS[metric.name]
     return None if metric.info.calls is None else JudgeCalls(metric.info.calls, 0, 0)
 
 
-def _key(metric: CostlyMetric, identity: str, each: Foreseen) -> str | None:
+def _key(metric: CostlyMetric, identity: str, each: ExpectedGap) -> str | None:
     key, waits = score_key(metric, identity, each.trace), _waits_for(metric, each)
     return digest([key, waits]) if key is not None and waits else key
 
 
-def _waits_for(metric: Metric, each: Foreseen) -> dict[str, str]:
+def _waits_for(metric: Metric, each: ExpectedGap) -> dict[str, str]:
     """Return the open fields that the score depends on, with the keys that stand for them."""
-    reads = metric.info.reads if isinstance(metric, OwnMetric) else {FIELDS[n] for n in metric.needs if n in FIELDS}
+    reads = metric.info.reads if isinstance(metric, CustomMetric) else {FIELDS[n] for n in metric.needs if n in FIELDS}
     return {path: key for path, key in each.open.items() if {path, path.partition(".")[0]} & reads}
 
 

@@ -15,14 +15,14 @@ from scipy.special import ndtri, stdtrit
 from rag_lab._kit.wording import counted
 from rag_lab.statistics.bootstrap import Units
 from rag_lab.statistics.bounded_mean import p_mean_about
-from rag_lab.statistics.intervals import ENOUGH_APART
+from rag_lab.statistics.intervals import ENOUGH_DIFFERING
 from rag_lab.statistics.per_question import Clusters, unit_places, with_failures_at
 from rag_lab.statistics.randomization import hommel, smallest_n
 from rag_lab.statistics.scales import Scale
 from rag_lab.statistics.verdict import ALPHA
 
 LEAST_QUESTIONS = 40  # with fewer the spread is anybody's guess
-LEAST_APART = smallest_n(ALPHA)  # units that differ; with fewer no test finds anything
+LEAST_DIFFERING = smallest_n(ALPHA)  # units that differ; with fewer no test finds anything
 
 Floats = npt.NDArray[np.float64]
 _LEAST_UNITS = 6
@@ -60,7 +60,7 @@ class Pilot:
         """Return how far the interval of so many units reaches where few of them differ, which guards it; else 0."""
         column = self.column(place)
         n, apart = len(column.sums), int(np.count_nonzero(column.sums))
-        if self.reach is None or apart * n_units >= ENOUGH_APART * n or n_units < 2:
+        if self.reach is None or apart * n_units >= ENOUGH_DIFFERING * n or n_units < 2:
             return 0.0
         one_more = float(self.reach[place]) / (n_units + 1)
         error = (column.standard_error or 0.0) * math.sqrt(n / n_units)
@@ -77,7 +77,7 @@ class Pilot:
         n, apart = column.n, int(np.count_nonzero(column.sums))
         if n < LEAST_QUESTIONS:
             return f"{counted(n, 'question')} {'was' if n == 1 else 'were'} compared, and it takes {LEAST_QUESTIONS}"
-        if apart < LEAST_APART:
+        if apart < LEAST_DIFFERING:
             some = (
                 f"only {apart} of {counted(len(column.sums), unit)}" if apart else f"none of {len(column.sums)} {unit}s"
             )

@@ -164,7 +164,7 @@ class LearnedRouting:
         names = {"none": "no HyDE", "always": "HyDE for all", "best_arm": "the better of these two"}
         names["classified"] = "the present rule"
         for arm, gain in self.gains.items():
-            lines.append(f"Against {names[arm]}, on questions it was not learned on: {_said(gain)}.")
+            lines.append(f"Against {names[arm]}, on questions it was not learned on: {_gain_text(gain)}.")
         return lines
 
 
@@ -240,7 +240,7 @@ def _reason(gain: Floats, is_on: bool) -> str:
     return f"{'on' if is_on else 'off'}: HyDE changes the mean by {signed(mean)} over {len(gain)} questions"
 
 
-def _said(gain: PairedDifference) -> str:
+def _gain_text(gain: PairedDifference) -> str:
     if gain.mean is None:
         return "no question was scored"
     if gain.ties == gain.n:

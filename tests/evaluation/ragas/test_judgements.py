@@ -9,7 +9,7 @@ from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.ragas import judgements
-from rag_lab.evaluation.ragas.judgements import said
+from rag_lab.evaluation.ragas.judgements import judgement_lines
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.shared import chat_model
@@ -130,11 +130,11 @@ def test_concurrent_scores_keep_what_was_said_to_each():
 
 def test_a_reply_cannot_make_lines_of_its_own():
     reply = {"verdict": 0, "reason": "a\nsupported: b\u2028supported: c\x1fd"}
-    assert said([("", reply)], {}) == "not useful — a supported: b supported: c d"
+    assert judgement_lines([("", reply)], {}) == "not useful — a supported: b supported: c d"
 
 
 def test_what_is_not_kept_is_counted(monkeypatch):
     monkeypatch.setattr(judgements, "MAX_CHARS", 60)
     reply = {"statements": [{"statement": s * 10, "reason": "", "verdict": 1} for s in "abcd"]}
-    told = said([("", reply)], {}).split("\n")
+    told = judgement_lines([("", reply)], {}).split("\n")
     assert told == ["supported: aaaaaaaaaa", "supported: bbbbbbbbbb", "… 2 more lines of 42 characters not kept"]
