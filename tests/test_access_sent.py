@@ -21,8 +21,7 @@ from rag_lab.records import Question
 from rag_lab.report.page import report_page
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.testing import HashEmbedder
-from rag_lab.testing.loopback_rerank import rerank_server
-from rag_lab.testing.loopback_servers import openai_server
+from rag_lab.testing.loopback_servers import openai_server, rerank_server
 
 __all__ = ["asked", "models"]  # fixtures
 

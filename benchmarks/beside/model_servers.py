@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rag_lab.testing.loopback_rerank import rerank_server
-from rag_lab.testing.loopback_servers import Json, ModelServer, Scripted, openai_server, running_server
+from rag_lab.testing.loopback_servers import Json, ModelServer, Scripted, openai_server, rerank_server, running_server
 from rag_lab.testing.models import HashEmbedder
 
 DIMENSIONS = 384

@@ -13,16 +13,15 @@ import sys
 if _pytest := sys.modules.get("pytest"):  # so that a broken rule shows its values, as in a test's own file
     _pytest.register_assert_rewrite("rag_lab.testing.contracts")
 
-from rag_lab.testing.contracts.chat_model import ChatModelContract
-from rag_lab.testing.contracts.design import DesignContract
-from rag_lab.testing.contracts.embedder import EmbedderContract
-from rag_lab.testing.contracts.file_reader import FileReaderContract
-from rag_lab.testing.contracts.metric import MetricContract
-from rag_lab.testing.contracts.pair_scorer import PairScorerContract
-from rag_lab.testing.contracts.sparse_index import SparseIndexContract
-from rag_lab.testing.contracts.splitter import SplitterContract
-from rag_lab.testing.contracts.stage import StageContract
-from rag_lab.testing.contracts.stage_kinds import (
+from rag_lab.testing.contracts.corpus import (
+    FileReaderContract,
+    SparseIndexContract,
+    SplitterContract,
+    VectorStoreContract,
+)
+from rag_lab.testing.contracts.evaluation import DesignContract, MetricContract
+from rag_lab.testing.contracts.models import ChatModelContract, EmbedderContract, PairScorerContract
+from rag_lab.testing.contracts.stage import (
     ContextContract,
     FusionContract,
     HydeContract,
@@ -31,12 +30,11 @@ from rag_lab.testing.contracts.stage_kinds import (
     RewritingContract,
     SearchContract,
     SelectionContract,
+    StageContract,
     UnderstandingContract,
 )
-from rag_lab.testing.contracts.vector_store import VectorStoreContract
 from rag_lab.testing.loopback_ollama import ollama_server
-from rag_lab.testing.loopback_rerank import rerank_server
-from rag_lab.testing.loopback_servers import ModelServer, Scripted, gemini_server, openai_server
+from rag_lab.testing.loopback_servers import ModelServer, Scripted, gemini_server, openai_server, rerank_server
 from rag_lab.testing.models import HashEmbedder, OverlapScorer, ScriptedChat
 from rag_lab.testing.sample_traces import sample_chat, sample_index, sample_question, sample_trace
 

@@ -16,7 +16,7 @@ from rag_lab.errors import ConfigError, StoreError
 from rag_lab.stores.config import VECTOR_STORES, StoreConfig
 from rag_lab.stores.registry import identity, store_problem, stores_of
 from rag_lab.testing import VectorStoreContract
-from rag_lab.testing.contracts.vector_store import random_units
+from rag_lab.testing.contracts.corpus import random_units
 
 SOURCE = """
 import json

@@ -17,7 +17,7 @@ from rag_lab.records import Chunk
 from rag_lab.stores.analyzer import Analyzer, terms
 from rag_lab.stores.sparse import SPARSE, best, open_sparse
 from rag_lab.testing import SparseIndexContract
-from rag_lab.testing.contracts.sparse_index import TEXTS
+from rag_lab.testing.contracts.corpus import TEXTS
 
 IDS = [f"t{number}" for number in range(len(TEXTS))]
 

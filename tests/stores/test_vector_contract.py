@@ -19,7 +19,7 @@ from rag_lab.stores.config import STORE_NAMES, STORES
 from rag_lab.stores.registry import store_class
 from rag_lab.stores.rows import VectorStore
 from rag_lab.testing import VectorStoreContract
-from rag_lab.testing.contracts.vector_store import exact, random_units
+from rag_lab.testing.contracts.corpus import exact, random_units
 
 
 def some_of(n: int, size: int) -> st.SearchStrategy[list[int]]:

@@ -1,0 +1,242 @@
+"""The contracts of what reads, splits and searches documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.files.reading import file_reader_of
+from rag_lab.corpus.spans import Span, row_spans
+from rag_lab.corpus.split.splitter import Splitter, Unsplit, splitter_of
+from rag_lab.models.protocols import Vectors
+from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.stores.config import StoreConfig
+from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.registry import Stores, stores_of
+from rag_lab.stores.rows import Found
+from rag_lab.stores.sparse import SparseIndex
+from rag_lab.testing.contracts.module import ModuleContract
+
+
+class FileReaderContract(ModuleContract):
+    """A file reader: `(path) -> text`, texts or LangChain's documents. `content` is a file of its kind."""
+
+    content: bytes = b"The press runs at 140 bar.\n"
+    suffix = ".txt"
+
+    def identity(self) -> Mapping[str, Any]:
+        return file_reader_of(self.make())[1]
+
+    def test_it_reads_the_same_documents_again_one_a_page(self, tmp_path: Path) -> None:
+        path = tmp_path / f"sample{self.suffix}"
+        path.write_bytes(self.content)
+        first, again = (file_reader_of(self.make())[0](path, path.name) for _ in range(2))
+        assert first == again
+        assert any(document.text.strip() for document in first.documents)
+        assert {document.source for document in first.documents} == {path.name}
+        assert len({document.page for document in first.documents}) == len(first.documents)
+
+
+_ROW = "| a cell of some length | 275 bar, and what else there is to say of it | RV1 |\n"
+_SPLIT = [
+    "",
+    " \n\n ",
+    "pump",
+    "One. One. One. One. " * 20,
+    f"Before. {'word ' * 40}\n{_ROW}after",
+    _ROW * 6,
+    f"# Oil\n\nEvery year.\n\n## Valves\n\n{_ROW * 2}\n275 bar?! Yes.\n\n# Oven\n\nHot. {'aa ' * 99}",
+    "油压。pump ?! \n\nThe valve opens. " * 9,
+]
+
+
+class SplitterContract(ModuleContract):
+    """A splitter: `(text) -> pieces or spans`, a splitter of LangChain's, or a whole `Splitter`."""
+
+    def splitter(self) -> Splitter:
+        """Return it as a corpus is cut by it."""
+        return splitter_of(CorpusConfig(), None, self.make())
+
+    def identity(self) -> Mapping[str, Any]:
+        return self.splitter().identity()
+
+    def _spans(self, texts: Sequence[str]) -> list[list[Span]]:
+        found = self.splitter().split(texts)
+        assert not (refused := [item.reason for item in found if isinstance(item, Unsplit)]), refused
+        return [item for item in found if not isinstance(item, Unsplit)]
+
+    def test_pieces_hold_the_whole_text_in_order_without_space_around_them(self) -> None:
+        for text, spans in zip(_SPLIT, self._spans(_SPLIT), strict=True):
+            assert list(spans) == sorted(spans, key=lambda span: span[0])
+            assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)
+            held = {place for start, end in spans for place in range(start, end)}
+            assert all(place in held or letter.isspace() for place, letter in enumerate(text))
+
+    def test_no_piece_begins_or_ends_within_a_table_row(self) -> None:
+        for text, spans in zip(_SPLIT, self._spans(_SPLIT), strict=True):
+            inside = {place for start, end in row_spans(text) for place in range(start + 1, end)}
+            assert not inside & {place for span in spans for place in span}
+
+    def test_a_text_is_cut_the_same_whatever_stands_beside_it(self) -> None:
+        together = self._spans(_SPLIT)
+        assert together == [self._spans([text])[0] for text in _SPLIT]
+        assert self._spans([]) == []
+
+
+TEXTS = [
+    "The press runs at 140 bar.",
+    "The oven cures at 180 degrees; the oven trips.",
+    "",
+    "The press runs at 140 bar.",
+    "!!!",
+    "Grease the ram guides of the press every 500 hours, oven or not.",
+]
+
+
+class SparseIndexContract:
+    """A search by shared terms: `make` returns its class."""
+
+    def make(self) -> type[SparseIndex]:
+        """Return the class that is tested."""
+        raise NotImplementedError("make() returns the class of the index that is tested.")
+
+    def build(self, path: Path, texts: Sequence[str] = TEXTS) -> SparseIndex:
+        """Build an index of `texts`, named t0, t1 and so on, in a new folder below `path`, and open it."""
+        ids = [f"t{number}" for number in range(len(texts))]
+        self.make().build(path / "index", ids, texts, "unicode")
+        return self.make().open(path / "index")
+
+    def test_only_texts_that_share_a_term_are_found(self, tmp_path: Path) -> None:
+        index = self.build(tmp_path)
+        assert index.search(["canteen", "", "?!"], 5) == ([[], [], []], [[], [], []])
+        assert len(index.search(["the"], 50)[0][0]) == 4
+
+    def test_scores_fall(self, tmp_path: Path) -> None:
+        (ids,), (scores,) = self.build(tmp_path).search(["oven of the press"], 6)
+        assert len(ids) == len(set(ids)) == len(scores)
+        assert scores == sorted(scores, reverse=True) and all(score > 0 for score in scores)
+
+    def test_ties_keep_the_order_of_insertion_even_across_the_cut(self, tmp_path: Path) -> None:
+        index = self.build(tmp_path, ["press bar", "oven", *["press oven"] * 50])
+        assert index.search(["oven press"], 3)[0] == [["t2", "t3", "t4"]]
+
+    def test_a_batch_gives_what_single_queries_give(self, tmp_path: Path) -> None:
+        index, queries = self.build(tmp_path), ["press", "oven trips", "nothing of this", "ram guides"] * 80
+        ids, scores = index.search(queries, 3)
+        for query, found, values in list(zip(queries, ids, scores, strict=True))[:4]:
+            assert index.search([query], 3) == ([found], [values])
+        assert ids[:4] == ids[-4:]
+        assert index.search([], 3) == ([], [])
+
+    def test_texts_without_terms_are_no_error(self, tmp_path: Path) -> None:
+        for place, texts in enumerate(([""], ["", "..."], ["", "oven"])):
+            found = self.build(tmp_path / str(place), texts).search(["oven", ""], 3)[0]
+            assert found == [["t1"] if "oven" in texts else [], []]
+
+    def test_it_is_the_same_after_its_folder_was_moved(self, tmp_path: Path) -> None:
+        here = self.build(tmp_path).search(["oven press", "ram"], 4)
+        (tmp_path / "index").rename(tmp_path / "moved")
+        assert self.make().open(tmp_path / "moved").search(["oven press", "ram"], 4) == here
+
+
+DIM = 32
+_ROUNDING = 1e-5
+
+
+def unit(vectors: npt.ArrayLike) -> Vectors:
+    """Return `vectors` with rows of length 1."""
+    return unit_vectors(np.asarray(vectors, np.float32))
+
+
+def random_units(n: int, seed: int) -> Vectors:
+    """Return n directions."""
+    return unit(np.random.default_rng(seed).normal(size=(n, DIM)))
+
+
+def exact(ids: Sequence[str], vectors: Vectors, queries: Vectors, k: int, rows: Sequence[int] | None = None) -> Found:
+    """Return the best of `rows` (all where None) by double precision rounded to seven digits, ties by row."""
+    rows = range(len(ids)) if rows is None else rows
+    found, cosines = [], []
+    for query in queries:
+        near = (vectors.astype(float) @ query.astype(float)).round(7).tolist()
+        best = sorted(rows, key=lambda row: (-near[row], row))[:k]
+        found.append([ids[row] for row in best])
+        cosines.append([near[row] for row in best])
+    return found, cosines
+
+
+class VectorStoreContract:
+    """A vector store, in each of the forms in which one can be named; see docs/stores.md."""
+
+    def make(self) -> Any:
+        """Return the class, the instance or the factory that is tested."""
+        raise NotImplementedError("make() returns the store that is tested: a class, an instance or a factory.")
+
+    def stores(self) -> Stores:
+        """Return it as an index is built and opened by it."""
+        return stores_of(StoreConfig(), self.make())
+
+    def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str] = ()) -> SearchedRows:
+        """Build a store in a new folder below `path` and open it."""
+        self.stores().build(path / "store", ids, vectors, labels or ["public"] * len(ids))
+        return self.stores().open(path / "store")
+
+    def test_cosines_are_exact_and_sorted(self, tmp_path: Path) -> None:
+        store = self.build(tmp_path, ["east", "north", "north-east"], unit([[1, 0], [0, 1], [1, 1]]))
+        ids, cosines = store.search(unit([[1, 0], [0, -1]]), 3)
+        assert ids == [["east", "north-east", "north"], ["east", "north-east", "north"]]
+        np.testing.assert_allclose(cosines, [[1, 0.5**0.5, 0], [0, -(0.5**0.5), -1]], atol=_ROUNDING)
+        assert all(type(cosine) is float for cosine in cosines[0])
+
+    def test_k_beyond_the_size_gives_everything(self, tmp_path: Path) -> None:
+        store = self.build(tmp_path, list("abc"), random_units(3, 0))
+        assert [sorted(row) for row in store.search(random_units(2, 1), 50)[0]] == [list("abc")] * 2
+
+    def test_no_queries_give_nothing(self, tmp_path: Path) -> None:
+        assert self.build(tmp_path, ["a"], random_units(1, 0)).search(np.zeros((0, DIM), np.float32), 3) == ([], [])
+
+    def test_ties_keep_the_order_of_insertion_even_across_the_cut(self, tmp_path: Path) -> None:
+        vectors = np.repeat(random_units(2, 3), 60, axis=0)
+        ids = [str(name) for name in np.random.default_rng(0).permutation(120)]
+        store = self.build(tmp_path, ids, vectors)
+        for k in (1, 3, 40):
+            assert store.search(vectors[:1], k)[0] == [ids[:k]]
+
+    def test_it_gives_the_lists_of_exact_search(self, tmp_path: Path) -> None:
+        vectors, queries = random_units(1500, 5), random_units(20, 6)
+        vectors[700:720] = vectors[40:60]  # ties
+        queries[:10] = vectors[40:50]
+        ids = [f"dir/file.pdf#p{number}/0" for number in range(len(vectors))]
+        store = self.build(tmp_path, ids, vectors)
+        for k in (1, 10, 100):
+            assert store.search(queries, k) == exact(ids, vectors, queries, k)
+
+    def test_a_filter_is_applied_before_the_cut(self, tmp_path: Path) -> None:
+        vectors = np.vstack([np.repeat(unit([[1] + [0] * (DIM - 1)]), 400, axis=0), unit([[-1] + [0] * (DIM - 1)])])
+        ids = [f"c{number}" for number in range(401)]
+        store = self.build(tmp_path, ids, vectors, ["secret"] * 400 + ["public"])
+        assert store.search(vectors[:2], 5, frozenset({"public"}))[0] == [["c400"], ["c400"]]
+        assert store.search(vectors[:2], 5, frozenset({"unheard-of"})) == ([[], []], [[], []])
+        assert store.search(vectors[:1], 5, frozenset())[0] == [[]]
+        assert store.search(vectors[:1], 5, frozenset({"public", "secret", "other"}))[0] == [ids[:5]]
+        assert store.labels == {"public", "secret"}
+
+    def test_copies_of_one_text_hide_nothing(self, tmp_path: Path) -> None:
+        random = np.random.default_rng(2)
+        order = random.permutation(2500)
+        vectors = np.vstack([np.repeat(random_units(3, 12), 700, axis=0), random_units(400, 13)])[order]
+        queries = vectors[np.flatnonzero(order >= 2100)[:40]]
+        ids = [f"c{number}" for number in range(len(vectors))]
+        assert self.build(tmp_path, ids, vectors).search(queries, 10) == exact(ids, vectors, queries, 10)
+
+    def test_it_is_found_again_after_its_folder_was_moved(self, tmp_path: Path) -> None:
+        vectors = random_units(50, 7)
+        self.stores().build(tmp_path / "partial", [str(n) for n in range(50)], vectors, ["even", "odd"] * 25)
+        (tmp_path / "partial").rename(tmp_path / "moved")
+        found, _ = self.stores().open(tmp_path / "moved").search(vectors[:3], 1, frozenset({"even"}))
+        assert [found[0], found[2]] == [["0"], ["2"]]
