@@ -15,7 +15,8 @@ from rag_lab.comparison.questions.run_texts import RunTexts
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html
-from rag_lab.report.tables.score_tables import tables, verdicts_table
+from rag_lab.report.sections import all_tables
+from rag_lab.report.tables.score_tables import verdicts_table
 from rag_lab.report.text.compare_screen import WIDTH, screen
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.statistics.pairwise import Pairs
@@ -56,7 +57,7 @@ class ShownComparison(Comparison):
 
     def to_latex(self) -> str:
         """Return all tables for LaTeX, with booktabs' rules."""
-        return "\n\n".join(table.to_latex() for table in tables(self) if table.rows) + "\n"
+        return "\n\n".join(table.to_latex() for table in all_tables(self)) + "\n"
 
     def __post_init__(self) -> None:
         """Let the tables of numbers show themselves as tables for readers, and traces with the texts of the run."""

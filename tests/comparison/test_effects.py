@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
-from rag_lab.report.page.page_figures import effect_figures
+from rag_lab.report.figures.page_figures import effect_figures
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.tables.score_tables import effect_tables

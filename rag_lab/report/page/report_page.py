@@ -26,11 +26,10 @@ from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.stage_tables import stage_cells, stage_names
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
-from rag_lab.report.page import page_figures
 from rag_lab.report.page.question_pages import FOLDER, MOST_CHARS, bodies_or_pages, card_body, question_list
 from rag_lab.report.page.templates import asset, render, script_digest
-from rag_lab.report.tables.score_tables import CORRECTIONS, bill_table, differences_of, differences_title
-from rag_lab.report.tables.study_tables import gain_table
+from rag_lab.report.sections import sections
+from rag_lab.report.tables.score_tables import CORRECTIONS, differences_of, differences_title
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_manifest import plain_text
 
@@ -48,27 +47,6 @@ HTML_FILE = "report.html"
 SCRIPTS = ("pair.js", "script.js", "copy.js", "scrolling.js")
 STYLES = ("card.css", "first_screen.css", "style.css", "questions.css", "print.css")
 MARKDOWN_FILE = "report.md"
-CONTENTS = (
-    ("verdict", "What to use"),
-    ("race", "Race"),
-    ("reasons", "Why"),
-    ("scores", "Scores"),
-    ("effects", "Effects"),
-    ("evidence", "Evidence"),
-    ("gain", "Reach"),
-    ("costs", "Costs"),
-    ("routing", "Routing"),
-    ("classes", "Classes"),
-    ("coverage", "Complete cases"),
-    ("noise", "Noise"),
-    ("stages", "Stages"),
-    ("variants", "Variants"),
-    ("changes", "Changes"),
-    ("questions", "Questions"),
-    ("method", "Method"),
-    ("provenance", "Provenance"),
-)
-ON_SCORES = {"scores", "effects", "routing", "classes", "noise"}
 
 
 def write_report(
@@ -114,7 +92,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         "template.html",
         **_shared(comparison),
         linked=True,
-        contents=_contents(comparison),
+        sections=sections(comparison, "page"),
         style=Markup("").join(map(asset, STYLES)),
         script=script,
         script_digest=script_digest(script),
@@ -122,12 +100,6 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         other_pairs=differences_of(comparison, _other_pairs(comparison)),
         keys=comparison.changed_keys,
         base=comparison.baseline_values,
-        quality_figures=page_figures.quality_figures(comparison),
-        class_figure=page_figures.class_figure(comparison),
-        latency=comparison.latency.set_index("variant_id").to_dict("index"),
-        index_cells=index_cells(comparison),
-        bill=bill_table(comparison),
-        gain=gain_table(comparison),
         stage_names=shown,
         idle_stages=idle,
         stage_cells=stage_cells(comparison.stages),
@@ -150,6 +122,7 @@ def overview_html(comparison: Comparison) -> str:
     return render(
         "overview.html",
         **_shared(comparison),
+        sections=sections(comparison, "notebook"),
         style=asset("card.css") + asset("first_screen.css"),
         script=asset("sort.js"),
     )
@@ -180,22 +153,9 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
         "c": comparison,
         "main": comparison.main_metric,
         "topics": topics(comparison),
-        "effect_figures": page_figures.effect_figures(comparison),
-        "evidence_figure": page_figures.evidence_figure(comparison),
-        "front_figures": page_figures.front_figures(comparison),
+        "latency": comparison.latency.set_index("variant_id").to_dict("index"),
+        "index_cells": index_cells(comparison),
     }
-
-
-def _contents(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return the sections as (id, title): routing where HyDE was varied, those on scores where there can be any."""
-    left_out = set() if comparison.routing else {"routing"}
-    left_out |= set() if gain_table(comparison).rows else {"gain"}
-    left_out |= set() if comparison.race and comparison.race.rounds else {"race"}
-    if comparison.is_unlabelled:
-        left_out |= {"evidence"}
-    if comparison.is_unlabelled and comparison.main_metric is None:
-        left_out |= ON_SCORES
-    return [entry for entry in CONTENTS if entry[0] not in left_out]
 
 
 def question_html(comparison: Comparison, question_id: str) -> str:

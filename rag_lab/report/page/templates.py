@@ -28,8 +28,8 @@ from rag_lab.comparison.questions.replies import place
 from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.redaction import shown
+from rag_lab.report.figures.page_figures import EffectAxis
 from rag_lab.report.figures.plan_tree import plan_tree_of
-from rag_lab.report.page.page_figures import EffectAxis
 from rag_lab.report.page.passages import STAR, anchors, marked, passage, rank_cells
 from rag_lab.report.tables.evidence_tables import (
     changed_most_table,

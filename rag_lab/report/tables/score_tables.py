@@ -15,8 +15,6 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.effects import EffectsFound
 from rag_lab.comparison.incidents import commonest
 from rag_lab.comparison.run_tables import RunTables
-from rag_lab.report.tables.evidence_tables import changed_most_table, changes_table, evidence_tables, preferences_table
-from rag_lab.report.tables.study_tables import front_table, gain_table, race_tables, routing_tables, rule_table
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
 from rag_lab.statistics.noise_components import noise_floor
@@ -120,38 +118,17 @@ DIFFERENCE_HEADER = (
 CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 
 
-def tables(comparison: Comparison) -> list[Table]:
-    """Return every table of the run, in the order of the report."""
-    return [table for made in named_tables(comparison).values() for table in made]
-
-
-def named_tables(comparison: Comparison) -> dict[str, list[Table]]:
-    """Return the tables of the run by what one can ask for."""
+def scores_tables(comparison: Comparison) -> dict[str, list[Table]]:
+    """Return scores, differences, the order of the variants, and those without scores."""
     run = comparison.run
     metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
-    decides = comparison.main_metric
-    routed = [table for study in comparison.routing for table in (*routing_tables(study), rule_table(study))]
+    scores = scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.measured)
     rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
-    changes = {"changes": [changes_table(comparison), changed_most_table(comparison)]}
-    changes["preferences"] = [preferences_table(comparison)]
     return {
-        **(changes if comparison.is_unlabelled else {}),
-        "scores": [
-            scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.measured)
-        ],
+        "scores": [scores],
         "differences": [differences_of(comparison)],
-        "order": [order_table(comparison)] if decides is not None else [],
-        "effects": effect_tables(comparison.effects, decides) if decides is not None else [],
-        "evidence": evidence_tables(comparison),
-        "gain": [gain_table(comparison)],
-        "front": [front_table(comparison)],
-        "routing": routed,
-        "noise": [noise_table(comparison)],
-        "coverage": [coverage_table(comparison)],
-        "costs": [bill_table(comparison)],
-        "race": race_tables(comparison),
+        "order": [order_table(comparison)] if comparison.main_metric is not None else [],
         "failed": [Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2)],
-        **({} if comparison.is_unlabelled else changes),
     }
 
 

@@ -46,13 +46,15 @@ def compare_text(
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
     from rag_lab.comparison.conclusions import conclusions
-    from rag_lab.report.tables.score_tables import named_tables, tables_across
+    from rag_lab.report.sections import named_tables
+    from rag_lab.report.tables.score_tables import tables_across
     from rag_lab.runs.omissions import asked_sentence
 
     if form not in FORMATS:
         raise ConfigError(unknown_name("format", form, FORMATS))
     if form == "csv" and only:
         raise ConfigError("csv has scores and differences in one table; leave out --table, or take another format.")
+    made: Mapping[str, Sequence[Table]]
     found = _read(run, other, correction, pairs, margins, without_known)
     if isinstance(found, AcrossRuns):
         sentences, made = found.sentences, tables_across(found)

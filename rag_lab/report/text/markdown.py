@@ -7,79 +7,45 @@ from typing import Any
 
 from rag_lab._kit.numbers import DASH, interval, plain, seconds
 from rag_lab._kit.wording import counted
-from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions, noise_sentences
-from rag_lab.comparison.evidence.state_names import evidence_told
-from rag_lab.comparison.front.front_sentences import fronts_told
+from rag_lab.comparison.conclusions import conclusions
 from rag_lab.comparison.incidents import score_incidents, stage_incidents
-from rag_lab.comparison.race_sentences import race_sentences
 from rag_lab.comparison.verdict_caveats import families_told
-from rag_lab.report.tables.evidence_tables import changed_most_table, changes_table, evidence_table, moved_table
-from rag_lab.report.tables.score_tables import coverage_table
-from rag_lab.report.tables.study_tables import gain_table, module_table, race_tables, routing_tables
-from rag_lab.report.tables.table import Table, escape_markdown
+from rag_lab.report.sections import Section, sections
+from rag_lab.report.tables.study_tables import module_table
+from rag_lab.report.tables.table import escape_markdown
 from rag_lab.runs.omissions import asked_sentence
-from rag_lab.runs.race_record import cost_of
 
 
 def to_markdown(comparison: Comparison) -> str:
-    """Return question, verdict, main table, what went wrong and how to reproduce, as GitHub's Markdown."""
+    """Return question, verdict, sections, what went wrong and how to reproduce, as GitHub's Markdown."""
     run = comparison.run
     parts = [
         f"# {escape_markdown(run.name)}",
         f"**{escape_markdown(run.question)}**" if run.question else "",
         *_advice(comparison),
         escape_markdown(asked_sentence(len(run.questions), run.left_out)),
-        *_race(comparison),
         _list([*conclusions(comparison), families_told(comparison)]),
-        *_changes(comparison),
-        *_measured(comparison),
-        _evidence(comparison),
-        _section("What retrieval can bring", [gain_table(comparison)]),
-        _section("Complete cases", [coverage_table(comparison)]),
+        *(_section(comparison, one) for one in sections(comparison, "markdown")),
         _incidents(comparison),
         _reproduce(comparison),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _race(comparison: Comparison) -> list[str]:
-    """Return how the two variants came out of a race; nothing where they are no such."""
-    found = race_tables(comparison)
-    told = race_sentences(comparison.race, cost_of(comparison.run)) if comparison.race and found else []
-    return ["## The race", _list(told), *(table.to_markdown() for table in found)] if found else []
-
-
-def _measured(comparison: Comparison) -> list[str]:
-    """Return what stands on scores; nothing where no label allows any."""
-    if comparison.is_unlabelled and comparison.main_metric is None:
-        return []
-    return [
-        *_all_scores(comparison),
-        _effects(comparison),
-        _fronts(comparison),
-        *_routing(comparison),
-        "## Noise\n\n" + _list(noise_sentences(comparison)),
-    ]
-
-
-def _changes(comparison: Comparison) -> list[str]:
-    if not comparison.is_unlabelled:
-        return []
-    return [_section("What changed", [changes_table(comparison), changed_most_table(comparison)])]
-
-
-def _evidence(comparison: Comparison) -> str:
-    if comparison.evidence.is_empty:
-        return ""
-    tables = [evidence_table(comparison), moved_table(comparison)]
-    shown = [table.to_markdown() for table in tables if table.rows]
-    return "\n\n".join(["## Where evidence is lost", _list(evidence_told(comparison)), *shown])
+def _section(comparison: Comparison, section: Section) -> str:
+    """Return a section with its sentences and its first table; nothing where it has none."""
+    if section.id == "scores":
+        told = _all_scores(comparison)
+    else:
+        tables = (t.to_markdown() for made in section.tables(comparison).values() for t in made if t.rows)
+        told = [_list(section.sentences(comparison)), next(tables, "")]
+    told = list(filter(None, told))
+    return "\n\n".join([f"## {escape_markdown(section.title.format(c=comparison))}", *told]) if told else ""
 
 
 def _advice(comparison: Comparison) -> list[str]:
@@ -139,32 +105,7 @@ def _cell(comparison: Comparison, variant: str, metric: str) -> str:
     return f"**{plain(cell['mean'])}**{sign} {between} {cell['scored']}/{cell['asked']}{over}"
 
 
-def _effects(comparison: Comparison) -> str:
-    metric, found = comparison.main_metric, comparison.effects
-    told = found.sentences(metric) if metric else []
-    return f"## What each module adds\n\n{escape_markdown(found.note)}\n\n{_list(told)}".rstrip()
-
-
-def _fronts(comparison: Comparison) -> str:
-    return "## What quality costs\n\n" + _list(fronts_told(comparison)) if comparison.front.fronts else ""
-
-
-def _routing(comparison: Comparison) -> list[str]:
-    parts = []
-    for study in comparison.routing:
-        learned = [] if study.learned is None else study.learned.sentences()
-        file = [f"`{study.file_name}` beside this file holds the pipeline with the learned rule."] if learned else []
-        told = _list([*routing_text.sentences(study), *learned])
-        parts.append("\n\n".join(["## Does routing pay", told, *file, routing_tables(study)[0].to_markdown()]))
-    return parts
-
-
-def _section(title: str, tables: list[Table]) -> str:
-    shown = [table.to_markdown() for table in tables if table.rows]
-    return f"## {title}\n\n" + "\n\n".join(shown) if shown else ""
-
-
-def _list(sentences: list[str]) -> str:
+def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
 
 

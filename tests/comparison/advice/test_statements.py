@@ -19,7 +19,8 @@ from rag_lab.comparison.verdict_caveats import families_told
 from rag_lab.comparison.verdict_sentences import verdict
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
-from rag_lab.report.tables.score_tables import differences_of, named_tables
+from rag_lab.report.sections import named_tables
+from rag_lab.report.tables.score_tables import differences_of
 from rag_lab.report.tables.study_tables import module_table
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.effects.factors import level_text

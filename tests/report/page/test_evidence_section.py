@@ -13,7 +13,7 @@ from rag_lab.report.page.report_page import overview_html, to_html
 
 
 def section(html):
-    return html[html.index('id="evidence"') : html.index('id="costs"')]
+    return html[html.index('id="evidence"') :].partition("</section>")[0]
 
 
 def test_each_count_leads_to_the_questions_behind_it(wide):

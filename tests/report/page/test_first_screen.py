@@ -37,7 +37,18 @@ def test_the_page_begins_with_what_to_use_and_reasons_come_below(wide: Compariso
 
 def test_sections_stand_in_the_order_in_which_they_decide(grid: Comparison) -> None:
     page = to_html(grid)
-    order = ["verdict", "reasons", "scores", "effects", "costs", "classes", "coverage", "noise", "questions", "method"]
+    order = [
+        "verdict",
+        "reasons",
+        "evidence",
+        "scores",
+        "effects",
+        "costs",
+        "classes",
+        "questions",
+        "coverage",
+        "method",
+    ]
     places = [page.index(f'id="{name}"') for name in (*order, "provenance")]
     assert places == sorted(places)
     assert page.count('<span class="against">against none</span>') == 2  # main effects, not four variants

@@ -7,8 +7,8 @@ from priced_run import certain, priced
 
 from rag_lab.comparison.front.front_sentences import fronts_told
 from rag_lab.report.page.report_page import overview_html, to_html
+from rag_lab.report.sections import named_tables
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import named_tables
 from rag_lab.report.tables.study_tables import front_table, gain_table
 from rag_lab.report.text.compare_text import compare_text
 from rag_lab.report.text.markdown import to_markdown
@@ -46,7 +46,7 @@ def test_the_front_stands_on_the_page_in_a_notebook_in_markdown_and_in_the_termi
 def test_where_costs_are_the_same_there_is_a_sentence_and_no_table(tmp_path):
     base = np.linspace(0, 1, 20)
     found = priced(tmp_path / "run", {"a": base, "b": base}, {"a": 0.1, "b": 0.1})
-    assert named_tables(found)["front"][0].rows == () and "## What quality costs" not in to_markdown(found)
+    assert named_tables(found)["front"][0].rows == () and "who is on the front" not in to_markdown(found)
     page = to_html(found)
     assert "All variants take about the same" in page[page.index('id="costs"') :] and 'id="front-seconds' not in page
 

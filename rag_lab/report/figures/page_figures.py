@@ -16,7 +16,7 @@ from rag_lab.report.figures import effects_figure
 from rag_lab.report.figures import run_figures as figures
 from rag_lab.report.figures.effects_figure import front_figure
 from rag_lab.report.figures.figure_style import to_svg
-from rag_lab.report.figures.run_figures import evidence_figure as figure_of_evidence
+from rag_lab.report.figures.run_figures import evidence_figure
 
 if TYPE_CHECKING:
     from rag_lab.report.figures.figure_style import ShownFigure
@@ -32,24 +32,22 @@ def quality_figures(comparison: Comparison) -> Titled:
     return [(m, _svg(figures.quality_figure(comparison, m), f"quality{number}")) for number, m in enumerate(shown)]
 
 
-def class_figure(comparison: Comparison) -> Markup | None:
-    """Return the main metric by class, or None where the dataset labels none."""
+def class_figures(comparison: Comparison) -> Titled:
+    """Return the main metric by class; nothing where the dataset labels none."""
     main = comparison.main_metric
     if main is None or comparison.by_class.empty:
-        return None
-    return _svg(figures.class_figure(comparison, main), "classes")
+        return []
+    return [("", _svg(figures.class_figure(comparison, main), "classes"))]
 
 
-def front_figures(comparison: Comparison) -> list[Markup]:
+def front_figures(comparison: Comparison) -> Titled:
     """Return the main metric against each cost in which the variants differ."""
-    return [_svg(front_figure(comparison, cost), f"front-{cost}") for cost in comparison.front.costs]
+    return [(cost, _svg(front_figure(comparison, cost), f"front-{cost}")) for cost in comparison.front.costs]
 
 
-def evidence_figure(comparison: Comparison) -> Markup | None:
-    """Return where the labelled pieces of evidence ended, or None where none is labelled."""
-    if comparison.evidence.is_empty:
-        return None
-    return _svg(figure_of_evidence(comparison), "evidence")
+def evidence_figures(comparison: Comparison) -> Titled:
+    """Return where the labelled pieces of evidence ended; nothing where none is labelled."""
+    return [] if comparison.evidence.is_empty else [("", _svg(evidence_figure(comparison), "evidence"))]
 
 
 def effect_figures(comparison: Comparison) -> Titled:

@@ -1,0 +1,229 @@
+"""The sections of a report, which page, Markdown, terminal and notebook show alike: a section is one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup
+
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.conclusions import conclusions, noise_sentences
+from rag_lab.comparison.evidence.state_names import evidence_told
+from rag_lab.comparison.front.front_sentences import fronts_told
+from rag_lab.comparison.hyde_sentences import sentences as routing_sentences
+from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.report.figures import page_figures
+from rag_lab.report.tables import evidence_tables, score_tables, study_tables
+from rag_lab.report.tables.table import Table
+from rag_lab.runs.race_record import cost_of
+
+Place = Literal["page", "paper", "markdown", "notebook"]
+Group = Literal["Verdict", "Evidence", "Scores", "Questions", "Method"]
+Named = Mapping[str, Sequence[Table]]
+Titled = Sequence[tuple[str, Markup]]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report, in the order of `SECTIONS`.
+
+    id: its anchor.
+    title: which may name the comparison, `c`, as a format string.
+    group: under which the page's navigation names it.
+    places: where it is shown, beside the terminal, which has all tables.
+    applies: whether a run has it.
+    note: how to read it.
+    tables: by the name that `rag-lab compare --table` takes; those without rows are left out.
+    figures: each with its caption.
+    template: of the page and the notebook, where sentences, figures and tables in their order are not enough.
+    """
+
+    id: str
+    title: str
+    group: Group
+    places: tuple[Place, ...] = ("page", "markdown", "notebook")
+    applies: Callable[[Comparison], bool] = lambda comparison: True
+    note: str = ""
+    sentences: Callable[[Comparison], Sequence[str]] = lambda comparison: ()
+    tables: Callable[[Comparison], Named] = lambda comparison: {}
+    figures: Callable[[Comparison], Titled] = lambda comparison: ()
+    template: str = ""
+
+
+def sections(comparison: Comparison, place: Place) -> list[Section]:
+    """Return what a run has to show in a place, in order: without labels first what changed."""
+    found = [one for one in SECTIONS if place in one.places and one.applies(comparison)]
+    return sorted(found, key=lambda one: one.id != "changes") if comparison.is_unlabelled else found
+
+
+def named_tables(comparison: Comparison) -> dict[str, Sequence[Table]]:
+    """Return the tables of a run by the name that one asks for them, in the order of the sections."""
+    return {name: made for section in SECTIONS for name, made in section.tables(comparison).items()}
+
+
+def all_tables(comparison: Comparison) -> list[Table]:
+    """Return every table of the run that has rows, in the order of the sections."""
+    return [table for made in named_tables(comparison).values() for table in made if table.rows]
+
+
+def _is_scored(comparison: Comparison) -> bool:
+    return comparison.main_metric is not None or not comparison.is_unlabelled
+
+
+def _is_labelled(comparison: Comparison) -> bool:
+    return not comparison.is_unlabelled
+
+
+def _changes(comparison: Comparison) -> Named:
+    return {
+        "changes": [evidence_tables.changes_table(comparison), evidence_tables.changed_most_table(comparison)],
+        "preferences": [evidence_tables.preferences_table(comparison)],
+    }
+
+
+def _effects(comparison: Comparison) -> list[str]:
+    metric, found = comparison.main_metric, comparison.effects
+    return [*([found.note] if found.note else []), *(found.sentences(metric) if metric else [])]
+
+
+def _effect_tables(comparison: Comparison) -> Named:
+    metric = comparison.main_metric
+    return {"effects": [] if metric is None else score_tables.effect_tables(comparison.effects, metric)}
+
+
+def _race(comparison: Comparison) -> list[str]:
+    return race_sentences(comparison.race, cost_of(comparison.run)) if comparison.race else []
+
+
+def _routing(comparison: Comparison) -> list[str]:
+    told = []
+    for study in comparison.routing:
+        told += routing_sentences(study)
+        if study.learned is not None:
+            told += [
+                *study.learned.sentences(),
+                f"`{study.file_name}` beside the report holds the pipeline of that rule.",
+            ]
+    return told
+
+
+def _routing_tables(comparison: Comparison) -> Named:
+    studies = comparison.routing
+    tables = [t for one in studies for t in (*study_tables.routing_tables(one), study_tables.rule_table(one))]
+    return {"routing": tables}
+
+
+SECTIONS = (
+    Section(
+        "race",
+        "{c.race.title}",
+        "Verdict",
+        ("page", "paper", "markdown", "notebook"),
+        lambda c: c.race is not None and bool(c.race.rounds),
+        sentences=_race,
+        tables=lambda c: {"race": study_tables.race_tables(c)},
+        template="race.html",
+    ),
+    Section(
+        "reasons",
+        "What the data say",
+        "Verdict",
+        ("page", "paper", "notebook"),
+        sentences=conclusions,
+        template="reasons.html",
+    ),
+    Section(
+        "evidence",
+        "Where evidence is lost",
+        "Evidence",
+        applies=_is_labelled,
+        sentences=evidence_told,
+        tables=lambda c: {"evidence": evidence_tables.evidence_tables(c)},
+        figures=page_figures.evidence_figures,
+        template="evidence.html",
+    ),
+    Section(
+        "gain",
+        "What retrieval can bring",
+        "Evidence",
+        applies=lambda c: bool(study_tables.gain_table(c).rows),
+        note="A reader that reads nothing, and one that reads the labelled evidence, bound what retrieval can bring. "
+        "The share is (variant − closed book) / (evidence − closed book), on the questions that all three have a score "
+        "on.",
+        tables=lambda c: {"gain": [study_tables.gain_table(c)]},
+    ),
+    Section(
+        "scores",
+        "Scores",
+        "Scores",
+        ("page", "paper", "markdown"),
+        _is_scored,
+        tables=score_tables.scores_tables,
+        figures=page_figures.quality_figures,
+        template="scores_section.html",
+    ),
+    Section(
+        "effects",
+        "What each module adds",
+        "Scores",
+        ("page", "paper", "markdown", "notebook"),
+        _is_scored,
+        sentences=_effects,
+        tables=_effect_tables,
+        figures=page_figures.effect_figures,
+        template="effects.html",
+    ),
+    Section(
+        "costs",
+        "What quality costs",
+        "Scores",
+        sentences=fronts_told,
+        tables=lambda c: {"front": [study_tables.front_table(c)], "costs": [score_tables.bill_table(c)]},
+        figures=page_figures.front_figures,
+        template="costs.html",
+    ),
+    Section(
+        "routing",
+        "Does routing HyDE by class pay",
+        "Scores",
+        applies=lambda c: bool(c.routing),
+        sentences=_routing,
+        tables=_routing_tables,
+        template="routing.html",
+    ),
+    Section(
+        "classes",
+        "By query class and tag",
+        "Scores",
+        ("page",),
+        _is_scored,
+        figures=page_figures.class_figures,
+        template="groups.html",
+    ),
+    Section("changes", "What changed against the baseline", "Questions", tables=_changes, template="changes.html"),
+    Section("questions", "Question by question", "Questions", ("page",), template="questions.html"),
+    Section(
+        "coverage",
+        "Complete cases",
+        "Method",
+        ("page", "paper", "markdown", "notebook"),
+        note="Variants are compared only on questions that both have a score for. Where scores failed, the means stand "
+        "there as they would be if all of these had been the worst, or the best, value of the metric; a dash where the "
+        "metric has no such bound.",
+        tables=lambda c: {"coverage": [score_tables.coverage_table(c)]},
+    ),
+    Section(
+        "noise",
+        "Noise",
+        "Method",
+        applies=_is_scored,
+        sentences=noise_sentences,
+        tables=lambda c: {"noise": [score_tables.noise_table(c)]},
+        template="noise.html",
+    ),
+    Section("stages", "Stages", "Method", ("page",), template="stages.html"),
+    Section("variants", "Variants and what differs", "Method", ("page",), template="variants.html"),
+    Section("method", "Method", "Method", ("page", "paper"), template="method.html"),
+)
