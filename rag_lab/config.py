@@ -5,7 +5,7 @@ Two configurations that produce the same output have the same `identity`; key or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -191,20 +191,35 @@ def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:
 
     They are imported to find out; where a configuration is only read, nothing is.
     """
-    kinds = dict(_kinds())
+    kinds = module_kinds()
     named = {(key, text) for config in configs for key in kinds for text in _texts(config.flat()[key])}
     return [f"{key}: {problem}" for key, text in sorted(named) if (problem := kinds[key].problem(text))]
 
 
-def _kinds() -> Iterator[tuple[str, Any]]:
-    """Yield the keys that name a module, each with its kind, as the fields of the sections are annotated."""
+def module_kinds() -> dict[str, Any]:
+    """Return the keys that name a module, each with its kind, as the fields of the sections are annotated."""
+    found: dict[str, Any] = {}
     for name, info in PipelineConfig.model_fields.items():
         section = info.annotation
         if isinstance(section, type) and issubclass(section, Section):
             for inner, field in section.model_fields.items():
                 of_values = [rule for part in get_args(field.annotation) for rule in getattr(part, "__metadata__", ())]
                 rules = [*field.metadata, *of_values]
-                yield from ((f"{name}.{inner}", kind) for kind in rules if hasattr(kind, "problem"))
+                found |= {f"{name}.{inner}": kind for kind in rules if hasattr(kind, "problem")}
+    return found
+
+
+def choices_of(key: str, value: Any) -> list[Any]:
+    """Return the values that a key of few values may have in place of `value`; none of one that takes any."""
+    section, _, name = key.rpartition(".")
+    sections: Any = PipelineConfig.model_fields[section].annotation if section else PipelineConfig
+    info = sections.model_fields[name]
+    kinds = [rule for rule in info.metadata if hasattr(rule, "names")]
+    literals = [True, False] if info.annotation is bool else list(get_args(info.annotation))
+    choices = kinds[0].names() if kinds else literals
+    if info.annotation is int and value == 0:
+        choices = [1]
+    return [one for one in choices if one != value and isinstance(one, str | bool | int)]
 
 
 def _texts(value: Any) -> list[str]:

@@ -11,6 +11,7 @@ from rag_lab.errors import ConfigError, ModelError
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits
+from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.models import shared
 from rag_lab.models.failover.names import alternatives
 from rag_lab.models.failover.usable import lack
@@ -30,12 +31,6 @@ CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
 _KINDS = {"embedding": EMBEDDERS, "cross_encoder": CROSS_ENCODERS, "likelihood": QUERY_LIKELIHOODS}  # others chat
 
 
-def asks_understanding(config: PipelineConfig) -> bool:
-    """Tell whether the understanding model is asked: to classify and rewrite, or for other phrasings."""
-    query = config.query
-    return (query.understands and query.understanding == "llm") or query.phrasings > 0
-
-
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
     """Return the role and `provider:name` of every model that this pipeline uses; roles that are off are left out.
 
@@ -43,16 +38,11 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     reads the context, or somebody looks at it (None).
     """
     infos = [info for metric in metrics or () if (info := _info(metric))]
-    needed = {
-        "embedding": embeds(config) or any("embeddings" in info.needs for info in infos),
-        "understanding": asks_understanding(config) or config.conversation.memory == "summary",
-        "hyde": config.query.hyde != "none" and config.query.hyde_writer == "llm",
-        "generation": config.answer.is_on or metrics is None or any(map(_reads_context, infos)),
-        "cross_encoder": config.rerank.name == "cross_encoder",
-        "likelihood": config.rerank.name == "query_likelihood",
-        "vision": config.corpus.pdf == "vision",
-    }
-    return {role: getattr(config.models, role) for role, is_needed in needed.items() if is_needed}
+    # An answer is read wherever there is one; a context also where nothing is answered.
+    roles = roles_used(config, Readers(contexts=metrics is None or any(map(_reads_context, infos))))
+    if any("embeddings" in info.needs for info in infos):
+        roles.add("embedding")
+    return {role: name for role, name in config.models.model_dump().items() if role in roles}
 
 
 def models_asked(config: PipelineConfig, metrics: Iterable[str]) -> dict[str, str]:
@@ -64,17 +54,6 @@ def models_asked(config: PipelineConfig, metrics: Iterable[str]) -> dict[str, st
 def kind_of_role(role: str) -> Kind:
     """Return the kind of model that plays a role, a key of `models` or `judge`."""
     return _KINDS.get(role, CHAT_MODELS)
-
-
-def embeds(config: PipelineConfig) -> bool:
-    """Tell whether a search, a splitter, the guard of rewrites, the selection or the reader compares embeddings."""
-    return (
-        config.searches_vectors
-        or config.corpus.splitter == "semantic"
-        or (config.query.rewrite not in ("none", "joined") and config.query.guard)
-        or config.select.diversity == "mmr"
-        or config.answer.name == "extract"
-    )
 
 
 def _reads_context(metric: MetricInfo) -> bool:

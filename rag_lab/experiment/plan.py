@@ -27,7 +27,8 @@ from rag_lab.experiment.primary_pairs import Pairs, primary_pairs
 from rag_lab.experiment.race.config import RACING
 from rag_lab.experiment.race.objectives import objective_problems
 from rag_lab.experiment.race.questions import CHOSE, SEARCHES, RaceQuestions, race_questions, variants_problem
-from rag_lab.experiment.same_pipeline import Readers, run_once
+from rag_lab.experiment.same_pipeline import run_once
+from rag_lab.experiment.stage_identities import Readers
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan

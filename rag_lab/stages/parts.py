@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.memory.results import Memory, Replayed
@@ -60,6 +60,8 @@ class Parts:
         """Return what a role of `models` names, or the object in its place."""
         return self.given.get(f"{role}_model", getattr(self.models, role))
 
-    def remembered(self, scorer: PairScorer) -> PairScorer:
-        """Return `scorer` with its scores remembered, where there is a memory."""
+    def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> PairScorer:
+        """Return the pair scorer of a role of `models`, with its scores remembered where there is a memory."""
+        find = shared.cross_encoder if role == "cross_encoder" else shared.query_likelihood
+        scorer = find(self.model(role))
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self.replayed)

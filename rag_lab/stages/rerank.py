@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from rag_lab._kit.own_code import OwnCodeError, numbers
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models import shared
 from rag_lab.models.limits.read_limit import unread_of_pairs
 from rag_lab.models.protocols import PairScorer
 from rag_lab.records import Hit, Trace
@@ -116,14 +115,13 @@ class PairRerank(BuiltInStage):
 
 def by_cross_encoder(parts: Parts) -> PairRerank:
     """Return the stage of the cross-encoder that `models.cross_encoder` names."""
-    scorer = parts.remembered(shared.cross_encoder(parts.model("cross_encoder")))
-    return PairRerank("cross_encoder", scorer, parts.index, _n_kept(parts), parts.rerank.passage)
+    scorer, keep = parts.scorer("cross_encoder"), _n_kept(parts)
+    return PairRerank("cross_encoder", scorer, parts.index, keep, parts.rerank.passage)
 
 
 def by_query_likelihood(parts: Parts) -> PairRerank:
     """Return the stage of the language model that `models.likelihood` names."""
-    scorer = parts.remembered(shared.query_likelihood(parts.model("likelihood")))
-    rerank = parts.rerank
+    scorer, rerank = parts.scorer("likelihood"), parts.rerank
     return PairRerank("query_likelihood", scorer, parts.index, _n_kept(parts), rerank.passage, rerank.retrieval_weight)
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 from rag_lab._kit.machine.disk import bytes_on_disk
-from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.model_checks import asks_understanding, kind_of_role, models_asked
+from rag_lab.experiment.model_checks import kind_of_role, models_asked
+from rag_lab.experiment.stage_identities import n_chats
 from rag_lab.models.failover.names import alternatives
 from rag_lab.models.providers import providers_of
 from rag_lab.models.spec import split_name
@@ -38,7 +38,7 @@ def in_model_order(
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
     if are_small(set().union(*needs)):
-        return [*variants[:1], *sorted(variants[1:], key=lambda variant: -_stages_that_ask(variant.config))]
+        return [*variants[:1], *sorted(variants[1:], key=lambda variant: -n_chats(variant.config))]
     order, left = [0][: len(variants)], list(range(1, len(variants)))
     while left:
         held = needs[order[-1]]
@@ -61,12 +61,6 @@ def _is_local(role: str, name: str) -> bool:
     except ModelError:  # it is told where the plan is checked
         return False
     return provider is not None and not provider.is_server
-
-
-def _stages_that_ask(config: PipelineConfig) -> int:
-    """Return how many stages ask a chat model for each question."""
-    writes_hyde = config.query.hyde != "none" and config.query.hyde_writer == "llm"
-    return sum([asks_understanding(config), writes_hyde, config.answer.asks_model])
 
 
 def are_small(models: Set[str]) -> bool:

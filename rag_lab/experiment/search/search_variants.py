@@ -13,7 +13,8 @@ from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.designs.factors import Changes, first_values, settled
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.race.rounds import round_plan
-from rag_lab.experiment.same_pipeline import Readers, run_once
+from rag_lab.experiment.same_pipeline import run_once
+from rag_lab.experiment.stage_identities import Readers
 from rag_lab.experiment.variant_id import variant_id, variant_label
 
 

@@ -27,9 +27,10 @@ from rag_lab.experiment.run.choosing.run_staged import new_search
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.side_by_side import AUTO, side_by_side
 from rag_lab.experiment.run.start_sweep import begin_race
-from rag_lab.experiment.same_pipeline import Readers, effective
+from rag_lab.experiment.same_pipeline import effective
 from rag_lab.experiment.search.search_variants import SearchVariants
 from rag_lab.experiment.search.study import Trials, Values, open_trials
+from rag_lab.experiment.stage_identities import Readers
 from rag_lab.runs.margins import dated
 from rag_lab.runs.race_record import write_race
 from rag_lab.runs.run_folder import RunFolder

@@ -1,0 +1,171 @@
+"""The one table of the steps of a pipeline, in their order: what each is called, and which keys say what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+Group = Literal["query", "corpus", "retrieval", "rerank", "answer"]  # of steps that are chosen together, in this order
+
+
+class ScoreName(NamedTuple):
+    """A score of a hit: what stands above its column, and what it means."""
+
+    short: str
+    meaning: str
+
+
+class Step(NamedTuple):
+    """A step, under its name on a trace.
+
+    `switches` are the keys that say whether and how it is done, `keys` the beginnings of all others that it reads.
+    `slot` is where an object can stand in place of the module that the key `module` names. `scores` are those that it
+    gives to hits, by the name that they are kept under.
+    """
+
+    name: str
+    title: str
+    group: Group
+    switches: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    slot: str = ""
+    module: str = ""
+    scores: Mapping[str, ScoreName] = MappingProxyType({})
+
+
+STEPS = (
+    Step(
+        "remember",
+        "Conversation memory",
+        "query",
+        ("conversation.memory",),
+        ("conversation.", "prompts.summary"),
+    ),
+    Step(
+        "understand",
+        "Understanding",
+        "query",
+        ("query.rewrite", "query.hyde"),
+        ("query.understanding", "models.understanding", "prompts.understanding"),
+        "understand",
+        "query.understanding",
+    ),
+    Step(
+        "rewrite",
+        "Rewriting",
+        "query",
+        ("query.rewrite",),
+        ("query.guard", "query.min_similarity"),
+        "rewrite",
+        "query.rewrite",
+    ),
+    Step("rephrase", "Other phrasings", "query", ("query.phrasings",), ("prompts.phrasings",)),
+    Step("route", "HyDE routing", "query", ("query.hyde",), ("query.class_to_hyde",)),
+    Step(
+        "hyde",
+        "HyDE",
+        "query",
+        ("query.hyde",),
+        ("query.hyde_", "models.hyde", "prompts.hyde"),
+        "hyde",
+        "query.hyde_writer",
+    ),
+    Step(
+        "search_dense",
+        "Dense search",
+        "retrieval",
+        ("retrieval.mode",),
+        ("retrieval.", "store."),
+        "search",
+        "retrieval.mode",
+        {"dense": ScoreName("cosine", "how alike question and passage are in meaning, 1 at most")},
+    ),
+    Step(
+        "search_bm25",
+        "BM25 search",
+        "retrieval",
+        ("retrieval.mode",),
+        scores={"bm25": ScoreName("BM25", "words in common, rare ones count more; no upper limit")},
+    ),
+    Step(
+        "search_tfidf",
+        "TF-IDF search",
+        "retrieval",
+        ("retrieval.mode",),
+        scores={"tfidf": ScoreName("TF-IDF", "cosine of weighted word counts, 1 at most")},
+    ),
+    Step(
+        "retrieve",
+        "Fusion of the searches",
+        "retrieval",
+        ("retrieval.mode", "retrieval.fusion"),
+        slot="fusion",
+        module="retrieval.fusion",
+        scores={"weighted": ScoreName("fused", "sum of the searches' scaled scores, each times its weight")},
+    ),
+    Step(
+        "retrieve_hyde",
+        "Search by HyDE",
+        "retrieval",
+        ("query.hyde",),
+        ("retrieval.hyde_k",),
+        scores={"hyde": ScoreName("HyDE cosine", "how alike the HyDE text and the passage are in meaning, 1 at most")},
+    ),
+    Step(
+        "merge",
+        "Merging",
+        "rerank",
+        ("query.hyde",),
+        ("retrieval.merge", "rerank.input_limit"),
+        scores={"rrf": ScoreName("RRF", "sum of 1 / (constant + rank) over the lists that hold it")},
+    ),
+    Step(
+        "rerank",
+        "Reranking",
+        "rerank",
+        ("rerank.name",),
+        ("rerank.", "models.cross_encoder", "models.likelihood"),
+        "rerank",
+        "rerank.name",
+        {
+            "cross_encoder": ScoreName("cross-encoder", "how well it answers, as the reranker reads both together"),
+            "query_likelihood": ScoreName("log-likelihood", "of the question, given the passage; 0 at most"),
+        },
+    ),
+    Step(
+        "select",
+        "Selection",
+        "rerank",
+        ("select.cut", "select.diversity"),
+        ("select.",),
+        "select",
+        "select.name",
+        {"mmr": ScoreName("MMR", "relevance less likeness to the passages before it")},
+    ),
+    Step("context", "Context", "answer", ("answer.context",), ("answer.context_",), "context", "answer.context"),
+    Step(
+        "generate",
+        "Generation",
+        "answer",
+        ("answer.name",),
+        ("answer.", "models.generation", "prompts.answer", "seed"),
+        "reader",
+        "answer.name",
+    ),
+    Step("parse", "Parsing", "answer", ("answer.name",)),
+)
+
+SCORES = {name: score for step in STEPS for name, score in step.scores.items()}  # in the order of the pipeline
+
+
+def step_named(name: str) -> Step | None:
+    """Return the step of this name on a trace; of a custom search, the searches'; None of what nobody knows."""
+    search = "search_dense" if name.startswith("search_") else name
+    return next((step for step in STEPS if step.name in (name, search)), None)
+
+
+def step_of(key: str) -> Step | None:
+    """Return the step that reads a key: the one that names the longest beginning of it."""
+    found = [(len(start), step) for step in STEPS for start in (*step.switches, *step.keys) if key.startswith(start)]
+    return max(found, key=lambda item: item[0])[1] if found else None
