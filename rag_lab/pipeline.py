@@ -16,7 +16,7 @@ from rag_lab._kit.observing.tracing import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.found_chunks import locate_all
-from rag_lab.corpus.index.vectors import UnreadChildren
+from rag_lab.corpus.index.vectors import TruncatedChildren
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.inputs import dataset_of
 from rag_lab.errors import ConfigError, unknown_name
@@ -230,9 +230,9 @@ class Pipeline:
 
     @property
     @_at_home
-    def unread(self) -> UnreadChildren | None:
+    def unread(self) -> TruncatedChildren | None:
         """What the embedding model never reads of the chunks; None where no search asks it, or it does not say."""
-        return self.index.unread if self.config.searches_vectors else None
+        return self.index.truncation if self.config.searches_vectors else None
 
     @property
     def _refuses(self) -> bool:

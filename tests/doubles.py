@@ -21,7 +21,11 @@ class Corpus:
     digest: str = "corpus"
     vectors_identity: dict = field(default_factory=dict)
     searched: list = field(default_factory=list)
-    unread: None = None  # of an embedding model that does not say how much it reads
+    truncation: None = None  # of an embedding model that does not say how much it reads
+
+    @property
+    def chunks(self):
+        return self
 
     def parent(self, parent_id):
         text = TEXTS[parent_id]

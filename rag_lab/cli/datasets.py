@@ -87,13 +87,13 @@ def import_(
 
     A table has RAGAs' columns: user_input, reference, reference_contexts.
     """
-    from rag_lab.data.evidence import grades_told
+    from rag_lab.data.evidence import grades_text
     from rag_lab.data.formats.registry import import_dataset
 
     options = {"split": split} if split else {}
     dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
     typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
-    if grades := grades_told(dataset.questions):
+    if grades := grades_text(dataset.questions):
         typer.echo(f"  items of {grades}")
     for problem in problems:
         typer.echo(f"  {problem}", err=True)

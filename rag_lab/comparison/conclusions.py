@@ -10,8 +10,8 @@ from rag_lab.comparison.hyde_sentences import conclusion
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.comparison.unread.unread_sentences import unread_told
 from rag_lab.comparison.verdict_sentences import main_effects_by_margin, verdict
-from rag_lab.data.evidence import whole_files_told
-from rag_lab.data.sampling import cluster_proposal, clusters_told
+from rag_lab.data.evidence import whole_files_sentences
+from rag_lab.data.sampling import cluster_proposal, clusters_sentence
 from rag_lab.evaluation.cutoff_caveats import shallow_sentences
 from rag_lab.models.toy_note import toy_note
 from rag_lab.runs.margins import post_hoc_sentence
@@ -39,7 +39,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Reach": gain_told(comparison),
         "Cost": against_told(comparison),
         "Not read": unread_told(comparison),
-        "Labels": whole_files_told(list(comparison.asked.values())),
+        "Labels": whole_files_sentences(list(comparison.asked.values())),
         "Cut-offs": [*shallow_sentences(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
         "Margin": [told] if (told := post_hoc_sentence(comparison.run)) else [],
@@ -79,7 +79,7 @@ def _clusters(comparison: Comparison) -> list[str]:
     if comparison.clusters is None:
         proposal = cluster_proposal(list(comparison.asked.values()), comparison.run.clusters)
         return [proposal] if proposal else []
-    return [clusters_told(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
+    return [clusters_sentence(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
 
 
 def _models(tables: RunTables) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.data.sampling import clusters_told
+from rag_lab.data.sampling import clusters_sentence
 from rag_lab.errors import RagLabError
 from rag_lab.statistics.per_question import cluster_labels
 
@@ -47,7 +47,7 @@ class Shared:
             return []
         declare = [name for name, one in zip(names, runs, strict=True) if one.run.clusters != "none"]
         only = [f"Only {declare[0]} declares this."] if len(declare) == 1 else []
-        return [" ".join([clusters_told(self.questions, self.clusters, self.rule), *only])]
+        return [" ".join([clusters_sentence(self.questions, self.clusters, self.rule), *only])]
 
 
 def shared(runs: Runs) -> Shared:

@@ -110,7 +110,7 @@ def markdown_lines(text: str) -> Iterator[tuple[int, str]]:
     start = body_start(text)
     fence: re.Match[str] | None = None
     for line in text[start:].split("\n"):
-        if fence and _has_left(fence, line):
+        if fence and line.strip() and _indent(line) < len(fence[1]):  # outside the item of a list that it began in
             fence = None
         if fence:
             yield start, ""
@@ -119,11 +119,6 @@ def markdown_lines(text: str) -> Iterator[tuple[int, str]]:
             fence = _FENCE.match(line)
             yield start, "" if fence else line
         start += len(line) + 1
-
-
-def _has_left(fence: re.Match[str], line: str) -> bool:
-    """Tell whether a line no longer belongs to the list's item that the fence is in."""
-    return bool(line.strip()) and _indent(line) < len(fence[1])
 
 
 def _closes(fence: re.Match[str], line: str) -> bool:

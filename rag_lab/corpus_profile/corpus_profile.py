@@ -68,23 +68,25 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
         documents: whatever a `Pipeline` takes, or a `Pipeline`.
         config: how files are read and cut, and by which models; the defaults where None.
         home: where what was read is remembered; the workbench's folder where None.
-
-    Raises:
-        RagLabError: if there is no such corpus, or nothing in it can be read; every file's reason is given.
     """
     pipeline = documents if isinstance(documents, Pipeline) else Pipeline(documents, config, home=home)
     index, dataset = pipeline.index, pipeline.dataset
-    pages = _by_file(index.documents())
+    pages = _by_file(index.chunks.all_documents())
     texts = {source: "\n".join(page.text for page in found) for source, found in pages.items()}
-    languages = {source: language_of(text) for source, text in tqdm(texts.items(), "languages", disable=_few(texts))}
+    languages = {
+        source: language_of(text)
+        for source, text in tqdm(texts.items(), "languages", disable=(True if len(texts) < 500 else None))
+    }
     same = {pair for names in index.same_files() for pair in combinations(sorted(names), 2)}
     facts = Facts(
         language=dataset.language or main_language((languages[source], len(text)) for source, text in texts.items()),
         n_files=len(texts),
         n_pages=index.n_documents,
         n_tables=sum(holds_table(page.text) for found in pages.values() for page in found),
-        n_pdf_tables=sum(holds_table(page.text) for found in pages.values() for page in found if _is_pdf(page)),
-        n_headings=sum(_has_headings(found) for found in pages.values()),
+        n_pdf_tables=sum(
+            holds_table(page.text) for found in pages.values() for page in found if page.source.lower().endswith(".pdf")
+        ),
+        n_headings=sum((sum(len(headings(page.text)) for page in found) > 1) for found in pages.values()),
         scans=_scans(index.problems, str(index.corpus_dir)),
         same=index.same_files(),
         similar=tuple(pair for pair in similar_files(texts) if (pair.first, pair.second) not in same),
@@ -119,18 +121,6 @@ def _by_file(documents: Sequence[Document]) -> dict[str, list[Document]]:
     return pages
 
 
-def _has_headings(pages: Sequence[Document]) -> bool:
-    return sum(len(headings(page.text)) for page in pages) > 1
-
-
-def _is_pdf(page: Document) -> bool:
-    return page.source.lower().endswith(".pdf")
-
-
 def _scans(problems: Sequence[Problem], folder: str) -> dict[str, str]:
     found = {problem.path: scanned_pages(problem.reason) for problem in problems}
     return {path.removeprefix(folder).lstrip("/"): pages for path, pages in found.items() if pages}
-
-
-def _few(texts: Mapping[str, str]) -> bool | None:
-    return True if len(texts) < 500 else None  # a bar where someone watches and it takes a while

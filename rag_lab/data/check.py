@@ -19,7 +19,13 @@ from rag_lab.corpus.index.read_and_split import files_of_the_same_text, repeats
 from rag_lab.corpus.spans import words
 from rag_lab.corpus.split.chunks import split
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.evidence import RepeatedEvidence, grades_told, question_problem, repeated_evidence, whole_files_told
+from rag_lab.data.evidence import (
+    RepeatedEvidence,
+    grades_text,
+    question_problem,
+    repeated_evidence,
+    whole_files_sentences,
+)
 from rag_lab.data.questions_file import QUESTIONS_FILE
 from rag_lab.data.sampling import cluster_proposal
 from rag_lab.records import QUERY_CLASSES, Document, Evidence, Problem, Question
@@ -230,7 +236,7 @@ def check(dataset: Dataset) -> DatasetCheck:
         duplicates=_duplicates(questions),
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
-        grades=grades_told(questions),
+        grades=grades_text(questions),
         repeated_evidence=tuple(repeated_evidence(located, same_files)),
         problems=(
             *dataset.problems,
@@ -241,7 +247,7 @@ def check(dataset: Dataset) -> DatasetCheck:
             *unmet_access(dataset, corpus),
         ),
         whole_files=tuple(
-            whole_files_told([replace(q, evidence=tuple(located.get(q.question_id, ()))) for q in questions])
+            whole_files_sentences([replace(q, evidence=tuple(located.get(q.question_id, ()))) for q in questions])
         ),
         clusters=cluster_proposal(questions, "none"),
         missing=tuple(_missing(dataset)),

@@ -44,11 +44,7 @@ class Metadata(BaseModel):
 
     @classmethod
     def load(cls, folder: Path) -> Metadata:
-        """Read the metadata of the dataset in `folder`; its name is the folder's where none is given, or no file.
-
-        Raises:
-            DatasetError: naming every unknown key and impossible value at once.
-        """
+        """Read the metadata of the dataset in `folder`; its name is the folder's where none is given, or no file."""
         path = folder / METADATA_FILE
         given = {"name": folder.resolve().name or "documents"}
         try:
@@ -116,10 +112,6 @@ class Dataset:
         Args:
             name_or_path: which dataset.
             labelled: False for what needs documents alone, as asking does: there may be no questions then.
-
-        Raises:
-            DatasetError: if there is no such dataset, its metadata is faulty, its corpus is empty, or it holds no
-                usable question. A single faulty question is one of `problems`.
         """
         name, file = _split(str(name_or_path))
         path = find_dataset(name)
@@ -149,11 +141,7 @@ class Dataset:
 
 
 def dataset_folder(name_or_path: str | Path) -> Path:
-    """Return the folder of what `Dataset.load` takes, be it with the file of its questions.
-
-    Raises:
-        DatasetError: if there is none.
-    """
+    """Return the folder of what `Dataset.load` takes, be it with the file of its questions."""
     return find_dataset(_split(str(name_or_path))[0])
 
 
@@ -205,11 +193,7 @@ def is_dataset(path: Path) -> bool:
 
 
 def find_dataset(name_or_path: str | Path) -> Path:
-    """Return the folder of a dataset, or of documents; see `Dataset.load`.
-
-    Raises:
-        DatasetError: if there is none.
-    """
+    """Return the folder of a dataset, or of documents; see `Dataset.load`."""
     given, known = str(name_or_path), dict(list_datasets())
     if given in known:
         return known[given]

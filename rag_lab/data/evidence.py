@@ -77,7 +77,7 @@ def names_file_alone(item: Evidence) -> bool:
     return item.page is None and item.quote is None and not item.context
 
 
-def whole_files_told(questions: Collection[Question]) -> list[str]:
+def whole_files_sentences(questions: Collection[Question]) -> list[str]:
     """Say of how many questions the labels name files alone; nothing where those of none do.
 
     Args:
@@ -141,7 +141,7 @@ def grade_scale(scores: Iterable[float]) -> GradeScale:
     return GradeScale(MAX_GRADE / Fraction(positive[-1]), is_exact=False)
 
 
-def grades_told(questions: Iterable[Question]) -> str:
+def grades_text(questions: Iterable[Question]) -> str:
     """Return how many items have each grade, highest first; "" where all are 1, as labels without grades are."""
     counts = Counter(item.grade for question in questions for item in (*question.evidence, *question.not_relevant))
     if not counts.keys() - {1}:

@@ -17,7 +17,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.whole_folder import whole_folder
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
-from rag_lab.corpus.load.loader import SUFFIX, write_given
+from rag_lab.corpus.load.loader import SUFFIX, write_documents
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import read_question
 from rag_lab.errors import DatasetError
@@ -37,9 +37,6 @@ def dataset_of(documents: Any, questions: Any, home: Path) -> Dataset:
             one without an id is `q1` by its place. A text that is the id or the text of one of the dataset's own
             questions is that one, with its labels. None takes the dataset's own, which may be none.
         home: the folder below which documents in memory are written.
-
-    Raises:
-        DatasetError: if there is no such dataset, two documents have one source and page, or something else was given.
     """
     dataset = documents if isinstance(documents, Dataset) else _dataset(documents, home)
     return dataset if questions is None else _with(dataset, _items(questions))
@@ -59,7 +56,7 @@ def _dataset(documents: Any, home: Path) -> Dataset:
         if partial:
             (partial / CORPUS_FOLDER).mkdir(parents=True)
             for n, one in enumerate(corpus, start=1):
-                write_given(partial / CORPUS_FOLDER / f"{n:06}{SUFFIX}", one)
+                write_documents(partial / CORPUS_FOLDER / f"{n:06}{SUFFIX}", one)
     return replace(Dataset.load(target, labelled=False), name=f"{len(documents)} documents")
 
 

@@ -33,11 +33,7 @@ class Written:
     after: bytes | None
 
     def undo(self) -> None:
-        """Put back what was there.
-
-        Raises:
-            DatasetError: if the line was changed by others since.
-        """
+        """Put back what was there."""
         with _alone(self.path):
             lines = _lines(self.path)
             if self.after is None:
@@ -50,11 +46,7 @@ class Written:
 
 
 def questions_file(dataset: Dataset) -> Path:
-    """Return the file in which the labels of a data set stand, that of a plain folder within it.
-
-    Raises:
-        DatasetError: if its documents were given in memory.
-    """
+    """Return the file in which the labels of a data set stand, that of a plain folder within it."""
     if dataset.path.is_relative_to(usable_home() / "given"):
         raise DatasetError(
             "Documents that were given in Python have no folder in which labels could stand; put them into a folder, "
@@ -82,11 +74,7 @@ def labelled_questions(dataset: Dataset) -> dict[Asked, Question]:
 
 
 def add_evidence(dataset: Dataset, question: Question, source: str, page: int | None, quote: str) -> Written:
-    """Write that `quote`, on a page counted from 1, answers the question; a question that is there gets it as well.
-
-    Raises:
-        DatasetError: if the file cannot be read or written.
-    """
+    """Write that `quote`, on a page counted from 1, answers the question; a question that is there gets it as well."""
     item = {"source": source, **({} if page is None else {"page": _as_in_file(dataset, page)}), "quote": quote}
 
     def change(line: Line) -> None:

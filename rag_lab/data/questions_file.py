@@ -29,11 +29,7 @@ Text = Annotated[str, AfterValidator(_encodable)]
 
 
 def finite(text: str) -> float:
-    """Return the number that `text` spells.
-
-    Raises:
-        ValueError: if it spells none, or nan or an infinity.
-    """
+    """Return the number that `text` spells."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text!r} is not finite")
@@ -99,9 +95,6 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
         path: the file.
         sources: the paths below corpus/ that evidence may name.
         page_base: the number that the file gives to a first page.
-
-    Raises:
-        DatasetError: if the file cannot be read.
     """
     questions: dict[str, Question] = {}
     lines: dict[str, int] = {}

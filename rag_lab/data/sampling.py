@@ -34,9 +34,6 @@ def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | No
 
     `document` puts questions together whose first piece of evidence stands in the same file, `tag:x` those with the
     same tag that begins with x. A question without evidence, or without such a tag, is in no cluster.
-
-    Raises:
-        ConfigError: if `rule` is unknown.
     """
     if not is_cluster_rule(rule):
         raise ConfigError(f"Unknown clusters {rule!r}: give {CLUSTER_RULES}.")
@@ -57,7 +54,7 @@ def cluster_problem(questions: Collection[Question], rule: str) -> str:
     return f"clusters: {none}, as {missing}; give {CLUSTER_RULES}."
 
 
-def clusters_told(question_ids: Collection[str], clusters: Mapping[str, str], rule: str) -> str:
+def clusters_sentence(question_ids: Collection[str], clusters: Mapping[str, str], rule: str) -> str:
     """Say how many of the questions are in how many clusters, and how many in none."""
     found = [clusters[name] for name in question_ids if name in clusters]
     if not found:

@@ -192,7 +192,7 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
 
 def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
     pages: dict[str, list[str]] = {}
-    for page in pipeline.index.documents():
+    for page in pipeline.index.chunks.all_documents():
         pages.setdefault(page.source, []).append(page.text)
     return drafted_questions(pages, found.language, N_QUESTIONS)
 

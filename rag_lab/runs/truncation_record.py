@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from rag_lab.corpus.index.vectors import UnreadChildren
+from rag_lab.corpus.index.vectors import TruncatedChildren
 from rag_lab.models.limits.unread import Unread
 from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RunFolder
@@ -37,7 +37,7 @@ class TruncationRecord:
     asked_tokens: int
 
     @classmethod
-    def of(cls, model: str, found: UnreadChildren, traces: Sequence[Trace], final_k: int) -> TruncationRecord:
+    def of(cls, model: str, found: TruncatedChildren, traces: Sequence[Trace], final_k: int) -> TruncationRecord:
         """Return what to record of traces that rest on these chunks; a reader gets the first `final_k` ranks."""
         given = [hit.chunk_id for trace in traces for hit in trace.ranked[:final_k]]
         given_cut = sum(chunk_id in found.longer for chunk_id in given)

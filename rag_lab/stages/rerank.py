@@ -135,7 +135,7 @@ def _retrieval_scores(hits: Sequence[Hit]) -> list[float]:
 
 
 def _text(index: CorpusIndex, hit: Hit, passage: ReadText) -> str:
-    return index.child(hit.chunk_id).text if passage == "child" else index.text(hit)
+    return index.chunks.child(hit.chunk_id).text if passage == "child" else index.text(hit)
 
 
 @dataclass(frozen=True)

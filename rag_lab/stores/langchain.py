@@ -81,9 +81,6 @@ class LangChainStore(SearchedRows):
         """Add what `source` holds and the LangChain `store` does not hold yet, and return it for searching.
 
         Ids are made of the rows' digest, so a store that keeps its rows is filled once.
-
-        Raises:
-            StoreError: if the store was not made with `PrecomputedEmbeddings`.
         """
         embeddings = store.embeddings
         if not isinstance(embeddings, PrecomputedEmbeddings):

@@ -75,11 +75,7 @@ class Rows:
 
     @classmethod
     def write(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> Rows:
-        """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made.
-
-        Raises:
-            ValueError: if the three do not have the same length, or it is 0.
-        """
+        """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made."""
         if not len(ids) == len(vectors) == len(labels) > 0:
             raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
         path.mkdir(parents=True)

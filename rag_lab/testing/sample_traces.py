@@ -72,7 +72,7 @@ def sample_trace(text: str = QUESTIONS[0], may_see: tuple[str, ...] | None = Non
         for number, hit in enumerate(found[:2], start=1)
     )
     filled = Trace(
-        replace(question, evidence=tuple(map(index.locate, question.evidence))),
+        replace(question, evidence=tuple(index.locate(item)[0] for item in question.evidence)),
         query_class="fuzzy",
         proposed_query="oven trips",
         hyde_suggested=False,

@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.data.sampling import cluster_problem, cluster_proposal, clusters_of, clusters_told
+from rag_lab.data.sampling import cluster_problem, cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.errors import ConfigError
 from rag_lab.records import Evidence, Question
 
@@ -40,11 +40,11 @@ def test_a_rule_that_matches_nothing_is_a_problem_that_names_what_there_is():
 
 
 def test_questions_in_clusters_and_in_none_are_counted():
-    told = clusters_told(["a", "b", "c"], {"a": "x.pdf", "b": "x.pdf", "z": "y.pdf"}, "document")
+    told = clusters_sentence(["a", "b", "c"], {"a": "x.pdf", "b": "x.pdf", "z": "y.pdf"}, "document")
     assert told.startswith("2 of 3 questions are in 1 cluster (document)")
     assert told.endswith("; 1 other stands alone.")
-    assert "alone" not in clusters_told(["a", "b"], {"a": "x", "b": "y"}, "tag:x")
-    assert clusters_told(["c"], {"a": "x.pdf"}, "document").startswith("No question is in a cluster (document)")
+    assert "alone" not in clusters_sentence(["a", "b"], {"a": "x", "b": "y"}, "tag:x")
+    assert clusters_sentence(["c"], {"a": "x.pdf"}, "document").startswith("No question is in a cluster (document)")
 
 
 def on_documents(*sizes):

@@ -7,7 +7,7 @@ from factories import make_evidence, make_question
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.data.evidence import GradeScale, grade_scale, grades_told
+from rag_lab.data.evidence import GradeScale, grade_scale, grades_text
 from rag_lab.records import Evidence
 
 
@@ -49,7 +49,7 @@ def test_grades_are_whole_in_bounds_in_order_and_relevant_where_the_judgement_is
 
 def test_the_grades_of_a_dataset_are_told_where_there_are_any() -> None:
     plain = make_question()
-    assert grades_told([plain]) == "" and grades_told([]) == ""
+    assert grades_text([plain]) == "" and grades_text([]) == ""
     graded = make_question("q2", evidence=(make_evidence(2, grade=3),), not_relevant=(Evidence("a.txt", grade=0),))
-    assert grades_told([plain, graded]) == ("grade 3: 1, grade 1: 1, grade 0 (judged not relevant, so no evidence): 1")
+    assert grades_text([plain, graded]) == ("grade 3: 1, grade 1: 1, grade 0 (judged not relevant, so no evidence): 1")
     assert GradeScale().note == ""

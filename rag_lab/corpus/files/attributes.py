@@ -64,12 +64,7 @@ class _Rule(BaseModel):
 
 
 def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Attributes]:
-    """Return the attributes of those of `sources` (paths below the corpus folder) that a rule fits.
-
-    Raises:
-        DatasetError: if the file cannot be read, has another name or place, is no list of rules, or has a rule that
-            decides on no file or says nothing.
-    """
+    """Return the attributes of those of `sources` (paths below the corpus folder) that a rule fits."""
     path = rules_folder(corpus_dir) / ATTRIBUTES_FILE
     _refuse_misplaced(path, corpus_dir)
     if not path.exists() and not path.is_symlink():

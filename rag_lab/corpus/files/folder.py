@@ -22,7 +22,7 @@ from rag_lab.corpus.files.walk import (
     sources_below,
     stale_lines,
 )
-from rag_lab.corpus.load.loader import SUFFIX, LoadError, given_source
+from rag_lab.corpus.load.loader import SUFFIX, LoadError, source_in
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem, Question
 
@@ -30,11 +30,7 @@ _OPEN = Attributes()
 
 
 def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
-    """Return a function that tells whether the asker of a question may see a file below `corpus_dir`.
-
-    Raises:
-        DatasetError: if the rules are faulty.
-    """
+    """Return a function that tells whether the asker of a question may see a file below `corpus_dir`."""
     rules = read_attributes(corpus_dir, list_files(corpus_dir, None).files)
 
     def visible(question: Question, source: str) -> bool:
@@ -82,9 +78,6 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
 
     Hidden files are ignored; links that leave it are refused. Files that `removed.txt` names are passed over (see
     `removed`), as are, in a folder of documents that is no dataset, the files that say something about them.
-
-    Raises:
-        DatasetError: if the folder is missing, holds no readable file, or its `attributes.yaml` is faulty.
     """
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
@@ -111,7 +104,7 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
 
 def _source(path: Path, source: str, taken: Collection[str]) -> str:
     """Return the source of a file: its path below the folder, or what documents given in Python were named."""
-    given = given_source(path) if path.suffix == SUFFIX else ""
+    given = source_in(path) if path.suffix == SUFFIX else ""
     return given if given and given not in taken else source
 
 
@@ -134,11 +127,7 @@ def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing
 
 
 def load_folder(folder: Path) -> LoadedCorpus:
-    """Load every file below `folder`, PDFs by their text; a bad one is a problem and the rest is used.
-
-    Raises:
-        DatasetError: if the folder is missing, or no file in it can be used.
-    """
+    """Load every file below `folder`, PDFs by their text; a bad one is a problem and the rest is used."""
     listing = list_files(folder)
     digests = file_digests(listing.files)
     listing = listing.strictest(digests)

@@ -30,7 +30,7 @@ from rag_lab.corpus.load.loader import (
     Loaded,
     Loader,
     LoadError,
-    load_given,
+    load_documents,
     loaded_from,
     loaded_json,
     parsing,
@@ -47,7 +47,7 @@ _PDF = "pdf_text" if find_spec("pymupdf") else "pdfium"  # where no configuratio
 LOADERS: dict[str, Loader] = {
     ".pdf": FILE_READERS.find(_PDF).made,
     **{suffix: FILE_READERS.find(name).made for suffix, name in BY_SUFFIX.items()},
-    SUFFIX: load_given,
+    SUFFIX: load_documents,
 }
 ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != SUFFIX)  # what people put into a folder
 
@@ -56,10 +56,6 @@ def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Lo
     """Read one file by the loader of its suffix, which is matched without regard to case, and normalize its text.
 
     The title is "" where the file has none of its own: it may have been read under another name.
-
-    Raises:
-        LoadError: if the file cannot be used.
-        KeyError: if no loader reads the suffix.
     """
     loader = loaders[path.suffix.lower()]
     try:
@@ -93,12 +89,7 @@ _GONE = (0, -signal.SIGKILL, -signal.SIGTERM)  # it was idle for long, or somebo
 
 
 def load_bounded(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS, seconds: float = SECONDS) -> Loaded:
-    """Read one file as `load` does, in the worker; by a reader that is not ours in this process.
-
-    Raises:
-        LoadError: if the file cannot be used, or takes more time or memory than it may.
-        KeyError: if no loader reads the suffix.
-    """
+    """Read one file as `load` does, in the worker; by a reader that is not ours in this process."""
     loader = loaders[path.suffix.lower()]
     target = f"{loader.__module__}:{getattr(loader, '__qualname__', '')}"
     name = next((name for name, built in FILE_READERS.built_in.items() if built.target == target), "")
@@ -108,12 +99,7 @@ def load_bounded(path: Path, source: str, loaders: Mapping[str, Loader] = LOADER
 
 
 def call_bounded(name: str, *arguments: Any, seconds: float) -> Any:
-    """Return what a function of the worker returns, as JSON.
-
-    Raises:
-        LoadError: if it raised one, or took more time or memory than it may.
-        RagLabError: if the worker does not start.
-    """
+    """Return what a function of the worker returns, as JSON."""
     return _worker.call({"do": name, "arguments": arguments, "seconds": seconds})
 
 

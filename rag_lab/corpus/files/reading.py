@@ -25,14 +25,10 @@ from rag_lab.records import Document
 
 
 def file_reader_of(given: Any) -> tuple[Loader, Mapping[str, Any]]:
-    """Return the loader that a name, or an object, stands for, and whatever can change what it reads.
-
-    Raises:
-        ConfigError: if there is no such file reader, or it is none.
-    """
+    """Return the loader that a name, or an object, stands for, and whatever can change what it reads."""
     if given in FILE_READERS.built_in if isinstance(given, str) else False:
         return FILE_READERS.find(given).made, {"name": given}
-    reader = OwnFileReader(_module(given))
+    reader = CustomFileReader(_module(given))
     return reader, reader.identity()
 
 
@@ -55,12 +51,8 @@ def _loading(factory: Any, parameters: Mapping[str, Any]) -> Callable[[Path], An
     return load
 
 
-class OwnFileReader:
-    """Somebody's reader `(path) -> text, texts of pages, LangChain documents, or Loaded`, as a loader.
-
-    Raises:
-        ConfigError: if it cannot be called.
-    """
+class CustomFileReader:
+    """Somebody's reader `(path) -> text, texts of pages, LangChain documents, or Loaded`, as a loader."""
 
     def __init__(self, module: Module) -> None:
         self._code = OwnCode(module, f"file reader {module.name!r}")
@@ -70,11 +62,7 @@ class OwnFileReader:
         return self._code.identity()
 
     def __call__(self, path: Path, source: str) -> Loaded:
-        """Read a file.
-
-        Raises:
-            LoadError: if it raised, hung, or returned no documents; another attempt may succeed.
-        """
+        """Read a file."""
         try:
             loaded: Loaded = self._code.call(path, accept=lambda returned: self._accepted(returned, source))
         except OwnCodeError as error:
@@ -135,9 +123,6 @@ class Reading:
         vision: the model that reads them where it says `vision`, None otherwise.
         home: where the model's replies are remembered.
         given: objects in place of, or beside, the file readers that `config` names, by suffix.
-
-    Raises:
-        ConfigError: if the library that reads PDF files so is not installed, or there is no such file reader.
     """
 
     def __init__(

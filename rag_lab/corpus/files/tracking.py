@@ -27,16 +27,12 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT N
 
 
 def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them.
-
-    Raises:
-        DatasetError: if a file cannot be read.
-    """
+    """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them."""
     known = _recall(cache) if cache else {}
     digests, fresh = {}, []
     for source, path in files.items():
         key, status = str(path.resolve()), _status(path)
-        stamp = _stamp(status)
+        stamp = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
         known_stamp, sha256 = known.get(key, ("", ""))
         if known_stamp != stamp:
             sha256 = _sha256(path)
@@ -46,10 +42,6 @@ def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[s
     if cache and fresh:
         _remember(cache, fresh)
     return digests
-
-
-def _stamp(status: os.stat_result) -> str:
-    return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
 
 
 def _status(path: Path) -> os.stat_result:

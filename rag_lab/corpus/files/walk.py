@@ -91,11 +91,7 @@ _STALE = "is no file of the corpus, so nothing is removed by this line; correct 
 
 
 def read_removed(corpus_dir: Path) -> frozenset[str]:
-    """Return the sources that `removed.txt` beside the corpus folder names, none where there is no such file.
-
-    Raises:
-        DatasetError: if the file cannot be read or is not UTF-8.
-    """
+    """Return the sources that `removed.txt` beside the corpus folder names, none where there is no such file."""
     path = rules_folder(corpus_dir) / REMOVED_FILE
     if not path.exists():
         return frozenset()
@@ -120,9 +116,6 @@ def removing(corpus_dir: Path, names: Collection[str], sources: Collection[str])
         corpus_dir: the folder of the files.
         names: sources to remove; one that is removed already stays so.
         sources: the files that are indexed.
-
-    Raises:
-        DatasetError: if a name is neither among `sources` nor removed already, or `removed.txt` cannot be written.
     """
     path, removed = rules_folder(corpus_dir) / REMOVED_FILE, read_removed(corpus_dir)
     before = path.read_bytes() if path.exists() else None

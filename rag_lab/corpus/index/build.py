@@ -68,10 +68,6 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
     """Return the folder of the index of the files of `listing`, building it first where it is not there, or damaged.
 
     Where another attempt may read more of a file, the folder is one for now: the next call reads those files again.
-
-    Raises:
-        DatasetError: if no file can be used, or a file changed while it was read.
-        ModelError: if a model that reads or splits cannot be used.
     """
     parts = made_of(listing, digests, recipe)
 
@@ -97,11 +93,7 @@ class _NotLasting(Exception):  # noqa: N818
 
 
 def _ensure(read: Callable[[], Processed], *, lasting: bool, parts: Mapping[str, Any], home: Path) -> Path:
-    """Return the folder of the index of `parts`, building it where it is not there of what `read` returns.
-
-    Raises:
-        _NotLasting: if the index is to be `lasting` and not all was read; then it is not built.
-    """
+    """Return the folder of the index of `parts`, building it where it is not there of what `read` returns."""
     target = index_path(parts, home)
     with whole_folder(target, apart=SEARCHED) as partial:
         if partial:

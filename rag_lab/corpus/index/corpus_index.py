@@ -33,14 +33,14 @@ from rag_lab.corpus.index.build import (
 from rag_lab.corpus.index.chunk_store import ChunkStore, Units
 from rag_lab.corpus.index.locate import AsRead, locate_evidence
 from rag_lab.corpus.index.read_and_split import files_of_the_same_text
-from rag_lab.corpus.index.vectors import ChildVectors, UnreadChildren, unread_children
+from rag_lab.corpus.index.vectors import ChildVectors, TruncatedChildren, truncated_children
 from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.spans import PageStarts
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.corpus.split.splitter import splitter_of
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
-from rag_lab.records import Chunk, Document, Evidence, Hit, Level, Problem, Question, Span
+from rag_lab.records import Evidence, Hit, Level, Problem, Question
 from rag_lab.stores.analyzer import Analyzer, AnalyzerChoice, analyzer_for
 from rag_lab.stores.config import StoreConfig, Unit
 from rag_lab.stores.engine import SearchedRows
@@ -66,11 +66,12 @@ class CorpusIndex:
         self._vectors = vectors
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
-        self._chunks = ChunkStore(path / CHUNKS)
-        self._unread: UnreadChildren | None = None
+        self.chunks = ChunkStore(path / CHUNKS)  # documents, parents and children with their texts
+        self._truncation: TruncatedChildren | None = None
         self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
         self._languages: dict[Labels | None, str] = {}
         self._levels: dict[Level, Units] = {}
+        self._same_text: dict[str, tuple[str, ...]] | None = None  # of each file those that read the same
         self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
     @property
@@ -89,8 +90,8 @@ class CorpusIndex:
         return is_built(self.path)
 
     @property
-    def is_curable(self) -> bool:
-        """Whether it lacks what another attempt may read: it is made again when it is opened again."""
+    def is_retryable(self) -> bool:
+        """Whether another attempt may read more: then it is built again when it is opened again."""
         return FOR_NOW in self._manifest["made_of"]
 
     @property
@@ -107,7 +108,7 @@ class CorpusIndex:
     @property
     def files(self) -> tuple[IndexedFile, ...]:
         """The files that are indexed, in order; those that could not be used are among `problems`."""
-        made_of, counts = self._manifest["made_of"], self._chunks.counts()
+        made_of, counts = self._manifest["made_of"], self.chunks.counts()
         attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
                       made_of["attributes"].items()}  # fmt: skip
         return tuple(
@@ -133,7 +134,7 @@ class CorpusIndex:
     @cached_property
     def labels(self) -> Labels:
         """The access labels of the children."""
-        return self._chunks.labels()
+        return self.chunks.labels()
 
     @property
     def language(self) -> str:
@@ -158,7 +159,7 @@ class CorpusIndex:
     def ensure_vectors(self) -> None:
         """Embed the children and write their vectors, where they are not on disk."""
         if not self.has_vectors:
-            self._vectors.ensure(self.path / SEARCHED, self._chunks.children())
+            self._vectors.ensure(self.path / SEARCHED, self.chunks.children())
 
     def price(self, *, with_vectors: bool) -> dict[str, Any]:
         """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
@@ -170,15 +171,15 @@ class CorpusIndex:
         return {"chunks": self.n_children, "seconds": seconds, "bytes": texts + vectors}
 
     @property
-    def unread(self) -> UnreadChildren | None:
-        """What the embedding model never reads of the children; None where it does not say, or not yet."""
-        if self._unread is None:
-            self._unread = unread_children(self._vectors.embedder, self.path / SEARCHED, self._chunks.children)
-        return self._unread
+    def truncation(self) -> TruncatedChildren | None:
+        """What the embedding model never reads of the children; None where it does not say how much it reads."""
+        if self._truncation is None:
+            self._truncation = truncated_children(self._vectors.embedder, self.path / SEARCHED, self.chunks.children)
+        return self._truncation
 
     def known_texts(self) -> dict[str, str | None]:
         """Return a key for each different text of the children, with the text, None where it was embedded before."""
-        return self._vectors.known(self._chunks.children())
+        return self._vectors.known(self.chunks.children())
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
         """Return this index with its children searched in `store`, which holds the same ids.
@@ -235,49 +236,17 @@ class CorpusIndex:
         visible = self._visible(allowed)
         key = (name, self.analyzer(analyzer, visible), units, visible)
         if key not in self._sparse:
-            texts = self._chunks.children if units == "child" else self._chunks.files
+            texts = self.chunks.children if units == "child" else self.chunks.files
             self._sparse[key] = open_sparse(self.path / SEARCHED, *key[:2], texts, units, visible)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
         """Return the text of what was retrieved."""
-        return self._chunks.document(hit.source, hit.page).text[hit.start : hit.end]
+        return self.chunks.document(hit.source, hit.page).text[hit.start : hit.end]
 
     def page_starts(self, source: str) -> PageStarts:
         """Return where the pages of a file begin in its text, () where it was not cut as one text."""
         return self._as_read.page_starts.get(source, ())
-
-    def parent(self, parent_id: str) -> Chunk:
-        """Return a parent with its text; KeyError if there is none of that id."""
-        return self._chunks.parent(parent_id)
-
-    def spans(self) -> list[Span]:
-        """Return where each parent stands, without its text."""
-        return list(self._chunks.spans().values())
-
-    def child(self, chunk_id: str) -> Chunk:
-        """Return a child with its text; KeyError if there is none of that id."""
-        return self._chunks.child(chunk_id)
-
-    def children(self) -> list[Chunk]:
-        """Return all children, in the order of the corpus."""
-        return self._chunks.children()
-
-    def documents(self) -> list[Document]:
-        """Return all documents, in the order of the corpus."""
-        return self._chunks.all_documents()
-
-    def documents_of(self, source: str) -> list[Document]:
-        """Return the documents of one file, in the order of its pages; none if the corpus has no such file."""
-        return self._chunks.documents(source)
-
-    def parents(self) -> list[Chunk]:
-        """Return all parents, in the order of the corpus."""
-        return self._chunks.all_parents()
-
-    def parents_of(self, document: Document) -> list[Chunk]:
-        """Return the parents of one document, in order."""
-        return self._chunks.parents(document.source, document.page)
 
     def file_names(self) -> list[str]:
         """Return the files with a suffix that is read, bad ones included."""
@@ -285,10 +254,15 @@ class CorpusIndex:
 
     def same_files(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of files that have the same bytes."""
-        return tuple(tuple(names) for names in self._same.values() if len(names) > 1)
+        same: dict[str, list[str]] = {}
+        for source, content in self._manifest["made_of"]["files"].items():
+            same.setdefault(content, []).append(source)
+        return tuple(tuple(names) for names in same.values() if len(names) > 1)
 
     def copies(self, source: str) -> list[str]:
         """Return the other indexed files that read the same as this one, page by page."""
+        if self._same_text is None:
+            self._same_text = files_of_the_same_text(self.chunks.pages())
         return [name for name in self._same_text.get(source, ()) if name != source]
 
     def is_visible(self, source: str, question: Question) -> bool:
@@ -296,14 +270,10 @@ class CorpusIndex:
         attributes = self._manifest["made_of"]["attributes"].get(source, {"namespace": "", "permissions": ()})
         return may_see(question, attributes["namespace"], attributes["permissions"])
 
-    def locate(self, evidence: Evidence) -> Evidence:
-        """Return the evidence with page, span and context filled where it can be found, else as it was."""
-        return self.try_locate(evidence)[0]
-
-    def try_locate(self, evidence: Evidence) -> tuple[Evidence, str]:
-        """Return what `locate` does, and why the evidence was not found ("" where it was)."""
+    def locate(self, evidence: Evidence) -> tuple[Evidence, str]:
+        """Return the evidence with page, span and context, else as it was; and why it was not found, else ""."""
         if evidence not in self._located:
-            self._located[evidence] = locate_evidence(self._chunks, evidence, self._as_read)
+            self._located[evidence] = locate_evidence(self.chunks, evidence, self._as_read)
         return self._located[evidence]
 
     def _visible(self, allowed: Labels | None) -> Labels | None:
@@ -312,31 +282,18 @@ class CorpusIndex:
 
     def _language(self, visible: Labels | None) -> str:
         if visible not in self._languages:
-            texts = self._chunks.beginnings(*_SAMPLE, visible or self.labels) if self.is_built else []
+            texts = self.chunks.beginnings(*_SAMPLE, visible or self.labels) if self.is_built else []
             self._languages[visible] = main_language((language_of(text), len(text)) for text in texts)
         return self._languages[visible]
 
     def _units(self, level: Level) -> Units:
         if level not in self._levels:
-            self._levels[level] = Units(self._chunks, level)
+            self._levels[level] = Units(self.chunks, level)
         return self._levels[level]
 
     @cached_property
     def _as_read(self) -> AsRead:
         return AsRead.of(self._manifest)
-
-    @cached_property
-    def _same_text(self) -> dict[str, tuple[str, ...]]:
-        """The files that read the same, of each of them."""
-        return files_of_the_same_text(self._chunks.pages())
-
-    @cached_property
-    def _same(self) -> dict[str, list[str]]:
-        """The files that have each content."""
-        same: dict[str, list[str]] = {}
-        for source, content in self._manifest["made_of"]["files"].items():
-            same.setdefault(content, []).append(source)
-        return same
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
@@ -376,16 +333,15 @@ def open_index(
         readers: objects beside, or in place of, the file readers that it names, by suffix.
         progress: show a bar while texts are embedded, or tell a callable how many are.
         build: False names an index that is missing without building it; its `is_built` is False.
-
-    Raises:
-        DatasetError: if the folder is missing, no file in it can be used, or its attributes are faulty.
-        ModelError: if a model that reads or splits cannot be used.
     """
     reading = Reading(config, vision, home, readers)
     listing = list_files(corpus_dir, reading.loaders)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
     listing = listing.strictest(digests)
-    remembered = _remembering(embedder, home, progress)
+    if isinstance(embedder, RememberedEmbedder):
+        remembered = replace(embedder, progress=progress)
+    else:
+        remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
     recipe = Recipe(config, reading, splitter_of(config, remembered, splitter))
     vectors = ChildVectors(remembered, store, own_store)
     if not build:
@@ -393,9 +349,3 @@ def open_index(
     path = ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, recipe.splitter)), digests)
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
-
-
-def _remembering(embedder: Embedder, home: Path, progress: Watch) -> RememberedEmbedder:
-    if isinstance(embedder, RememberedEmbedder):
-        return replace(embedder, progress=progress)
-    return RememberedEmbedder(embedder, home / "vectors.sqlite", progress)

@@ -37,7 +37,7 @@ def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[
 
 def _locate(index: CorpusIndex, question: Question, evidence: Evidence) -> tuple[Evidence | None, str]:
     if index.is_visible(evidence.source, question):
-        found, reason = index.try_locate(evidence)
+        found, reason = index.locate(evidence)
         copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
         return replace(found, copies=copies) if copies else found, reason
     return None, "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
@@ -75,7 +75,7 @@ class FoundChunks:
 
     def __init__(self, index: CorpusIndex) -> None:
         self._index = index
-        self._children = index.children()
+        self._children = index.chunks.children()
         self._by_id = {child.chunk_id: child for child in self._children}
         pairs = groupby(self._children, key=lambda child: child.parent_id)
         self._by_parent: dict[str, Children] = {parent_id: list(children) for parent_id, children in pairs}
@@ -117,7 +117,7 @@ class FoundChunks:
 
     def _around(self, parent_id: str, text: str) -> Children:
         """Return the children of a parent that a piece of its text touches; all where its white space differs."""
-        parent, children = self._index.parent(parent_id), self._by_parent[parent_id]
+        parent, children = self._index.chunks.parent(parent_id), self._by_parent[parent_id]
         start = parent.text.find(text.strip())
         if start < 0:
             return children
@@ -130,7 +130,7 @@ class FoundChunks:
 
     @cached_property
     def _parent_words(self) -> dict[str, str]:
-        return {parent_id: _words(self._index.parent(parent_id).text) for parent_id in self._by_parent}
+        return {parent_id: _words(self._index.chunks.parent(parent_id).text) for parent_id in self._by_parent}
 
 
 def _words(text: str) -> str:

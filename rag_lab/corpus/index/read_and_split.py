@@ -23,7 +23,7 @@ from rag_lab.corpus.index.locate import AsRead
 from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
 from rag_lab.corpus.spans import joined
 from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
-from rag_lab.corpus.split.splitter import OwnSplitter, Splitter, Unsplit
+from rag_lab.corpus.split.splitter import CustomSplitter, Splitter, Unsplit
 from rag_lab.errors import DatasetError
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
@@ -88,13 +88,11 @@ def process(
     splitter: Splitter,
     memory: Memory,
 ) -> Processed:
-    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened.
-
-    Raises:
-        DatasetError: if no file can be used, or one changed while it was read.
-        ModelError: if a model that reads or embeds cannot be used.
-    """
-    keys = {source: _load_key(path, digests[source], reading) for source, path in listing.files.items()}
+    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened."""
+    keys = {
+        source: digest(["load", digests[source], dict(reading.identity_of(path.suffix.lower()))])
+        for source, path in listing.files.items()
+    }
     loaded = _load_all(listing, digests, keys, reading, memory)
     problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
     usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
@@ -137,14 +135,10 @@ def _unsplit_or_lossy(document: Document, spans: list[Cut] | Unsplit, splitter: 
     page = f"page {document.page}: " if document.page is not None else ""
     if isinstance(spans, Unsplit):
         return f"{page}left out, since {spans.reason}"
-    if not isinstance(splitter, OwnSplitter):
+    if not isinstance(splitter, CustomSplitter):
         return ""
     lost = splitter.losses(document.text, [child for item in spans for child in item.children])
     return f"{page}{lost}" if lost else ""
-
-
-def _load_key(path: Path, sha256: str, reading: Reading) -> str:
-    return digest(["load", sha256, dict(reading.identity_of(path.suffix.lower()))])
 
 
 def _load_all(

@@ -27,7 +27,7 @@ _FILE = "unread.json"
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadChildren:
+class TruncatedChildren:
     """How long children are for one embedding model, and the tokens beyond its limit by the id of each longer one."""
 
     total: Unread
@@ -38,9 +38,9 @@ class UnreadChildren:
         return [self.longer.get(hit.chunk_id, 0) for hit in hits]
 
 
-def unread_children(
+def truncated_children(
     embedder: RememberedEmbedder, searched: Path, children: Callable[[], Sequence[Chunk]]
-) -> UnreadChildren | None:
+) -> TruncatedChildren | None:
     """Return what `embedder` never reads of `children`; None where it does not say how much it reads.
 
     No weights are loaded. What was counted is kept below `searched`, the folder of what the index is searched by.
@@ -55,14 +55,14 @@ def unread_children(
             found = asdict(_counted(embedder, limit, children()))
             (partial / _FILE).write_text(json.dumps(found), encoding="utf-8")
     saved = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-    return UnreadChildren(Unread(**saved["total"]), saved["longer"])
+    return TruncatedChildren(Unread(**saved["total"]), saved["longer"])
 
 
-def _counted(embedder: RememberedEmbedder, limit: int, children: Sequence[Chunk]) -> UnreadChildren:
+def _counted(embedder: RememberedEmbedder, limit: int, children: Sequence[Chunk]) -> TruncatedChildren:
     counts = embedder.text_tokens([child.text for child in children], "document")
     characters = sum(len(child.text) for child in children)
     longer = {child.chunk_id: n - limit for child, n in zip(children, counts, strict=True) if n > limit}
-    return UnreadChildren(Unread.of(counts, characters, limit), longer)
+    return TruncatedChildren(Unread.of(counts, characters, limit), longer)
 
 
 _TOOK = "took.json"  # beside the vectors
@@ -93,10 +93,6 @@ class ChildVectors:
         """Build the vectors below `searched`, where they are missing or damaged.
 
         Processes that want them at once build them once.
-
-        Raises:
-            ModelError: if the embedding model cannot be used.
-            StoreError: if the store cannot be used.
         """
         with whole_folder(self.folder(searched)) as partial:
             if not partial:

@@ -35,11 +35,7 @@ class CellBudget:
         self._left = MAX_CELLS
 
     def spend(self, n_rows: int, n_columns: int) -> None:
-        """Take the cells of a table, before it is written.
-
-        Raises:
-            LoadError: if more are taken than there are.
-        """
+        """Take the cells of a table, before it is written."""
         self._left -= n_rows * n_columns
         if self._left < 0:
             raise LoadError(
@@ -53,16 +49,13 @@ def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = No
 
     Cells lose their line ends and surplus spaces; rows and columns that are empty throughout are left out. `budget` is
     that of the file where it may hold more than one table.
-
-    Raises:
-        LoadError: if the table has more cells than the budget.
     """
     cleaned = [[_cell(cell) for cell in row] for row in rows]
     filled = [row for row in cleaned if any(row)]
     kept = [row for row in filled if not _is_too_long(row)]
     columns = sorted({number for row in kept for number, cell in enumerate(row) if cell})
     (budget or CellBudget()).spend(len(kept), len(columns))
-    lines = [_line(_at(row, number) for number in columns) for row in kept]
+    lines = [_line((row[number] if number < len(row) else "") for number in columns) for row in kept]
     if lines:
         lines.insert(1, _line("---" for _ in columns))
     return lines, len(filled) - len(kept)
@@ -85,10 +78,6 @@ def _is_too_long(cells: Sequence[str]) -> bool:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _at(row: Sequence[str], number: int) -> str:
-    return row[number] if number < len(row) else ""
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -116,9 +105,6 @@ def table_blocks(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> list[str
     """Return the blocks that a table makes, one in Markdown as a rule.
 
     A table of one column is a frame, and so is a row too long for a line: what they hold stands by itself.
-
-    Raises:
-        LoadError: if the tables of the file have more cells than the budget.
     """
     placed = [(row, [cell.text for cell in row]) for row in _spread(rows, budget)]
     columns = {number for _, texts in placed for number, text in enumerate(texts) if text}
@@ -165,11 +151,7 @@ _MAX_CELL_CHARS = 2**31 - 1  # a longer row is left out by its length, not an er
 
 
 def load_delimited(path: Path, source: str) -> Loaded:
-    """Read a table of separated values; the separator is found out or declared, the first row is the header.
-
-    Raises:
-        LoadError: if the file is empty, too long, not text, or holds no cell.
-    """
+    """Read a table of separated values; the separator is found out or declared, the first row is the header."""
     text, warnings = read_text(path)
     limit = csv.field_size_limit(_MAX_CELL_CHARS)
     try:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_lab.corpus.load.html import html_blocks
 from rag_lab.corpus.load.loader import Loaded, LoadError, parsing
-from rag_lab.corpus.load.spreadsheet import opened_archive, own_title, parsed_part
+from rag_lab.corpus.load.spreadsheet import opened_archive, parsed_part, stated_title
 from rag_lab.records import Document
 
 _KIND = "Word document"
@@ -39,16 +39,12 @@ _WORDS = {"oMath": "equations", "oMathPara": "equations", "hdr": "headers", "ftr
 
 
 def load_docx(path: Path, source: str) -> Loaded:
-    """Read a Word file; its title is its own, else its first heading.
-
-    Raises:
-        LoadError: if the file is empty, encrypted, damaged, too large, or holds no text.
-    """
+    """Read a Word file; its title is its own, else its first heading."""
     with opened_archive(path, _KIND) as archive, parsing(_KIND):
         archive.max_tags = _MAX_TAGS
         names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]
         parts = {name: parsed_part(archive, name, _KIND) for name in dict.fromkeys(names)}
-        title = own_title(archive, _KIND)
+        title = stated_title(archive, _KIND)
     if not any(part.tag == f"{_W}document" for part in parts.values()):
         raise LoadError(f"the file is no {_KIND} although its name ends so; replace, rename or remove it.")
     with parsing(_KIND):

@@ -29,11 +29,7 @@ _MAX_DIGITS = 5  # of the number of columns or rows that a cell says it takes
 
 
 def html_blocks(root: Any) -> list[str]:
-    """Return the blocks below `root`, in order.
-
-    Raises:
-        LoadError: if the tables have more cells than are read.
-    """
+    """Return the blocks below `root`, in order."""
     writer = _Writer()
     for event, value in _walk(root):
         writer.write(event, value)
@@ -120,14 +116,10 @@ class _Writer:
 
     def _put(self, line: str, alone: str) -> None:
         """Write a block: as a part of the line of the cell that is open, or as it stands by itself."""
-        if cell := self._cell():
+        if cell := next((rows[-1][-1] for rows in reversed(self._tables) if rows and rows[-1]), None):
             cell.blocks.append((line, alone))
         else:
             self._blocks.append(alone)
-
-    def _cell(self) -> Cell | None:
-        """Return the innermost cell that is open."""
-        return next((rows[-1][-1] for rows in reversed(self._tables) if rows and rows[-1]), None)
 
 
 def _fenced(text: str) -> str:
@@ -172,11 +164,7 @@ _TOO_DEEP = "the HTML file nests elements too deeply: what follows the 256th lev
 
 
 def load_html(path: Path, source: str) -> Loaded:
-    """Read an HTML file; its title is its own, else its first heading or line.
-
-    Raises:
-        LoadError: if the file is empty, too long, not text, or holds no text beside its markup.
-    """
+    """Read an HTML file; its title is its own, else its first heading or line."""
     from lxml import etree
 
     text, warning = decode_html(read_bytes(path))
@@ -197,9 +185,6 @@ def decode_html(data: bytes) -> tuple[str, str]:
 
     A mark at the beginning counts first; then UTF-8, where there are letters beyond ASCII and all are in it; then what
     the file declares. A file that declares UTF-16 in letters of ASCII is not in it.
-
-    Raises:
-        LoadError: if the data are empty or not text.
     """
     codec = "utf-16" if data.startswith(WIDE_MARKS) else _declared(data)
     if codec and (data.isascii() or not is_utf8(data)):  # other encodings hardly ever look like UTF-8

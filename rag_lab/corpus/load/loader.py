@@ -74,14 +74,14 @@ def parsing(kind: str) -> Iterator[None]:
 SUFFIX = ".documents"
 
 
-def write_given(path: Path, documents: Sequence[Document]) -> None:
+def write_documents(path: Path, documents: Sequence[Document]) -> None:
     """Write the documents of one source, in page order."""
     lines = [documents[0].source, *([item.page, item.text, item.title] for item in documents)]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def given_source(path: Path) -> str:
+def source_in(path: Path) -> str:
     """Return the source that the file at `path` holds; '' where it tells none."""
     try:
         with path.open(encoding="utf-8") as file:
@@ -91,12 +91,8 @@ def given_source(path: Path) -> str:
     return source if isinstance(source, str) else ""
 
 
-def load_given(path: Path, source: str) -> Loaded:
-    """Read what `write_given` wrote.
-
-    Raises:
-        LoadError: if the file is something else.
-    """
+def load_documents(path: Path, source: str) -> Loaded:
+    """Read what `write_documents` wrote."""
     documents = []
     for line in path.read_text(encoding="utf-8").split("\n")[1:-1]:
         match json.loads(line):

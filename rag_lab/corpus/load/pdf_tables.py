@@ -45,9 +45,6 @@ def load_pdf_tables(path: Path, source: str) -> Loaded:
     """Read a PDF as `load_pdf` does, with each table that has ruled or filled cells as Markdown in its place.
 
     A page with more drawn lines than tables have is read without looking for any, and named in a warning.
-
-    Raises:
-        LoadError: if the file is empty, corrupt, encrypted, too long, or holds no text at all.
     """
     crowded: list[int] = []
 

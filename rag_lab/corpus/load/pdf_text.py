@@ -116,11 +116,7 @@ _STREAM = re.compile(rb"(?<!end)stream\r?\n")
 
 
 def check_content(page: Any) -> None:
-    """Refuse a page (PyMuPDF's) whose drawing commands, or those of a form that it draws, unpack to more than is read.
-
-    Raises:
-        ValueError: if they do.
-    """
+    """Refuse a page of PyMuPDF whose drawing commands, or those of a form in it, unpack to more than is read."""
     if any(raw and _unpacks_to_more(raw) for raw in map(page.parent.xref_stream_raw, _streams(page))):
         raise ValueError(f"the page's content unpacks to more than {_MAX_BYTES} bytes")
 
@@ -206,9 +202,6 @@ def load_pdf(path: Path, source: str) -> Loaded:
 
     Pages that are only images, and pages that cannot be read, are left out and named in a warning; blank pages are
     left out silently. The title is the file's own, else the first line of the first page with text.
-
-    Raises:
-        LoadError: if the file is empty, corrupt, encrypted, too long, or holds no text at all.
     """
     return load_pages(path, source, page_text)
 
@@ -227,11 +220,7 @@ def load_pages(path: Path, source: str, read: Callable[[Any], str]) -> Loaded:
 
 
 def collected(source: str, title: str, n_pages: int, read: Callable[[int], tuple[str, bool]]) -> Loaded:
-    """Return the pages that hold text, as `load_pdf` says; `read` gives a page's text, and whether it is only an image.
-
-    Raises:
-        LoadError: if no page holds text.
-    """
+    """Return the pages that hold text; `read` gives a page's text, and whether it is only an image."""
     texts: dict[int, str] = {}
     images, broken = [], []
     for number in range(1, n_pages + 1):
@@ -253,11 +242,7 @@ def collected(source: str, title: str, n_pages: int, read: Callable[[int], tuple
 
 @contextmanager
 def opened_pdf(path: Path) -> Iterator[Any]:
-    """Give PyMuPDF's document.
-
-    Raises:
-        LoadError: if the file is empty, corrupt, encrypted, too long, or no PDF.
-    """
+    """Give PyMuPDF's document."""
     import pymupdf
 
     pymupdf.TOOLS.mupdf_display_errors(False)  # bad files are reported by us, not on stderr
@@ -278,11 +263,7 @@ def opened_pdf(path: Path) -> Iterator[Any]:
 
 
 def check_count(n_pages: int) -> None:
-    """Refuse a file without pages, and one with more than are read.
-
-    Raises:
-        LoadError: if it is such a file.
-    """
+    """Refuse a file without pages, and one with more than are read."""
     if not n_pages:
         raise LoadError(_NO_PAGE)
     if n_pages > _MAX_PAGES:

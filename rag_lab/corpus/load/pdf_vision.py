@@ -158,12 +158,7 @@ class VisionPdf:
         return {"model": model, "prompt": _PROMPT_VERSION, "dpi": self.dpi, "min_score": self.min_score}
 
     def __call__(self, path: Path, source: str) -> Loaded:
-        """Read a PDF; see `Loader`.
-
-        Raises:
-            LoadError: if the file cannot be read, or no page of it holds text.
-            ModelError: if the model cannot be used at all.
-        """
+        """Read a PDF; see `Loader`."""
         texts: dict[int, str] = {}
         warnings: list[str] = []
         lasting = True
@@ -197,7 +192,10 @@ class VisionPdf:
             yield some
 
     def _read(self, pages: Sequence[_Page]) -> list[ChatReply]:
-        keys = [digest([dict(self.model.identity()), _PROMPT_VERSION, _sha256(page.picture)]) for page in pages]
+        keys = [
+            digest([dict(self.model.identity()), _PROMPT_VERSION, hashlib.sha256(page.picture).hexdigest()])
+            for page in pages
+        ]
         shown = dict(zip(keys, pages, strict=True))
 
         def ask(some: list[str]) -> dict[str, ChatReply]:
@@ -239,11 +237,7 @@ def _pdf_facts(path: str) -> tuple[str, int]:
 
 
 def _shown_page(path: str, number: int, dpi: int) -> tuple[str, str]:
-    """Return the text of a page, and its picture in base64.
-
-    Raises:
-        LoadError: if it cannot be read.
-    """
+    """Return the text of a page, and its picture in base64."""
     with opened_pdf(Path(path)) as pdf:
         try:
             page = pdf[number - 1]
@@ -266,7 +260,3 @@ def _unfenced(text: str) -> str:
     if len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```":
         lines = lines[1:-1]
     return "\n".join(lines).strip()
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

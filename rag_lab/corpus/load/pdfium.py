@@ -36,11 +36,7 @@ _SPELT = {0: "\ufffd", _BROKEN_WORD: "-", 0x0D: " "}
 
 
 def load_pdfium(path: Path, source: str) -> Loaded:
-    """Read a PDF as `load_pdf` does, without PyMuPDF.
-
-    Raises:
-        LoadError: if the file is empty, corrupt, encrypted, too long, or holds no text at all.
-    """
+    """Read a PDF as `load_pdf` does, without PyMuPDF."""
     data = path.read_bytes()
     with _opened(data) as pdf:
         is_suspect = _is_encrypted(pdf) or holds_too_much(data)
@@ -83,9 +79,6 @@ def _check_alone(pdf: Any, number: int) -> None:
     """Refuse a page of which a stream unpacks to more than is read: PDFium would unpack it all.
 
     The page is copied into a file of its own, which opens none of its streams and enciphers none.
-
-    Raises:
-        ValueError: if it is such a page.
     """
     from pypdfium2 import PdfDocument
 
@@ -112,7 +105,7 @@ def _lines(page: Any) -> list[Line]:
         elif char.text.isspace():
             space = " "
         else:
-            if runs[-1] and _is_apart(runs[-1][-1], char):
+            if runs[-1] and _is_separate(runs[-1][-1], char):
                 runs.append([])
             runs[-1].append(replace(char, text=space + char.text))
             space = ""
@@ -135,7 +128,7 @@ def _characters(page: Any) -> Iterator[Line]:
                 yield Line(*box, "\n", along)
 
 
-def _is_apart(before: Line, char: Line) -> bool:
+def _is_separate(before: Line, char: Line) -> bool:
     is_level = min(before.y1, char.y1) > max(before.y0, char.y0)
     return before.direction != char.direction or not is_level or char.x0 - before.x1 > _CELL_GAP * char.height
 

@@ -45,9 +45,6 @@ def opened_archive(path: Path, kind: str) -> Iterator[Archive]:
     """Open an Office file whose parts, unpacked, are of a size that can be handled; `kind` is what it should be.
 
     `zipfile` unpacks no part beyond the size that the archive declares, so the declared sizes can be relied on.
-
-    Raises:
-        LoadError: if it is empty, encrypted, damaged, something else, or unpacks to more than is read.
     """
     check_kind(path, kind, _ZIP)
     try:
@@ -93,9 +90,6 @@ def parsed_part(archive: Archive, name: str, kind: str) -> Any:
 
     Entities are not expanded and nothing is fetched. The strict form of the format is read as the usual one, which has
     other names for the same.
-
-    Raises:
-        LoadError: if the part is damaged, or the parts so far have more tags and attributes than are read.
     """
     from lxml import etree
 
@@ -112,7 +106,7 @@ def parsed_part(archive: Archive, name: str, kind: str) -> Any:
         return etree.fromstring(_STRICT.sub(_USUAL, content), parser)
 
 
-def own_title(archive: Archive, kind: str) -> str:
+def stated_title(archive: Archive, kind: str) -> str:
     """Return the title that a file says it has, "" where it says none."""
     properties = parsed_part(archive, "docProps/core.xml", kind)
     return str(properties.findtext(_TITLE) or "") if properties is not None else ""
@@ -126,16 +120,12 @@ _TEXT = re.compile(rb"t=[\"']str[\"']")  # of a formula: it may be empty, as tha
 
 
 def load_spreadsheet(path: Path, source: str) -> Loaded:
-    """Read every sheet of a spreadsheet, hidden ones too; a formula counts with the value that was stored for it.
-
-    Raises:
-        LoadError: if the file is empty, encrypted, damaged, too large, something else, or holds no value.
-    """
+    """Read every sheet of a spreadsheet, hidden ones too; a formula counts with the value that was stored for it."""
     if path.suffix.lower() == ".xls":
         check_kind(path, _OLD_KIND, _OLE)
         return _read(path, source, "", [])
     with opened_archive(path, _KIND) as archive, parsing(_KIND):
-        return _read(path, source, own_title(archive, _KIND), list(_left_blank(archive)))
+        return _read(path, source, stated_title(archive, _KIND), list(_left_blank(archive)))
 
 
 def _read(path: Path, source: str, title: str, warnings: list[str]) -> Loaded:

@@ -23,11 +23,7 @@ _MAX_BROKEN_SHARE = 0.2  # of the whole characters; no text of another encoding 
 
 
 def decode(data: bytes) -> tuple[str, str]:
-    """Return the text, with `\\n` as its only line end, and a warning where its encoding was guessed ("" else).
-
-    Raises:
-        LoadError: if the data are empty or not text.
-    """
+    """Return the text, with `\\n` as its only line end, and a warning where its encoding was guessed ("" else)."""
     try:
         text, warning = data.decode("utf-8-sig"), ""
     except UnicodeDecodeError:
@@ -108,21 +104,13 @@ _MAX_BYTES = 4 * MAX_FILE_CHARS  # a character takes at most four
 
 
 def load_text(path: Path, source: str) -> Loaded:
-    """Read a plain text file; its title is its first line that is not blank.
-
-    Raises:
-        LoadError: if the file is empty, too long, or not text.
-    """
+    """Read a plain text file; its title is its first line that is not blank."""
     text, warnings = read_text(path)
     return Loaded((Document(source, None, text, first_line(text)),), warnings)
 
 
 def load_markdown(path: Path, source: str) -> Loaded:
-    """Read a Markdown file as it stands; its title is its first heading, else its first line behind front matter.
-
-    Raises:
-        LoadError: if the file is empty, too long, or not text.
-    """
+    """Read a Markdown file as it stands; its title is its first heading, else its first line behind front matter."""
     text, warnings = read_text(path)
     found = headings(text)
     title = found[0].title if found else first_line(text[body_start(text) :])
@@ -130,21 +118,13 @@ def load_markdown(path: Path, source: str) -> Loaded:
 
 
 def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return a text file with line ends as `\\n`, and a warning where its encoding had to be guessed.
-
-    Raises:
-        LoadError: if the file is empty, too long, or not text.
-    """
+    """Return a text file with line ends as `\\n`, and a warning where its encoding had to be guessed."""
     text, warning = decode(read_bytes(path))
     return text, (warning,) if warning else ()
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a text file of any encoding.
-
-    Raises:
-        LoadError: if it is too long to be prose.
-    """
+    """Return the content of a text file of any encoding."""
     size = path.stat().st_size
     if size > _MAX_BYTES:
         raise LoadError(f"the file has {size / 2**20:.0f} MiB of text, more than is read; split it into smaller files.")

@@ -31,7 +31,7 @@ def parents_identity(config: CorpusConfig) -> Mapping[str, Any]:
     return {"name": config.parents, "version": 1, **relevant[config.parents]}
 
 
-def given_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
+def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
     """Return the parents that do not depend on the children, in order; None where they do.
 
     They hold each character that is not whitespace exactly once. `page` is a page of a PDF, `section` a section of a
@@ -73,11 +73,7 @@ class Chunks:
 
 
 def split(documents: Sequence[Document], config: CorpusConfig, embedder: Embedder | None = None) -> Chunks:
-    """Split documents into parents, and parents into children; see `cut` and `chunks`.
-
-    Raises:
-        ConfigError: if a splitter of somebody's own cannot split one of them.
-    """
+    """Split documents into parents, and parents into children; see `cut` and `chunks`."""
     found = cut(documents, config, splitter_of(config, embedder))
     if reasons := [item.reason for item in found if isinstance(item, Unsplit)]:
         raise ConfigError(reasons[0])
@@ -96,7 +92,7 @@ def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter)
     A child's text is that of its span; children lie inside their parent, and neither begin nor end with whitespace.
     Those of our splitters hold every character that is not whitespace, and no table row is cut.
     """
-    given = [given_parents(document, config) for document in documents]
+    given = [fixed_parents(document, config) for document in documents]
     regions = [
         (document, span)
         for document, spans in zip(documents, given, strict=True)

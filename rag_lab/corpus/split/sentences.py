@@ -143,11 +143,7 @@ class Semantic:
 
     @classmethod
     def of(cls, config: CorpusConfig, embedder: Embedder | None) -> Self:
-        """Return what `config` asks for.
-
-        Raises:
-            ConfigError: without an embedder.
-        """
+        """Return what `config` asks for."""
         if embedder is None:
             raise ConfigError("The semantic splitter needs an embedding model; give one, or another corpus.splitter.")
         return cls(embedder, config.breakpoint_percentile, config.chunk_size, config.chunk_overlap)

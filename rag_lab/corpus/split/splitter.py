@@ -44,7 +44,7 @@ LANGCHAIN = "split_text"  # the method of LangChain's splitters
 _PLAIN = (str, int, float, bool, type(None))
 
 
-class OwnSplitter:
+class CustomSplitter:
     """Somebody's splitter, called for one text at a time.
 
     It is a function `(text) -> pieces or (start, end) spans`, an object that is called so, a `Splitter`, or a
@@ -52,9 +52,6 @@ class OwnSplitter:
 
     Args:
         module: what was found under its name, or given as an object.
-
-    Raises:
-        ConfigError: if it is nothing of this.
     """
 
     def __init__(self, module: Module) -> None:
@@ -155,11 +152,7 @@ def _united(spans: Sequence[Span]) -> list[Span]:
 
 
 def _state(made: Any, what: str) -> dict[str, str]:
-    """Return the settings of an object that is no dataclass.
-
-    Raises:
-        ConfigError: if two of them could not be told apart.
-    """
+    """Return the settings of an object that is no dataclass."""
     found = {}
     for name, value in sorted(vars(made).items()):
         items = value if isinstance(value, list | tuple) else (value,)
@@ -176,18 +169,13 @@ def _state(made: Any, what: str) -> dict[str, str]:
 
 
 def splitter_of(config: CorpusConfig, embedder: Embedder | None, given: Any = None) -> Splitter:
-    """Return the splitter that `config` names, or `given`: an object in its place.
-
-    Raises:
-        ConfigError: if there is no such splitter, it is none, or it is the semantic one, which alone needs `embedder`,
-            and there is none.
-    """
+    """Return the splitter that `config` names, or `given`: an object in its place."""
     if given is not None:
-        return OwnSplitter(_module(given))
+        return CustomSplitter(_module(given))
     found = SPLITTERS.find(config.splitter)
     if config.splitter in SPLITTERS.built_in:
         return cast(Splitter, found.made.of(config, embedder))
-    return OwnSplitter(found)
+    return CustomSplitter(found)
 
 
 def _module(given: Any) -> Module:

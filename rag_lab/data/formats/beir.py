@@ -53,11 +53,7 @@ _AnyRecord = TypeVar("_AnyRecord", bound=_Record)
 
 
 def read_beir(source: Path, split: str = "test") -> Draft:
-    """Read the folder `source`; a bad line is a problem and the rest is used.
-
-    Raises:
-        DatasetError: if one of the three files cannot be read.
-    """
+    """Read the folder `source`; a bad line is a problem and the rest is used."""
     draft = Draft()
     qrels = _qrels_path(source, split)
     judgements = _judgements(qrels, draft.problems)

@@ -30,12 +30,7 @@ class Draft:
 
 
 def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> None:
-    """Write `draft` to the folder `target`.
-
-    Raises:
-        DatasetError: if the draft holds no question or no document or cannot be loaded, `target` exists and `force` is
-            not set, `target` is something else than a dataset, or it cannot be written.
-    """
+    """Write `draft` to the folder `target`."""
     if not draft.questions or not draft.documents:
         missing = "question" if draft.documents else "document"
         first = f"; the first of {len(draft.problems)} problems: {draft.problems[0]}" if draft.problems else ""
@@ -114,9 +109,5 @@ class FileNames:
 def safe_name(text: str) -> str:
     """Return `text` as the stem of a file name: all but letters, marks, digits and `-` becomes `_`; may be empty."""
     normal = unicodedata.normalize("NFC", text)
-    kept = "".join(char if _is_kept(char) else "_" for char in normal)
+    kept = "".join(char if (char == "-" or unicodedata.category(char)[0] in "LMN") else "_" for char in normal)
     return "_".join(part for part in kept.split("_") if part)[:_MAX_CHARS]
-
-
-def _is_kept(char: str) -> bool:
-    return char == "-" or unicodedata.category(char)[0] in "LMN"

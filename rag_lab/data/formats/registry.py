@@ -72,11 +72,6 @@ def import_dataset(
         licence: of the data.
         language: of the data, as a code: en, zh.
         options: the format's own, e.g. `split` of BEIR.
-
-    Raises:
-        DatasetError: if the format is unknown or cannot be guessed, the source cannot be read or holds nothing usable,
-            or the target cannot be written.
-        ConfigError: if the format has no such option.
     """
     source, target = Path(source), Path(target)
     importer = _importer(format, source)
@@ -131,9 +126,6 @@ def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Pr
         dataset: whose corpus and questions are written.
         format: a key of `EXPORTERS`: `beir` makes a folder.
         target: must not exist.
-
-    Raises:
-        DatasetError: if the format is unknown, or `target` exists or cannot be written.
     """
     target = Path(target)
     if format not in EXPORTERS:

@@ -54,11 +54,7 @@ class _Place:
 
 
 def read_squad(source: Path) -> Draft:
-    """Read the file `source`; a bad paragraph, question or answer span is a problem and the rest is used.
-
-    Raises:
-        DatasetError: if the file cannot be read or is no SQuAD JSON.
-    """
+    """Read the file `source`; a bad paragraph, question or answer span is a problem and the rest is used."""
     draft = Draft()
     seen: set[str] = set()
     for place, data in _paragraphs(_articles(source)):
@@ -157,11 +153,7 @@ def quote_around(text: str, start: int, end: int) -> str:
     last = min(index for index, bound in enumerate(bounds) if bound >= end)
     while first > 0 or last < len(bounds) - 1:
         quote = text[bounds[first] : bounds[last]].strip()
-        if len(quote) >= _MIN_CHARS and _is_unique(quote, text):
+        if len(quote) >= _MIN_CHARS and (text.find(quote, text.find(quote) + 1) == -1):
             return quote
         first, last = max(0, first - 1), min(len(bounds) - 1, last + 1)
     return text.strip()
-
-
-def _is_unique(quote: str, text: str) -> bool:
-    return text.find(quote, text.find(quote) + 1) == -1

@@ -58,11 +58,7 @@ class _Row(BaseModel):
 
 
 def read_table(source: Path) -> Draft:
-    """Read the file `source`; a bad row is a problem and the rest is used.
-
-    Raises:
-        DatasetError: if the file cannot be read, or has no row, or no column user_input or reference_contexts.
-    """
+    """Read the file `source`; a bad row is a problem and the rest is used."""
     draft = Draft()
     names: dict[str, str] = {}  # context -> source
     columns: set[str] = set()

@@ -9,8 +9,8 @@ from rag_lab._kit.home import usable_home
 from rag_lab._kit.module_files import modules_beside
 from rag_lab._kit.text_table import text_table
 from rag_lab._kit.wording import listing
-from rag_lab.data.evidence import names_file_alone, whole_files_told
-from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_told
+from rag_lab.data.evidence import names_file_alone, whole_files_sentences
+from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
 from rag_lab.experiment.design import Variant
@@ -98,7 +98,7 @@ def questions_sentence(plan: Plan) -> str:
     rule = plan.experiment.clusters
     clusters = clusters_of(plan.dataset.questions, rule)
     if clusters is not None:
-        return f"{asked} {clusters_told(plan.questions, clusters, rule)}"
+        return f"{asked} {clusters_sentence(plan.questions, clusters, rule)}"
     chosen = set(plan.questions)
     proposal = cluster_proposal([one for one in plan.dataset.questions if one.question_id in chosen], rule)
     return f"{asked} {proposal}".rstrip()
@@ -154,7 +154,7 @@ def _by_whole_files(plan: Plan, questions: Sequence[Question]) -> list[str]:
         return []
     with modules_beside(plan.folder):
         pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
-        told = whole_files_told(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
+        told = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
     blind = [metric for metric in plan.experiment.metrics if compares_passages(metric)]
     return [f"{one[:-1]}, so that {listing(blind)} cannot be measured." if blind else one for one in told]
 

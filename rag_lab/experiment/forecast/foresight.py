@@ -163,7 +163,7 @@ class _Walk:
 
     @cached_property
     def _corpus_chars(self) -> int:
-        return sum(end - start for _, _, start, end in self.index.spans())
+        return sum(end - start for _, _, start, end in self.index.chunks.spans().values())
 
     def _n_pairs(self, stage: PairRerank, each: ExpectedGap) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""

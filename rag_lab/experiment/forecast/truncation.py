@@ -93,12 +93,12 @@ def _of_variant(
     variant: Variant, pipeline: Pipeline, questions: Sequence[Question], found: dict[tuple[str, ...], TruncationFound]
 ) -> Iterator[tuple[tuple[str, ...], TruncationFound]]:
     config, index = variant.config, pipeline.index
-    if config.searches_vectors and index.unread is not None:
+    if config.searches_vectors and index.truncation is not None:
         key: tuple[str, ...] = ("embedding", index.digest, config.models.embedding)
         yield (
             key,
             _with(variant, found.get(key))
-            or TruncationFound((variant,), config.models.embedding, "chunks", index.unread.total),
+            or TruncationFound((variant,), config.models.embedding, "chunks", index.truncation.total),
         )
     for stage in pipeline.stages:
         if isinstance(stage, PairRerank):
@@ -122,7 +122,7 @@ def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequ
     scorer = stage.scorer
     if not isinstance(scorer, ReadsPairs) or scorer.most_tokens is None or not questions:
         return None
-    passages = index.children() if whose == "chunks" else index.parents()
+    passages = index.chunks.children() if whose == "chunks" else index.chunks.all_parents()
     if not passages:
         return None
     sample = passages[:: max(1, len(passages) // _SAMPLE)]

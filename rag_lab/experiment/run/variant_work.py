@@ -94,7 +94,7 @@ class VariantWork:
             self.pipeline.prepare(asked)
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
-            self.not_indexed = unindexed(self.pipeline.index.spans(), located)
+            self.not_indexed = unindexed(self.pipeline.index.chunks.spans().values(), located)
             self.traces = [
                 trace
                 for repeat in range(self.repeats)
@@ -163,7 +163,7 @@ class VariantWork:
             "failed_stages": dict(failed),
             "failed_scores": sum(score.status == "failed" for score in self.scores),
             "curable": {
-                "questions": sum(trace.curable or self.pipeline.index.is_curable for trace in self.traces),
+                "questions": sum(trace.curable or self.pipeline.index.is_retryable for trace in self.traces),
                 "scores": sum(score.curable for score in self.scores),
             },
             "damaged_results": Dropped.n,

@@ -100,12 +100,12 @@ class GoldContext(_OfEvidence):
         return self.budget.in_turn([*wanted.values()]), len(wanted), True
 
     def _documents(self, evidence: Evidence) -> list[Document]:
-        found = self.index.documents_of(evidence.source)
+        found = self.index.chunks.documents(evidence.source)
         return [document for document in found if evidence.page in (None, document.page)]
 
     def _parents(self, document: Document, evidence: Evidence) -> list[Chunk]:
         """Return the shortest parent that holds the quote, else those that hold some of it; all without a quote."""
-        parents = self.index.parents_of(document)
+        parents = self.index.chunks.parents(document.source, document.page)
         if evidence.start is None or evidence.end is None:
             return parents
         start, end = evidence.start, evidence.end
@@ -129,7 +129,7 @@ class DocumentContext(_OfEvidence):
         pages: list[tuple[int, Wanted]] = []
         is_guessed = False
         for source in dict.fromkeys(one.source for one in evidence):
-            documents = self.index.documents_of(source)
+            documents = self.index.chunks.documents(source)
             labels = {one.page: one for one in evidence if one.source == source}
             labelled = [place for place, document in enumerate(documents) if document.page in labels]
             if not labelled:

@@ -59,7 +59,7 @@ class Assemble(BuiltInStage):
 
     def _wanted(self, hit: Hit) -> Wanted:
         """Return the hit's parent, around the middle of its child."""
-        child, text = self.index.child(hit.chunk_id), self.index.text(hit)
+        child, text = self.index.chunks.child(hit.chunk_id), self.index.text(hit)
         whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
         return Wanted(whole, (child.start + child.end) // 2 - hit.start, self.index.page_starts(hit.source))
 

@@ -64,7 +64,7 @@ class CustomSearcher:
         seen = self.index.labels if labels is None else labels & self.index.labels
         key = digest([self.code.identity(), sorted(seen)])
         if key not in built:
-            children = [child for child in self.index.children() if _label(child) in seen]
+            children = [child for child in self.index.chunks.children() if _label(child) in seen]
             try:
                 built[key] = self.code.built(children)
             except OwnCodeError as error:

@@ -80,7 +80,7 @@ class DenseSearcher:
 
     def truncation(self, searched_by: int, hits: Sequence[Hit]) -> tuple[str, int]:
         """Return in words and as a number which tokens had no effect: of what is `searched_by`, and of the children."""
-        unread = self.index.unread
+        unread = self.index.truncation
         cut = [] if unread is None else [n for n in unread.of_hits(hits) if n]
         sentences = [f"{counted(searched_by, 'token')} of what is searched by were not read"] if searched_by else []
         if cut:

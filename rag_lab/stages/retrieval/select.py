@@ -89,7 +89,7 @@ def diversified(
 
     A hit's new score is the value that chose it, kept under the name `mmr`, too.
     """
-    texts = [index.child(hit.chunk_id).text for hits in lists for hit in hits]
+    texts = [index.chunks.child(hit.chunk_id).text for hits in lists for hit in hits]
     if not texts:
         return [[] for _ in lists]
     vectors = embedder.embed_documents(texts)
@@ -158,7 +158,7 @@ class Select(BuiltInStage):
 
     def _unread(self, hits: Sequence[Hit]) -> int:
         """Return how many tokens of the children that are compared were not read."""
-        unread = self.index.unread if self.embedder else None
+        unread = self.index.truncation if self.embedder else None
         return 0 if unread is None else sum(unread.of_hits(hits))
 
 

@@ -15,7 +15,7 @@ import pytest
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.conclusions import topics
 from rag_lab.comparison.unread.unread_sentences import unread_told
-from rag_lab.corpus.index.vectors import UnreadChildren
+from rag_lab.corpus.index.vectors import TruncatedChildren
 from rag_lab.errors import DamagedFile
 from rag_lab.models.limits.unread import Unread
 from rag_lab.records import Hit, Question, StageRecord, Trace
@@ -120,7 +120,7 @@ def test_questions_that_were_cut_are_told_apart_from_the_chunks_that_they_found(
         stages = (StageRecord("search_dense", truncated_tokens=tokens), StageRecord("merge"))
         return Trace(Question("q", "?"), hits={"dense": hits}, ranked=hits, stages=stages)
 
-    children = UnreadChildren(CUT["large"], {"a": 30, "b": 5})
+    children = TruncatedChildren(CUT["large"], {"a": 30, "b": 5})
     record = TruncationRecord.of("m", children, [trace(35, "a", "b"), trace(42, "c", "a"), trace(0, "c")], 1)
     assert (record.given, record.given_cut) == (3, 1)
     assert (record.asked, record.asked_cut, record.asked_tokens) == (3, 1, 12)

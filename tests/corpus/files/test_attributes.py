@@ -106,5 +106,9 @@ def test_chunks_carry_the_attributes_and_the_index_follows_them(corpus: Path, tm
     (file,) = [file for file in restricted.files if file.source == "press/oil.txt"]
     assert file.attributes == Attributes("plant", ("staff",))
     (hit, *_) = restricted.search(embedder.embed_queries(["hydraulic oil"]), 1)[0]
-    assert restricted.parent(hit.parent_id).permissions == restricted.child(hit.chunk_id).permissions == ("staff",)
-    assert public.parent(hit.parent_id).permissions == ()
+    assert (
+        restricted.chunks.parent(hit.parent_id).permissions
+        == restricted.chunks.child(hit.chunk_id).permissions
+        == ("staff",)
+    )
+    assert public.chunks.parent(hit.parent_id).permissions == ()

@@ -80,7 +80,7 @@ def test_hanging_files_are_named_and_the_rest_is_indexed_and_remembered(tmp_path
         assert [file.source for file in index.files] == ["good.txt"]
         assert sorted(Path(one.path).name for one in index.problems) == sorted(HANGING)
         assert all("more than 1 s to read" in problem.reason for problem in index.problems)
-        assert not index.is_curable
+        assert not index.is_retryable
 
 
 READS = """

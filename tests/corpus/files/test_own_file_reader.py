@@ -76,7 +76,7 @@ def opened(folder: Path, embedder: Any) -> Any:
 
 
 def texts(index: CorpusIndex) -> list[str]:
-    return [child.text for child in index._chunks.children() if child.source == "a.EML"]
+    return [child.text for child in index.chunks.children() if child.source == "a.EML"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_files_of_a_suffix_are_read_by_what_is_named(
     index = opened(reader)
     assert [file.source for file in index.files] == ["a.EML", "b.txt"] and index.problems == ()
     assert texts(index) == found
-    assert [child.page for child in index._chunks.children() if child.source == "a.EML"] == pages
+    assert [child.page for child in index.chunks.children() if child.source == "a.EML"] == pages
 
 
 def test_without_a_reader_they_are_passed_over_and_said(opened: Any) -> None:
@@ -125,7 +125,7 @@ def test_readers_are_given_as_objects_too(opened: Any) -> None:
 def test_what_a_reader_cannot_read_costs_that_file(opened: Any, folder: Path, reader: str, said: str) -> None:
     index = opened(reader)
     assert [file.source for file in index.files] == ["b.txt"]
-    assert [problem.reason for problem in index.problems] == [said] and index.is_curable
+    assert [problem.reason for problem in index.problems] == [said] and index.is_retryable
     with pytest.raises(ConfigError, match=r"reads .*other\.cfg, which it does not name"):
         opened("mail:secretly")
 

@@ -39,8 +39,10 @@ def test_a_piece_runs_over_the_end_of_a_page_and_has_the_page_on_which_it_begins
 ) -> None:
     by_page = opened(manual, tmp_path, embedder, WHOLE.model_copy(update={"pdf_unit": "page"}))
     whole = opened(manual, tmp_path, embedder, WHOLE)
-    assert [(child.page, child.text) for child in by_page.children()][:3] == list(zip((1, 2, 3), PAGES, strict=True))
-    first, second, notes = whole.children()
+    assert [(child.page, child.text) for child in by_page.chunks.children()][:3] == list(
+        zip((1, 2, 3), PAGES, strict=True)
+    )
+    first, second, notes = whole.chunks.children()
     assert (first.page, first.text) == (1, f"{PAGES[0]}\n{PAGES[1]}") and second.page == 3 and notes.page is None
     assert by_page.digest != whole.digest
 
@@ -75,7 +77,7 @@ def test_a_label_that_is_wrong_is_said_as_it_is_page_by_page(
     manual: Path, tmp_path: Path, embedder: Any, evidence: Evidence, reason: str
 ) -> None:
     for config in (WHOLE, WHOLE.model_copy(update={"pdf_unit": "page"})):
-        assert reason in opened(manual, tmp_path, embedder, config).try_locate(evidence)[1]
+        assert reason in opened(manual, tmp_path, embedder, config).locate(evidence)[1]
 
 
 def test_a_document_is_the_whole_file_and_has_no_page(manual: Path, tmp_path: Path, embedder: Any) -> None:

@@ -45,8 +45,8 @@ def test_the_nearest_parents_come_first_and_once(corpus: Path, home: Path, embed
     assert hits[0].source == "press/relief_valve.md"
     assert len({hit.parent_id for hit in hits}) == 3
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert index.child(hits[0].chunk_id).parent_id == hits[0].parent_id
-    assert "275 bar" in index.parent(hits[0].parent_id).text
+    assert index.chunks.child(hits[0].chunk_id).parent_id == hits[0].parent_id
+    assert "275 bar" in index.chunks.parent(hits[0].parent_id).text
     assert hits[0].scores == {"dense": hits[0].score}
 
 
@@ -86,9 +86,9 @@ def test_counts_and_unknown_ids(corpus: Path, home: Path, embedder: Any) -> None
     chunks = split(load_folder(corpus).documents, CONFIG)
     assert (index.n_files, index.n_documents) == (5, 5)
     assert (index.n_parents, index.n_children) == (len(chunks.parents), len(chunks.children))
-    assert [index.child(child.chunk_id) for child in chunks.children] == list(chunks.children)
+    assert [index.chunks.child(child.chunk_id) for child in chunks.children] == list(chunks.children)
     with pytest.raises(KeyError):
-        index.parent("nothing")
+        index.chunks.parent("nothing")
 
 
 def test_an_unchanged_corpus_is_neither_loaded_nor_embedded_again(
@@ -118,7 +118,7 @@ def test_after_a_change_only_new_texts_are_embedded(corpus: Path, home: Path, em
     assert embedder.seen == ["The canteen is closed."]
     assert second.digest != first.digest
     assert second.search(embedder.embed_queries(["canteen"]), 1)[0][0].source == "canteen.txt"
-    assert first.parent("canteen.txt#0-42").text.startswith("The canteen opens")
+    assert first.chunks.parent("canteen.txt#0-42").text.startswith("The canteen opens")
 
 
 def test_the_digest_follows_files_and_parameters(corpus: Path, home: Path, embedder: Any, tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_evidence_is_located_and_what_is_missing_is_reported(corpus: Path, home:
     assert [item.question_id for item in questions] == ["q1", "q2", "q3"]
     assert (questions[0].evidence[0].start, questions[0].evidence[0].end) == (25, 42)
     oil = Evidence("press/oil.txt", None, "every 4,000 hours")
-    assert index.locate(oil).start == 25
-    assert index.locate(oil) is index.locate(oil)  # looked for once, however often a question is repeated
+    assert index.locate(oil)[0].start == 25
+    assert index.locate(oil)[0] is index.locate(oil)[0]  # looked for once, however often a question is repeated
     assert questions[1].evidence[0].context == "" and "soup" in questions[1].evidence[1].context
     assert questions[2].evidence[0].start is None
     assert [str(problem) for problem in problems] == [

@@ -32,7 +32,7 @@ def opened(corpus, chat, **options):
 def test_an_index_made_in_an_outage_is_made_again_and_is_another_one(corpus):
     chat = ScriptedChat([DOWN, ChatReply(READING)])
     poor = opened(corpus, chat)
-    assert poor.is_curable
+    assert poor.is_retryable
     assert poor.n_documents == 3  # the text layer stands in
     assert any("status 500" in str(problem) for problem in poor.problems)
 
@@ -43,7 +43,7 @@ def test_an_index_made_in_an_outage_is_made_again_and_is_another_one(corpus):
     chat.script, chat.requests = (lambda request: ChatReply(READING)), []
     whole = opened(corpus, chat)
     assert len(chat.requests) == 1  # the page that had failed
-    assert not whole.is_curable
+    assert not whole.is_retryable
     assert whole.digest != poor.digest
     assert not any("status 500" in str(problem) for problem in whole.problems)
 

@@ -26,7 +26,7 @@ def unit_of(child, level):
 
 
 def best_by_brute_force(index, embedder, query, level):
-    children = index._chunks.children()
+    children = index.chunks.children()
     cosines = embedder.embed_documents([child.text for child in children]) @ embedder.embed_queries([query])[0]
     best = {}
     for child, cosine in zip(children, cosines, strict=True):
@@ -41,7 +41,7 @@ def test_each_unit_stands_once_with_the_score_of_its_best_child(index, embedder,
     found = index.search(embedder.embed_queries(QUERIES), k, level=level)
     for query, hits in zip(QUERIES, found, strict=True):
         best = best_by_brute_force(index, embedder, query, level)
-        units = [unit_of(index.child(hit.chunk_id), level) for hit in hits]
+        units = [unit_of(index.chunks.child(hit.chunk_id), level) for hit in hits]
         assert len(set(units)) == len(units) == min(k, len(best))
         np.testing.assert_allclose([hit.score for hit in hits], sorted(best.values(), reverse=True)[:k], atol=FLOAT32)
         assert [best[unit] for unit in units] == pytest.approx([hit.score for hit in hits], abs=FLOAT32)
@@ -51,8 +51,8 @@ def test_each_unit_stands_once_with_the_score_of_its_best_child(index, embedder,
 def test_what_is_read_is_the_unit(index, embedder):
     vectors = embedder.embed_queries(["torque of bolt M7 on machine 3"])
     child, parent, document = (index.search(vectors, 1, level=level)[0][0] for level in LEVELS)
-    assert index.text(child) == index.child(child.chunk_id).text
-    assert index.text(parent) == index.parent(parent.parent_id).text
+    assert index.text(child) == index.chunks.child(child.chunk_id).text
+    assert index.text(parent) == index.chunks.parent(parent.parent_id).text
     assert index.text(document) == (index.corpus_dir / document.source).read_text()
     assert index.text(child) in index.text(parent) in index.text(document)
     assert child.chunk_id == parent.chunk_id == document.chunk_id

@@ -101,7 +101,7 @@ def test_a_moved_file_is_neither_read_nor_embedded_again(room: Room) -> None:
     index = room.open()
     assert room.read == room.cut == room.embedder.seen == []
     (hit, *_) = index.search(room.embedder.embed_queries(["soup at noon"]), 1)[0]
-    assert hit.source == "kitchen.txt" and index.parent(hit.parent_id).source == "kitchen.txt"
+    assert hit.source == "kitchen.txt" and index.chunks.parent(hit.parent_id).source == "kitchen.txt"
 
 
 def test_a_file_without_a_title_has_its_own_name_wherever_it_lies(room: Room) -> None:
@@ -110,7 +110,7 @@ def test_a_file_without_a_title_has_its_own_name_wherever_it_lies(room: Room) ->
     (room.corpus / "torques.csv").rename(room.corpus / "bolts.csv")
     index = room.open()
     assert room.read == []
-    assert index._chunks.documents("bolts.csv")[0].title == "bolts"
+    assert index.chunks.documents("bolts.csv")[0].title == "bolts"
 
 
 def test_exact_duplicates_are_reported_read_once_and_both_found(room: Room) -> None:
@@ -195,7 +195,7 @@ def test_a_killed_run_leaves_the_old_index_or_the_new_one(room: Room, where: str
     query = room.embedder.embed_queries(["canteen soup"])
     assert old.search(query, 1)[0][0].source == "canteen.txt"
     new = room.open()
-    assert "closed" in new.parent(new.search(room.embedder.embed_queries(["canteen"]), 1)[0][0].parent_id).text
+    assert "closed" in new.chunks.parent(new.search(room.embedder.embed_queries(["canteen"]), 1)[0][0].parent_id).text
     after = {path.name for path in (room.home / "indexes").iterdir()}
     assert not any("partial" in name for name in after) and set(before) < after
     assert not list((room.home / "indexes").glob("*/searched/*.partial-*"))

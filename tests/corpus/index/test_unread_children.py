@@ -41,33 +41,33 @@ def opened(corpus: Path, tmp_path: Path) -> Any:
 
 def test_each_child_that_is_longer_is_counted_with_what_is_lost_of_it(opened: Any) -> None:
     index = opened(ReadsWords())
-    lengths = {child.chunk_id: len(child.text.split()) for child in index.children()}
+    lengths = {child.chunk_id: len(child.text.split()) for child in index.chunks.children()}
     longer = {name: n - 8 for name, n in lengths.items() if n > 8}
-    characters = sum(len(child.text) for child in index.children())
-    assert index.unread.longer == longer != {}
-    assert index.unread.total == Unread(
+    characters = sum(len(child.text) for child in index.chunks.children())
+    assert index.truncation.longer == longer != {}
+    assert index.truncation.total == Unread(
         8, len(lengths), len(longer), characters, sum(lengths.values()), sum(longer.values())
     )
 
 
 def test_children_are_counted_once_for_an_index_and_again_for_another_model(opened: Any) -> None:
     model, other = ReadsWords(), ReadsWords(most_tokens=3)
-    first = opened(model).unread
-    assert opened(model).unread == first and len(model.counted) == 1
-    assert len(opened(other).unread.longer) > len(first.longer) and len(other.counted) == 1
-    assert opened(model, chunk_size=30).unread.total.n > first.total.n
+    first = opened(model).truncation
+    assert opened(model).truncation == first and len(model.counted) == 1
+    assert len(opened(other).truncation.longer) > len(first.longer) and len(other.counted) == 1
+    assert opened(model, chunk_size=30).truncation.total.n > first.total.n
 
 
 def test_a_count_that_was_damaged_is_made_again(opened: Any) -> None:
     model = ReadsWords()
     index = opened(model)
-    before = index.unread
+    before = index.truncation
     (path,) = index.path.glob("searched/unread-*/unread.json")
     path.write_text(json.dumps({"total": {}, "longer": {}}))
-    assert opened(model).unread == before and len(model.counted) == 2
+    assert opened(model).truncation == before and len(model.counted) == 2
 
 
 @pytest.mark.parametrize("embedder", [HashEmbedder(), ReadsWords(most_tokens=None)])
 def test_of_a_model_that_does_not_say_how_much_it_reads_nothing_is_known(opened: Any, embedder: Any) -> None:
     index = opened(embedder)
-    assert index.unread is None and not list(index.path.glob("searched/unread-*"))
+    assert index.truncation is None and not list(index.path.glob("searched/unread-*"))

@@ -146,10 +146,10 @@ def test_a_file_that_cannot_be_split_is_a_problem_and_the_rest_goes_on(corpus: P
     (problem,) = index.problems
     assert "oven.txt" in problem.path
     assert problem.reason == "left out, since the splitter 'mine:picky' raised ValueError: I do not like ovens."
-    assert index.is_curable
+    assert index.is_retryable
     (corpus / "mine.py").write_text(SOURCE.replace('"oven" in text', "False"))
     mended = opened(corpus, "mine:picky", embedder)
-    assert [file.source for file in mended.files] == ["oven.txt", "press.txt"] and not mended.is_curable
+    assert [file.source for file in mended.files] == ["oven.txt", "press.txt"] and not mended.is_retryable
     assert mended.digest != index.digest
 
 

@@ -69,12 +69,12 @@ def test_gold_is_the_parent_of_the_quote_whatever_was_retrieved():
     (passage,) = outcome.updates["passages"]
     assert "the burner of the oven is locked out" in passage.text
     assert (passage.number, passage.source) == (1, "oven.md")
-    assert passage.parent_id in {parent.parent_id for parent in index.parents()}
+    assert passage.parent_id in {parent.parent_id for parent in index.chunks.all_parents()}
 
 
 def test_a_page_that_is_labelled_twice_is_read_once():
     evidence = [Evidence("oven.md", quote=quote) for quote in ("cures at 180 degrees", "changed every month")]
-    question = sample_question(evidence=tuple(map(sample_index().locate, evidence)))
+    question = sample_question(evidence=tuple(sample_index().locate(item)[0] for item in evidence))
     assert len(given_to(GoldContext(sample_index(), budget()), question).updates["passages"]) == 1
 
 
@@ -108,7 +108,7 @@ def index(tmp_path_factory):
 
 
 def rule(index, number):
-    return index.locate(Evidence("rules.md", quote=f"Rule {number}: the press stops at {number} bar."))
+    return index.locate(Evidence("rules.md", quote=f"Rule {number}: the press stops at {number} bar."))[0]
 
 
 @given(number=st.integers(0, 199), max_tokens=st.integers(30, 300))
@@ -139,7 +139,7 @@ def test_the_evidence_of_a_file_that_was_cut_as_one_text_is_read(tmp_path, kind)
     pdf.save(tmp_path / "corpus" / "manual.pdf")
     config = CorpusConfig(pdf_unit="file", parents="none")
     manual = open_index(tmp_path / "corpus", config, HashEmbedder(), home=tmp_path, store=StoreConfig(name="exact"))
-    question = Question("q", "?", evidence=(manual.locate(Evidence("manual.pdf", 2, "closes at 240")),))
+    question = Question("q", "?", evidence=(manual.locate(Evidence("manual.pdf", 2, "closes at 240"))[0],))
     (passage,) = given_to(kind(manual, budget()), question).updates["passages"]
     assert passage.text == "The valve opens at\n275 bar and closes at 240 bar."
 
@@ -153,11 +153,11 @@ def test_a_document_is_read_whole_where_it_fits_and_what_does_not_is_counted(ind
 
 def test_a_document_keeps_the_order_of_its_pages_and_loses_the_furthest(monkeypatch):
     pages = [
-        replace(sample_index().documents()[0], source="m.pdf", page=page, text=f"Page {page}. " * 20)
+        replace(sample_index().chunks.all_documents()[0], source="m.pdf", page=page, text=f"Page {page}. " * 20)
         for page in range(1, 8)
     ]
     index = sample_index()
-    monkeypatch.setattr(type(index), "documents_of", lambda self, source: pages)
+    monkeypatch.setattr(type(index.chunks), "documents", lambda self, source: pages)
     monkeypatch.setattr(type(index), "is_visible", lambda self, source, question: True)
     question = Question("q", "?", evidence=(Evidence("m.pdf", 5, start=0, end=4),))
     each = COUNTER.count_tokens(pages[0].text)
@@ -182,7 +182,7 @@ def test_of_a_file_that_is_named_alone_the_passages_nearest_to_question_and_answ
 
 
 def test_beside_a_quote_the_nearest_of_a_whole_file_come_in_turn(index):
-    evidence = (Evidence("rules.md"), index.locate(Evidence("other.md", quote="Nothing of the kind")))
+    evidence = (Evidence("rules.md"), index.locate(Evidence("other.md", quote="Nothing of the kind"))[0])
     asked = Question("q", "When?", ("By rule 150.",), evidence=evidence)
     passages = given_to(GoldContext(index, budget(400)), asked).updates["passages"]
     assert [passage.source for passage in passages[:2]] == ["other.md", "rules.md"]

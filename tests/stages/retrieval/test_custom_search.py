@@ -97,9 +97,9 @@ def test_parent_document_retriever_finds_what_ours_does_on_the_same_children(pip
     monkeypatch.setattr(shared, "embedder", REAL)  # of which no two cosines are equal
     embedder = REAL(pipeline.config.models.embedding)
     index, vectors, parents = pipeline.index, InMemoryVectorStore(theirs_of(embedder)), InMemoryStore()
-    children = index.children()
+    children = index.chunks.children()
     vectors.add_documents([Document(c.text, metadata={"doc_id": c.parent_id}) for c in children])
-    parents.mset([(c.parent_id, Document(index.parent(c.parent_id).text)) for c in children])
+    parents.mset([(c.parent_id, Document(index.chunks.parent(c.parent_id).text)) for c in children])
     theirs = classic.ParentDocumentRetriever(
         vectorstore=vectors, docstore=parents, child_splitter=_splitter(), search_kwargs={"k": 4}
     )
