@@ -26,7 +26,7 @@ _PUBLIC = {
     "prefer": "rag_lab.notebook.by_hand.prefer",
     "profile": "rag_lab.corpus_profile.corpus_profile",
     "stage": "rag_lab._kit.stage_shortcut",
-    "status": "rag_lab.notebook.status",
+    "status": "rag_lab.notebook.display",
     "sweep": "rag_lab.experiment.run.sweep",
     "traced": "rag_lab._kit.observing.tracing",
 }

@@ -22,7 +22,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.data.dataset import Dataset, dataset_folder, is_dataset
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.models.config import ModelsConfig
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 from rag_lab.stages.config import (
     AnswerConfig,
     ConversationConfig,
@@ -54,7 +54,7 @@ class Change(NamedTuple):
     before: Any
 
 
-@shows_itself("rag_lab.notebook.views.config_view")
+@rich_display("rag_lab.notebook.views.pipeline_view:config_view")
 class PipelineConfig(Section):
     """One variant of the pipeline."""
 

@@ -26,7 +26,7 @@ from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 from rag_lab.stages.answer.context import context_stage
 from rag_lab.stages.answer.generate import answer_stages
 from rag_lab.stages.conversation import REMEMBER, conversation_stage
@@ -66,7 +66,7 @@ def _at_home(
     return at_home
 
 
-@shows_itself("rag_lab.notebook.views.pipeline_view")
+@rich_display("rag_lab.notebook.views.pipeline_view:pipeline_view")
 class Pipeline:
     """One variant of the pipeline on one corpus, as a value: `set` and `replace` return another.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 from rag_lab.visible import shortened
 
 QueryClass = Literal["specific", "fuzzy", "comparative", "procedural", "creative"]
@@ -104,7 +104,7 @@ class Evidence:
     copies: tuple[str, ...] = ()  # other files that read the same, which serve as well; filled with the span
 
 
-@shows_itself("rag_lab.notebook.views.question_view")
+@rich_display("rag_lab.notebook.views.data_view:question_view")
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question with what is known about its answer."""
@@ -224,7 +224,7 @@ class StageRecord:
     machine: MachineUse | None = None  # what that model took; None for one that computes elsewhere
 
 
-@shows_itself("rag_lab.notebook.views.trace_view")
+@rich_display("rag_lab.notebook.views.trace_view:trace_view")
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One question's whole history under one variant. Fields are None or empty until their stage has run."""

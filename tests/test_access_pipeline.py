@@ -14,7 +14,6 @@ from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.memory.results import Memory
-from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
 from rag_lab.testing import HashEmbedder
@@ -53,7 +52,7 @@ def test_no_field_of_a_trace_holds_what_the_asker_may_not_see(models, tmp_path_f
     config = PipelineConfig().override(BASE | changes | {"answer.context_tokens": 100_000})
     trace = run(tmp_path_factory.mktemp("access"), owned, config, question)
     assert trace.failure is None
-    everything = TypeAdapter(Trace).dump_json(trace).decode() + trace_html(trace)
+    everything = TypeAdapter(Trace).dump_json(trace).decode() + trace._repr_html_()
     visible = {number for number, attributes in enumerate(owned) if may_see(question, *attributes)}
     for pattern in (r"marker(\d)end", r"file(\d)name"):
         assert {int(number) for number in re.findall(pattern, everything)} <= visible

@@ -36,13 +36,13 @@ def profile(
     from rag_lab.corpus_profile.corpus_profile import profile as of_corpus
     from rag_lab.data.dataset import is_dataset
     from rag_lab.errors import ConfigError
-    from rag_lab.notebook.views.profile_view import to_page
+    from rag_lab.notebook.views.data_view import profile_page
 
     found = of_corpus(dataset, PipelineConfig().override(parse_settings(settings or [])))
     typer.echo(str(found))
     if html:
         try:
-            html.write_text(to_page(found), encoding="utf-8")
+            html.write_text(profile_page(found), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"Cannot write {html}: {error.strerror}; choose another place.") from None
         typer.echo(f"Written: {html}")

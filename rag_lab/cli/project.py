@@ -50,11 +50,11 @@ def new_project(
     from rag_lab.data.questions_file import QUESTIONS_FILE
     from rag_lab.experiment.new_project import EXPERIMENT_FILE
     from rag_lab.experiment.new_project import new_project as make
-    from rag_lab.notebook.views.profile_view import to_page
+    from rag_lab.notebook.views.data_view import profile_page
 
     made = make(folder, documents, copy=copy)
     page = folder / "profile.html"
-    page.write_text(to_page(made.profile), encoding="utf-8")
+    page.write_text(profile_page(made.profile), encoding="utf-8")
     kept = "copied" if copy else "linked, not copied"
     typer.echo(
         f"{made.files[0]}  {made.profile.n_used} of {sum(made.profile.files.values())} files can be used ({kept})"

@@ -20,10 +20,10 @@ from rag_lab.corpus_profile.measures import Length, SimilarFiles, holds_table, l
 from rag_lab.data.sampling import cluster_proposal
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Document, Problem
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 
 
-@shows_itself("rag_lab.notebook.views.profile_view")
+@rich_display("rag_lab.notebook.views.data_view:profile_view")
 @dataclass(frozen=True)
 class CorpusProfile:
     """A corpus in numbers, and what follows. Pages are documents: pages of paged files, and files without pages."""

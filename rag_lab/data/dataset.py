@@ -26,7 +26,7 @@ from rag_lab.corpus.files.walk import CORPUS_FOLDER, rules_folder
 from rag_lab.data.questions_file import QUESTIONS_FILE, describe_one, read_questions
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.records import Problem, Question
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 
 METADATA_FILE = "dataset.yaml"
 
@@ -70,7 +70,7 @@ def _sentence(detail: Any) -> str:
 _QUESTIONS_SUFFIX = ".jsonl"
 
 
-@shows_itself("rag_lab.notebook.views.dataset_view")
+@rich_display("rag_lab.notebook.views.data_view:dataset_view")
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A corpus with labelled questions. `digest` changes with any byte or path of its files."""

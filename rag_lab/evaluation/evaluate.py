@@ -19,10 +19,10 @@ from rag_lab.memory.results import Memory
 from rag_lab.models.metered import booked
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score, Trace
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 
 
-@shows_itself("rag_lab.notebook.views.scores_view")
+@rich_display("rag_lab.notebook.views.scores_view:scores_view")
 class Scores(list[Score]):
     """A list; where it is shown, a row a metric with mean, interval and counts."""
 

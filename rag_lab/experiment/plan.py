@@ -29,16 +29,16 @@ from rag_lab.experiment.race.objectives import objective_problems
 from rag_lab.experiment.race.questions import CHOSE, SEARCHES, RaceQuestions, race_questions, variants_problem
 from rag_lab.experiment.same_pipeline import run_once
 from rag_lab.experiment.stage_identities import Readers
+from rag_lab.rich_display import rich_display
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
-from rag_lab.shows_itself import shows_itself
 from rag_lab.stores.registry import store_problem
 
 MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
 
 
-@shows_itself("rag_lab.notebook.views.plan_view")
+@rich_display("rag_lab.notebook.views.experiment_view:plan_view")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated.

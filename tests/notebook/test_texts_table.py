@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from rag_lab.notebook.texts_table import texts_table
+from rag_lab.notebook.display import texts_table
 from rag_lab.visible import NO_FORMULAS
 
 

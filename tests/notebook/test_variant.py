@@ -8,8 +8,8 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.experiment.run.variant_progress import VariantProgress
-from rag_lab.notebook.summary import summary_table
 from rag_lab.notebook.variant import VariantRun
+from rag_lab.notebook.views.scores_view import summary_table
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
 from rag_lab.runs.live_file import read_live_variant
 from rag_lab.stages.stage import Outcome

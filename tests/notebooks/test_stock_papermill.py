@@ -50,7 +50,7 @@ def test_a_notebook_knows_the_parameters_that_its_cell_declares(notebook: str) -
     path = checkout_file(f"notebooks/{notebook}.ipynb")
     cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     declared = papermill.inspect_notebook(str(path))
-    called = next(line for line in cells[1].splitlines() if line.startswith("given("))
+    called = next(line for line in cells[1].splitlines() if line.startswith("parameters("))
     known = {name: entry["inferred_type_name"] for name, entry in declared.items()}
     assert all(f'"{name}": {kind}' in called for name, kind in known.items())
     assert called.count(":") == len(known)

@@ -14,7 +14,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
-from rag_lab.notebook.given_parameters import given
+from rag_lab.notebook.papermill_parameters import parameters
 from rag_lab.notebook.variant import PARAMETERS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
@@ -113,7 +113,7 @@ def test_the_variant_notebook_declares_the_names_that_the_sweep_sends_with_the_p
     values = defaults(FOLDER / "02_run_variant.ipynb")
     assert parameters_in(values) == to_parameters(PipelineConfig())
     assert from_parameters(PipelineConfig(), parameters_in(values)) == PipelineConfig()
-    assert given(values, PARAMETERS) == {name: values[name] for name in PARAMETERS}
+    assert parameters(values, PARAMETERS) == {name: values[name] for name in PARAMETERS}
 
 
 def test_notebooks_are_committed_without_outputs():

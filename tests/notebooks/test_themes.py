@@ -13,7 +13,6 @@ from run_folder_fixture import build_run
 
 from rag_lab import Pipeline
 from rag_lab.notebook.display import question_html
-from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import overview_html, write_report
 from rag_lab.report.shown_comparison import compare
 
@@ -112,7 +111,7 @@ def test_elsewhere_the_host_or_the_system_counts(
     comparison = compare(run_dir)
     trace = comparison.traces["query.hyde-always"][3]
     drawn = Pipeline("docs").set("query.hyde", "none")._repr_html_()
-    shown = overview_html(comparison) + trace_html(trace) + question_html(comparison, "q002") + drawn
+    shown = overview_html(comparison) + trace._repr_html_() + question_html(comparison, "q002") + drawn
     (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'><body {body}>{shown}")
     with browser(color_scheme=system) as page:
         page.goto((tmp_path / "page.html").as_uri())

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rag_lab.notebook.views.trace_view import to_html as trace_html
 from rag_lab.report.page.report_page import question_html, to_html
 from rag_lab.report.shown_comparison import compare
 
@@ -65,7 +64,7 @@ def hostile(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_texts_from_outside_keep_their_direction_to_themselves(hostile: Path) -> None:
     comparison = compare(hostile)
     pages = [to_html(comparison), *(question_html(comparison, name) for name in comparison.questions["question_id"])]
-    pages += [trace_html(trace) for traces in comparison.traces.values() for trace in traces]
+    pages += [trace._repr_html_() for traces in comparison.traces.values() for trace in traces]
     for page in pages:
         found = Turns(page)
         assert found.loose == []

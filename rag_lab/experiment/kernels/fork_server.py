@@ -51,7 +51,7 @@ _NEEDED = (  # by every variant
     "rag_lab.notebook.variant",
     "rag_lab.notebook.display",
     "rag_lab.notebook.views.trace_view",
-    "rag_lab.notebook.views.variant_view",
+    "rag_lab.notebook.views.scores_view",
     "rag_lab.evaluation.evaluate",
     "rag_lab.runs.score_file",
     "bm25s",

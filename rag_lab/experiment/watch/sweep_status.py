@@ -12,10 +12,10 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.watch.calls_left import calls_left
 from rag_lab.experiment.watch.time_left import Left, stage_left_s, sweep_left, variant_left
 from rag_lab.memory.ledger import Ledger
+from rag_lab.rich_display import rich_display
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_sweep, read_live_variant
 from rag_lab.runs.race_record import ROUNDS_FOLDER, read_race
 from rag_lab.runs.run_folder import DONE_FILE, LEDGER_FILE, MANIFEST_FILE, RECORD_FILE, RunFolder, read_json
-from rag_lab.shows_itself import shows_itself
 
 SweepState = Literal["running", "finished", "stopped", "killed", "silent"]
 VariantState = Literal["waiting", "running", "ok", "failed", "stopped"]
@@ -46,7 +46,7 @@ class VariantStatus:
     left: Left | None = None
 
 
-@shows_itself("rag_lab.notebook.views.status_view")
+@rich_display("rag_lab.notebook.views.experiment_view:status_view")
 @dataclass(frozen=True, slots=True)
 class SweepStatus:
     """How a run stands; `said` is a sentence. `rounds` are those of a race, in order; variants are in the plan's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_lab.shows_itself import shows_itself
+from rag_lab.rich_display import rich_display
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Measured:
     joules_per_token: float | None = None
 
 
-@shows_itself("rag_lab.notebook.views.card_view")
+@rich_display("rag_lab.notebook.views.card_view:card_view")
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """What is known of a model. None is what nobody says; `notes` are sentences on what is missing and why."""

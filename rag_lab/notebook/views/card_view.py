@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from rag_lab.models.card.model_card import ModelCard
-from rag_lab.notebook.views.text_view import TextView
-from rag_lab.report.page.templates import asset, render
+from rag_lab.notebook.views.view import Page, TextView
 
 _SAID = {True: "yes", False: "no", None: "unknown"}
 
 
-def to_html(card: ModelCard) -> str:
-    """Return the card as a notebook shows it; everything from outside is escaped."""
-    return render("model_card.html", model=card.model, facts=_facts(card), notes=card.notes, style=asset("card.css"))
-
-
-def to_text(card: ModelCard) -> str:
-    """Return the card in at most 100 columns."""
-    view = TextView()
-    view.fact("Model", card.model)
-    for name, text in _facts(card):
-        view.fact(name, text)
-    for note in card.notes:
-        view.fact("Note", note)
-    return view.text()
+def card_view(card: ModelCard) -> Page:
+    """Return what a model is, what it can do, and what it needs of this machine."""
+    facts, text = _facts(card), TextView()
+    text.facts([("Model", card.model), *facts, *(("Note", note) for note in card.notes)])
+    return Page("model_card.html", {"model": card.model, "facts": facts, "notes": card.notes}, text)
 
 
 def _facts(card: ModelCard) -> list[tuple[str, str]]:

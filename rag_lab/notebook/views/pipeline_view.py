@@ -1,4 +1,7 @@
-"""A pipeline drawn as its stages: what each does, what is off, and what differs. Nothing is built or loaded for it."""
+"""A configuration, and a pipeline drawn as its stages: what each does, what is off, and what differs.
+
+Nothing is loaded for it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,29 @@ from collections.abc import Mapping
 
 from rag_lab._kit.wording import counted
 from rag_lab.config import PipelineConfig
-from rag_lab.notebook.views.config_view import came_from
 from rag_lab.notebook.views.view import Box, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.page.templates import setting
+from rag_lab.report.tables.table import Table
+
+
+def came_from(config: PipelineConfig) -> str:
+    """Return what the configuration was made from."""
+    return config.origin.name or "the defaults"
+
+
+def config_view(config: PipelineConfig) -> View:
+    """Return what differs from where a configuration came from; the whole stands folded."""
+    origin, changes = came_from(config), config.changes()
+    differs = f"differs in {len(changes)}" if changes else "nothing differs"
+    rows = tuple((one.key, setting(one.value), setting(one.before)) for one in changes)
+    table = Table("", ("key", "here", f"in {origin}"), rows, names=3)
+    return View(
+        title=f"PipelineConfig from {origin}: {differs}",
+        tables=(table,) if rows else (),
+        folded=(("The whole, as YAML", config.to_yaml()),),
+    )
+
 
 # What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -38,16 +60,6 @@ _PLACES = {
 }
 _INSTEAD = ("understand", "rewrite", "hyde", "search", "rerank", "select", "context", "reader")
 _MODELS = {"cross_encoder": "cross_encoder", "query_likelihood": "likelihood"}  # of the rerankers that ask one
-
-
-def to_html(pipeline: Pipeline) -> str:
-    """Return the drawing, with the whole configuration folded."""
-    return view_of(pipeline).to_html()
-
-
-def to_text(pipeline: Pipeline) -> str:
-    """Return a line a stage, then what differs."""
-    return view_of(pipeline).to_text()
 
 
 def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...]:
@@ -154,8 +166,8 @@ def _named(name: str, usual: str, model: str) -> str:
     return model if name == usual else name
 
 
-def view_of(pipeline: Pipeline) -> View:
-    """Return the drawing as a page."""
+def pipeline_view(pipeline: Pipeline) -> View:
+    """Return the drawing, what differs, and the whole configuration folded."""
     config = pipeline.config
     told = [f"{one.key} = {setting(one.value)} (there {setting(one.before)})" for one in config.changes()]
     replaced = [f"{place} = {what}" for place, what in pipeline.replaced.items()]

@@ -13,9 +13,8 @@ from rag_lab.comparison.questions.replies import place, thinking_of
 from rag_lab.comparison.stage_tables import NOTICED_S
 from rag_lab.comparison.step_names import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
 from rag_lab.models.toy_note import toy_note
-from rag_lab.notebook.views.text_view import TextView, one_line
+from rag_lab.notebook.views.view import Page, TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
-from rag_lab.report.page.templates import asset, render
 from rag_lab.stages.retrieval.fusion import HYDE
 from rag_lab.stages.stage import OFF
 
@@ -44,48 +43,45 @@ class Ranking:
         """The scores of which it can be said what they mean."""
         return [name for _, name in self.scores if name.meaning]
 
+    @property
+    def ids(self) -> list[str]:
+        """The passages in order."""
+        return [hit.parent_id for hit in self.hits]
+
     def rank_before(self, hit: Hit) -> int | None:
         """Return where a hit stood in the list before, from 1."""
         return next((n for n, other in enumerate(self.before, 1) if other.parent_id == hit.parent_id), None)
 
 
-def to_html(trace: Trace) -> str:
-    """Return the page of a trace; everything from outside is escaped."""
-    return render(
-        "trace.html",
-        trace=trace,
-        style=asset("card.css"),
-        rankings=rankings(trace),
-        read_as={passage.parent_id: passage.number for passage in trace.passages},
-        refused=refused_rewrite(trace),
-        toy=toy_of(trace),
-        ran=[record for record in trace.stages if not is_off(record)],
-        off=switched_off(trace),
-        stage_name=stage_name,
-        thought=thinking_of(trace),
-    )
-
-
-def to_text(trace: Trace) -> str:
-    """Return question, answer, ranking and stages in at most 100 columns."""
-    view = TextView()
-    view.fact("Question", trace.question.text)
-    _tell_answer(view, trace)
-    view.fact("Reference", " / ".join(trace.question.answers))
+def trace_view(trace: Trace) -> Page:
+    """Return question, answer, rankings and stages; the text has the final ranking alone."""
+    lists, off = rankings(trace), switched_off(trace)
+    values = {
+        "trace": trace,
+        "rankings": lists,
+        "read_as": {passage.parent_id: passage.number for passage in trace.passages},
+        "refused": refused_rewrite(trace),
+        "toy": toy_of(trace),
+        "ran": [record for record in trace.stages if not is_off(record)],
+        "off": off,
+        "stage_name": stage_name,
+        "thought": thinking_of(trace),
+    }
+    text = TextView()
+    text.fact("Question", trace.question.text)
+    _add_answer(text, trace)
+    text.fact("Reference", " / ".join(trace.question.answers))
     for evidence in trace.question.evidence:
-        view.fact(
-            "Evidence", place(evidence.source, evidence.page) + (f" “{evidence.quote}”" if evidence.quote else "")
-        )
-    _tell_query(view, trace)
-    for ranking in rankings(trace)[:1]:
-        view.block(
-            f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)",
-            _ranking_text(ranking, trace),
-        )
+        quote = f" “{evidence.quote}”" if evidence.quote else ""
+        text.fact("Evidence", place(evidence.source, evidence.page) + quote)
+    _add_query(text, trace)
+    for ranking in lists[:1]:
+        title = f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)"
+        text.block(title, _ranking_text(ranking, trace))
     if trace.stages:
-        view.fact("Stages", "; ".join(map(_stage_text, filter(_is_noticed, trace.stages))))
-        view.fact("Off", ", ".join(switched_off(trace)))
-    return view.text()
+        text.fact("Stages", "; ".join(map(_stage_text, filter(_is_noticed, trace.stages))))
+        text.fact("Off", ", ".join(off))
+    return Page("trace.html", values, text)
 
 
 def rankings(trace: Trace) -> list[Ranking]:
@@ -103,7 +99,7 @@ def rankings(trace: Trace) -> list[Ranking]:
     ]
     shown = final if trace.ranked else []
     for ranking in earlier:
-        if ranking.hits and all(_ids(ranking) != _ids(other) for other in shown):
+        if ranking.hits and all(ranking.ids != other.ids for other in shown):
             shown.append(ranking)
     return shown
 
@@ -123,11 +119,7 @@ def toy_of(trace: Trace) -> str:
     return toy_note(next((record.model for record in trace.stages if record.stage == "generate"), ""))
 
 
-def _ids(ranking: Ranking) -> list[str]:
-    return [hit.parent_id for hit in ranking.hits]
-
-
-def _tell_answer(view: TextView, trace: Trace) -> None:
+def _add_answer(view: TextView, trace: Trace) -> None:
     if trace.failure:
         view.fact("Failed", f"{stage_name(trace.failure.stage)}: {trace.failure.reason}")
     if trace.answer is None:
@@ -142,7 +134,7 @@ def _tell_answer(view: TextView, trace: Trace) -> None:
     view.fact("Note", toy_of(trace))
 
 
-def _tell_query(view: TextView, trace: Trace) -> None:
+def _add_query(view: TextView, trace: Trace) -> None:
     if trace.query_class:
         labelled = f" (labelled {trace.question.query_class})" if trace.question.query_class else ""
         view.fact("Class", trace.query_class + labelled)

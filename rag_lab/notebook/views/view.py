@@ -1,15 +1,75 @@
-"""A page of plain pieces, once as HTML and once as text: a title, facts, tables, and what stands folded."""
+"""Pages of plain pieces, once as HTML for a notebook and once as text for a terminal of 100 columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Any
 
 from markupsafe import Markup
 
 from rag_lab._kit.text_table import text_table
-from rag_lab.notebook.views.text_view import WIDTH, TextView, one_line
+from rag_lab.redaction import shown
 from rag_lab.report.page.templates import asset, render
 from rag_lab.report.tables.table import Table
+
+WIDTH = 100
+_NAMES = 16  # columns of the names
+
+
+@dataclass
+class TextView:
+    """Lines that are added one after the other; what there is nothing to say of is left out."""
+
+    _lines: list[str] = field(default_factory=list)
+
+    def line(self, text: str) -> None:
+        """Add a sentence."""
+        self._lines += wrap(one_line(text), WIDTH)
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Add each fact that has a text."""
+        for name, text in facts:
+            self.fact(name, text)
+
+    def fact(self, name: str, text: str) -> None:
+        """Add what is said of `name`, broken into lines; nothing where `text` is empty."""
+        lines = wrap(one_line(text), WIDTH - _NAMES)
+        self._lines += [f"{name if not number else '':{_NAMES}}{line}" for number, line in enumerate(lines)]
+
+    def block(self, title: str, text: str) -> None:
+        """Add lines as they are, below a title."""
+        self._lines += wrap(one_line(title), WIDTH)
+        self._lines += [
+            f"  {line}" if len(line) < WIDTH - 1 else f"  {line[: WIDTH - 3]}…" for line in text.splitlines()
+        ]
+
+    def text(self) -> str:
+        """Return all lines; no secret and no control character stands in them."""
+        return shown("\n".join(self._lines))
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line as it is shown: a control character is longer when it can be seen."""
+    return " ".join(shown(text).split())
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a template draws, and the text that stands for it."""
+
+    template: str
+    values: Mapping[str, Any]
+    text: TextView
+
+    def to_html(self) -> str:
+        """Return the HTML; everything from outside is escaped."""
+        return render(self.template, style=asset("card.css"), **self.values)
+
+    def to_text(self) -> str:
+        """Return the text, without secrets and control characters."""
+        return self.text.text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +95,16 @@ class View:
     folded: tuple[tuple[str, str], ...] = ()  # summary and text as it is written; in a notebook alone
 
     def to_html(self) -> str:
-        """Return the page; everything from outside is escaped."""
+        """Return the HTML; everything from outside is escaped."""
         return render("view.html", view=self, style=asset("card.css"), script=asset("sort.js"))
 
     def to_text(self) -> str:
-        """Return the lines of a terminal of 100 columns."""
+        """Return the text, without secrets and control characters."""
         text = TextView()
         text.line(self.title)
         for box in self.boxes:
             text.fact(box.name, "off" if not box.is_on else box.said)
-        for name, said in self.facts:
-            text.fact(name, said)
+        text.facts(self.facts)
         for table in self.tables:
             rows = [[one_line(cell) for cell in row] for row in table.rows]
             text.block(table.title, text_table(table.header, rows, WIDTH - 2))

@@ -11,7 +11,7 @@ from rag_lab._kit.process import Process
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.watch.sweep_status import sweep_status
 from rag_lab.memory.ledger import Caller, Ledger, Made
-from rag_lab.notebook.status import status
+from rag_lab.notebook.display import status
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, write_live
 from rag_lab.runs.run_folder import DONE_FILE, MANIFEST_FILE, RunFolder, VariantPlan, write_json
 
@@ -125,6 +125,6 @@ def test_a_live_view_ends_with_the_run(run, monkeypatch):
             shown.append(found.state)
 
     monkeypatch.setattr("IPython.display.display", lambda found, display_id: shown.append(found.state) or Handle())
-    monkeypatch.setattr("rag_lab.notebook.status.time.sleep", lambda s: at_work(run, GONE))
+    monkeypatch.setattr("rag_lab.notebook.display.time.sleep", lambda s: at_work(run, GONE))
     assert status(run, watch=True).state == "killed"
     assert shown == ["running", "killed"]

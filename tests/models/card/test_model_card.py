@@ -11,7 +11,6 @@ from rag_lab.models.card.model_card import Cache, Measured, ModelCard
 from rag_lab.models.card.write_card import model_card
 from rag_lab.models.local.gguf.gguf_conversion import stored_as
 from rag_lab.models.weights import packaged
-from rag_lab.notebook.views.card_view import to_html, to_text
 from rag_lab.testing import ollama_server
 
 
@@ -91,7 +90,7 @@ def test_an_empty_folder_is_unknown_and_not_zero(tmp_path):
 def test_an_embedding_model_reads_what_it_is_set_to():
     card = model_card("sentence_transformers:minilm")
     assert (card.kind, card.context_tokens, card.trained_tokens, card.cache) == ("embedder", 256, 512, None)
-    assert "Keeps a schema" not in to_text(card)
+    assert "Keeps a schema" not in str(card)
 
 
 @pytest.mark.parametrize(
@@ -139,13 +138,13 @@ def test_it_shows_itself_and_nothing_from_outside_steers_what_shows_it():
     card = ModelCard(
         f"llamacpp:{hostile}", "chat model", licence=hostile, notes=(hostile,), measured=Measured(12.5, 1.5)
     )
-    assert "12.5 tokens a second, 1.5 s to load" in to_text(card)
-    assert "\x1b" not in to_text(card) + to_html(card)
-    assert "<b>" not in to_html(card)
-    assert max(map(len, to_text(model_card("llamacpp:smollm2")).splitlines())) <= 100
+    assert "12.5 tokens a second, 1.5 s to load" in str(card)
+    assert "\x1b" not in str(card) + card._repr_html_()
+    assert "<b>" not in card._repr_html_()
+    assert max(map(len, str(model_card("llamacpp:smollm2")).splitlines())) <= 100
 
 
 def test_a_context_beyond_what_the_weights_are_made_for_is_said(tmp_path):
     tiny = write_tiny_gguf(tmp_path / "tiny.gguf")
-    told = to_text(model_card(f"llamacpp:{tiny}?context=4096"))
+    told = str(model_card(f"llamacpp:{tiny}?context=4096"))
     assert "4,096 tokens, made for 2,048; beyond that its replies are worth nothing" in told

@@ -7,7 +7,7 @@ import pytest
 from hostile_text import EVIL, controls_in
 from run_folder_fixture import HOSTILE, build_run
 
-from rag_lab.notebook.views.trace_view import rankings, to_html, to_text
+from rag_lab.notebook.views.trace_view import rankings
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
 
@@ -48,7 +48,7 @@ def without_reranking(trace: Trace) -> Trace:
 
 
 def test_a_ranking_shows_its_passages_with_their_text_and_the_evidence_marked() -> None:
-    shown = to_html(TRACE)
+    shown = TRACE._repr_html_()
     assert shown.count("<mark>85 Nm</mark>") >= 2  # in the line that stands for the passage, and in its text
     assert "Check the seal." in shown and "b.md" in shown
 
@@ -56,16 +56,16 @@ def test_a_ranking_shows_its_passages_with_their_text_and_the_evidence_marked() 
 def test_a_reranker_s_ranking_says_where_each_passage_stood_before() -> None:
     (final, *_) = rankings(TRACE)
     assert [final.rank_before(one) for one in final.hits] == [2, 1]
-    shown = to_html(TRACE)
+    shown = TRACE._repr_html_()
     assert "Ranked, after reranking: 2" in shown and ">2 ▲<" in shown and ">1 ▼<" in shown
     assert "cross-encoder" in shown and "as the reranker reads both together" in shown
 
 
 def test_what_is_switched_off_is_said_to_be_off() -> None:
-    shown = to_html(without_reranking(TRACE))
+    shown = without_reranking(TRACE)._repr_html_()
     assert "Other phrasings, Reranking" in shown
     assert "not reranked" in shown and ">Before<" not in shown
-    assert "Off             Other phrasings, Reranking" in to_text(without_reranking(TRACE))
+    assert "Off             Other phrasings, Reranking" in str(without_reranking(TRACE))
 
 
 def test_a_list_that_is_the_same_as_an_earlier_one_is_told_once() -> None:
@@ -74,9 +74,9 @@ def test_a_list_that_is_the_same_as_an_earlier_one_is_told_once() -> None:
 
 
 def test_scores_are_columns_and_never_raw_dicts() -> None:
-    for shown in (to_html(TRACE), to_text(TRACE)):
+    for shown in (TRACE._repr_html_(), str(TRACE)):
         assert "{'" not in shown and "{&#39;" not in shown
-    assert "−1.500" in to_html(TRACE) and "0.600" in to_html(TRACE)
+    assert "−1.500" in TRACE._repr_html_() and "0.600" in TRACE._repr_html_()
 
 
 def test_the_sum_that_orders_a_ranking_has_a_column_where_no_step_gave_it() -> None:
@@ -86,9 +86,9 @@ def test_the_sum_that_orders_a_ranking_has_a_column_where_no_step_gave_it() -> N
 
 
 def test_seconds_and_tokens_are_added_up() -> None:
-    shown = to_html(TRACE)
+    shown = TRACE._repr_html_()
     assert "<b>3.75</b>" in shown and "<b>1,200</b>" in shown
-    assert "Generation 2.50 s, 1,200 + 20 tokens" in to_text(TRACE)
+    assert "Generation 2.50 s, 1,200 + 20 tokens" in str(TRACE)
 
 
 def test_thinking_is_folded_away_and_its_tokens_stand_apart() -> None:
@@ -97,32 +97,32 @@ def test_thinking_is_folded_away_and_its_tokens_stand_apart() -> None:
     thought = replace(generate, tokens_out=520, thinking_tokens=500)
     done = replace(TRACE, stages=(*before, thought), raw_text="<think>bar or psi</think>{}")
     for trace in (replace(done, answer=replace(done.answer, thinking="bar or psi")), replace(done, answer=None)):
-        shown = to_html(trace)
+        shown = trace._repr_html_()
         assert "<details><summary>Thinking (500 tokens)</summary>" in shown
         assert "bar or psi" in shown and "<details open" not in shown
         assert "500 thinking" in shown
-        assert "1,200 + 520 tokens, 500 of them thinking" in to_text(trace)
+        assert "1,200 + 520 tokens, 500 of them thinking" in str(trace)
 
 
 def test_what_a_model_did_not_read_stands_beside_its_stage() -> None:
     cut = StageRecord("rerank", seconds=0.0, truncated_tokens=1292)
     trace = Trace(Question("q", "?"), stages=(StageRecord("merge", seconds=0.0), cut))
-    assert "Reranking 0.000 s, 1,292 tokens not read" in " ".join(to_text(trace).split())
-    assert "1,292 not read" in to_html(trace)
+    assert "Reranking 0.000 s, 1,292 tokens not read" in " ".join(str(trace).split())
+    assert "1,292 not read" in trace._repr_html_()
 
 
 def test_a_failure_stands_at_the_top() -> None:
     failed = StageRecord("generate", "failed", "the server was down")
     broken = replace(TRACE, answer=None, stages=(*TRACE.stages[:2], failed))
-    assert "Generation: the server was down" in to_html(broken)
-    assert "Failed          Generation: the server was down" in to_text(broken)
+    assert "Generation: the server was down" in broken._repr_html_()
+    assert "Failed          Generation: the server was down" in str(broken)
 
 
 def test_a_trace_without_texts_shows_what_the_reader_read() -> None:
     bare = replace(TRACE, texts={})
     assert bare == TRACE  # what hits say is in the index, and no part of what happened
     assert bare.text(SECOND) == TEXT and bare.text(FIRST) == ""
-    assert "<mark>85 Nm</mark>" in to_html(bare) and "b.md" in to_html(bare)
+    assert "<mark>85 Nm</mark>" in bare._repr_html_() and "b.md" in bare._repr_html_()
 
 
 @pytest.mark.parametrize("evil", [EVIL, HOSTILE])
@@ -136,12 +136,12 @@ def test_hostile_text_stays_text(evil: str) -> None:
         stages=(StageRecord(evil, "fallback", evil), StageRecord("rewrite", "fallback", evil)),
         texts={place.span: evil},
     )  # fmt: skip
-    shown = to_html(trace)
+    shown = trace._repr_html_()
     assert "<script" not in shown and "<img" not in shown
-    assert controls_in(shown) == [] == controls_in(to_text(trace))
+    assert controls_in(shown) == [] == controls_in(str(trace))
 
 
 def test_a_terminal_of_100_columns_shows_every_trace(tmp_path: Path) -> None:
     traces = compare(build_run(tmp_path / "run", 12, 6).path).traces
     for trace in (TRACE, Trace(Question("q", "Why?")), *(trace for some in traces.values() for trace in some)):
-        assert max(map(len, to_text(trace).splitlines())) <= 100
+        assert max(map(len, str(trace).splitlines())) <= 100

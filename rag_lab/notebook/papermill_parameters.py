@@ -12,7 +12,7 @@ _INJECTED = "# Parameters\n"  # how papermill begins the cell that it injects
 _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
-def given(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> dict[str, Any]:
+def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> dict[str, Any]:
     """Return the parameters of a notebook, in the order of `declared`.
 
     A whole number given for text is its digits, because `papermill -p QUESTIONS 8` sends a number.

@@ -7,7 +7,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from rag_lab.errors import ConfigError
-from rag_lab.notebook.given_parameters import given
+from rag_lab.notebook.papermill_parameters import parameters
 
 DECLARED = {"QUESTION": str, "FINAL_K": int, "THINKING": bool}
 SET = {"QUESTION": "Why?", "FINAL_K": 5, "THINKING": False}
@@ -15,13 +15,13 @@ SET = {"QUESTION": "Why?", "FINAL_K": 5, "THINKING": False}
 
 def refused(namespace: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as error:
-        given(namespace, DECLARED)
+        parameters(namespace, DECLARED)
     return str(error.value)
 
 
 def test_what_is_declared_comes_back_and_nothing_else() -> None:
     others = {"metric": "m", "_PRIVATE": 1, "HTML": ModuleType, "In": ["", "FINAL_K = 5"], "Out": {}}
-    assert given(SET | others, DECLARED) == SET
+    assert parameters(SET | others, DECLARED) == SET
 
 
 def test_every_misspelt_name_is_refused_with_the_nearest() -> None:
@@ -31,13 +31,18 @@ def test_every_misspelt_name_is_refused_with_the_nearest() -> None:
 
 
 def test_what_papermill_injected_is_refused_in_any_case() -> None:
-    cells = ["", "QUESTION = 'a'", "# Parameters\nfinal_k = 3\nTHINKING = True\n", "given(globals(), DECLARED)"]
+    cells = [
+        "",
+        "QUESTION = 'a'",
+        "# Parameters\nfinal_k = 3\nTHINKING = True\n",
+        "parameters(globals(), DECLARED)",
+    ]
     said = refused(SET | {"final_k": 3, "In": cells})
     assert "Unknown parameter 'final_k'" in said and said.endswith("did you mean 'FINAL_K'?")
 
 
 def test_a_cell_of_ones_own_may_have_names_in_small_letters() -> None:
-    assert given(SET | {"final_k": 3, "In": ["", "final_k = 3"]}, DECLARED) == SET
+    assert parameters(SET | {"final_k": 3, "In": ["", "final_k = 3"]}, DECLARED) == SET
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_a_value_of_another_type_is_a_sentence(name: str, value: object, said: s
 
 
 def test_a_number_given_for_text_is_its_digits() -> None:
-    assert given(SET | {"QUESTION": 8}, DECLARED)["QUESTION"] == "8"
+    assert parameters(SET | {"QUESTION": 8}, DECLARED)["QUESTION"] == "8"
 
 
 def test_a_cell_that_has_not_run_is_named() -> None:

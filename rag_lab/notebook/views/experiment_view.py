@@ -1,0 +1,109 @@
+"""An experiment: the dry run of its plan, and how a run of it stands."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from rag_lab._kit.numbers import DASH
+from rag_lab.experiment.forecast.cost_estimate import estimate
+from rag_lab.experiment.forecast.cost_text import COST_HEADER, cost_cells, cost_notes
+from rag_lab.experiment.forecast.describe import (
+    MODEL_HEADER,
+    ROUND_HEADER,
+    TREE_TITLE,
+    VARIANT_HEADER,
+    models_of,
+    notes_of,
+    questions_sentence,
+    race_notes,
+    round_rows,
+    rounds_title,
+    variant_rows,
+)
+from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+from rag_lab.experiment.forecast.power_text import (
+    POWER_HEADER,
+    declared_sentences,
+    not_compared_sentence,
+    power_cells,
+    power_notes,
+    power_title,
+)
+from rag_lab.experiment.forecast.work import WorkTree
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.watch.sweep_status import SweepStatus, VariantStatus
+from rag_lab.notebook.views.view import View
+from rag_lab.report.figures.plan_tree import plan_tree_svg, tree_lines
+from rag_lab.report.tables.table import Table
+
+
+def plan_view(plan: Plan) -> View:
+    """Return what would be asked under which variants, and what that would take. Nothing is run to find out."""
+    grown = WorkTree()
+    experiment, bill = plan.experiment, estimate(plan, tree=grown)
+    tree = grown.tree()
+    power = power_forecast(plan, runs_of(plan))
+    return View(
+        title=f"{experiment.name}: {experiment.question}",
+        facts=(
+            ("Not compared", not_compared_sentence(plan)),
+            ("Questions", questions_sentence(plan)),
+            ("Metrics", ", ".join(experiment.metrics)),
+            ("Declared", " ".join(declared_sentences(plan))),
+        ),
+        tables=(
+            Table(f"{len(plan.variants)} variants ({experiment.design})", VARIANT_HEADER, tuple(variant_rows(plan)), 2),
+            *([Table(rounds_title(plan), ROUND_HEADER, tuple(round_rows(plan)))] if plan.rounds else []),
+            Table("What is left to do, counted once where variants share it", COST_HEADER, tuple(cost_cells(bill)), 2),
+            Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
+            *([Table(power_title(power), POWER_HEADER, tuple(power_cells(power)), 2)] if power.rows else []),
+        ),
+        drawn=((TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))),) if tree and tree.branches else (),  # noqa: S704 (escaped)
+        notes=(*race_notes(plan), *cost_notes(bill, experiment.limits), *notes_of(plan), *power_notes(power)),
+    )
+
+
+HEADER = ("variant", "stands", "done", "remembered", "computed", "calls", "USD", "minutes", "left", "failed")
+
+
+def status_view(status: SweepStatus) -> View:
+    """Return a line for each variant, and of a race for each round: stage, what it took, what is left, failures."""
+    ended = sum(one.state not in ("waiting", "running") for one in status.variants)
+    left = status.left.told() if status.left else "not known yet" if status.state == "running" else ""
+    parts = (*status.rounds, status)
+    return View(
+        title=f"{status.name}: {status.state}",
+        facts=(
+            ("Stands", status.said),
+            ("Variants", f"{ended} of {len(status.variants)} have ended"),
+            ("Calls", f"{status.calls:,}, {status.cost_usd:.4f} USD"),
+            ("Left", left),
+        ),
+        tables=tuple(_table(one, f"Round {one.path.name}: {one.state}") for one in status.rounds)
+        + ((_table(status, "Proof" if status.rounds else ""),) if _is_begun(status) else ()),
+        notes=tuple(f"{one.variant_id}: {one.reason}" for part in parts for one in part.variants if one.reason),
+    )
+
+
+def _is_begun(status: SweepStatus) -> bool:
+    """Whether its own variants are of interest: those of a race's proof wait until its rounds have ended."""
+    return not status.rounds or any(one.state != "waiting" for one in status.variants)
+
+
+def _table(status: SweepStatus, title: str) -> Table:
+    return Table(title or "Variants", HEADER, tuple(_row(one) for one in status.variants))
+
+
+def _row(one: VariantStatus) -> tuple[str, ...]:
+    return (
+        one.variant_id,
+        one.stage if one.state == "running" else one.state,
+        f"{one.done}/{one.total}" if one.total else "",
+        DASH if one.remembered is None else f"{one.remembered:,}",
+        DASH if one.computed is None else f"{one.computed:,}",
+        f"{one.calls:,}",
+        f"{one.cost_usd:.4f}",
+        f"{one.seconds / 60:.1f}",
+        one.left.told() if one.left else "?" if one.state == "running" else "",
+        f"{one.failed:,}" + (f" (+{one.fell_back:,} fell back)" if one.fell_back else ""),
+    )
