@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.numbers import interval, plain, signed, signed_interval
+from rag_lab._kit.wording import interval, plain, signed, signed_interval
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.data.dataset import Dataset
 from rag_lab.report.shown_comparison import ShownComparison

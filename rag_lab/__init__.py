@@ -25,10 +25,9 @@ _PUBLIC = {
     "label": "rag_lab.notebook.by_hand.label",
     "prefer": "rag_lab.notebook.by_hand.prefer",
     "profile": "rag_lab.corpus_profile.corpus_profile",
-    "stage": "rag_lab._kit.stage_shortcut",
     "status": "rag_lab.notebook.display",
     "sweep": "rag_lab.experiment.run.sweep",
-    "traced": "rag_lab._kit.observing.tracing",
+    "traced": "rag_lab._kit.tracing",
 }
 
 __all__ = sorted(_PUBLIC)

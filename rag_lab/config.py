@@ -13,11 +13,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import yaml
 from pydantic import Field, ValidationError
 
-from rag_lab._kit.complaints import complaint_and_value, key_of
-from rag_lab._kit.config_section import MAX_SEED, Section
+from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import listing
-from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.data.dataset import Dataset, dataset_folder, is_dataset
 from rag_lab.errors import ConfigError, DatasetError, unknown_name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_lab._kit.machine.memory import peak_memory_mb
+from rag_lab._kit.machine import peak_memory_mb
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import open_index
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from small_dataset import write_dataset
 
-from rag_lab._kit.yaml_file import MAX_BYTES, parse_yaml, read_mapping
+from rag_lab._kit.config_file import MAX_BYTES, parse_yaml, read_mapping
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.files.folder import list_files

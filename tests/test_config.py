@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
+from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest
-from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.cli.set_option import open_pipeline
 from rag_lab.config import PIPELINE_FILE, PipelineConfig, config_of, dotted_keys, nested
 from rag_lab.data.dataset import Dataset

@@ -14,7 +14,7 @@ from small_dataset import write_dataset
 
 from rag_lab import Pipeline, evaluate
 from rag_lab._kit.home import home, working_at
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.plan import plan
@@ -149,7 +149,7 @@ def test_results_are_remembered_until_the_source_changes(base, tmp_path):
     results = []
     for sign in ("1", "-1", "1"):
         (tmp_path / "mine.py").write_text(source.replace("SIGN", sign))
-        with modules_beside(tmp_path):
+        with modules_from(tmp_path):
             pipeline = base.set("rerank.name", "mine:mine")
             results.append(ranked(pipeline))
             assert ranked(pipeline) == results[-1]
@@ -222,7 +222,7 @@ def test_a_module_that_a_sweep_cannot_use_is_told_by_its_plan(tmp_path):
         f"name: e\nquestion: Does it help?\ndataset: {tmp_path / 'data'}\nmetrics: [retrieval.ndcg@10]\n"
         "base: {answer: {name: none}}\nfactors: {rerank.name: [none, 'broken:Mine', 'missing:Mine']}\n"
     )
-    with modules_beside(tmp_path), pytest.raises(ExperimentError) as raised:
+    with modules_from(tmp_path), pytest.raises(ExperimentError) as raised:
         plan(tmp_path / "e.yaml")
     assert (
         "rerank.name: The reranker 'broken:Mine' does not load (ModuleNotFoundError: No module named 'no_such_package')"

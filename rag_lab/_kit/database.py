@@ -13,7 +13,7 @@ from rag_lab._kit.home import PRIVATE
 from rag_lab.errors import DamagedFile, RagLabError
 
 REMEMBERED = "delete it with its -wal and -shm files, and what it remembered is computed again"
-_OF_THE_PLACE = {  # what says nothing about the content of a file
+_UNUSABLE = {  # codes that say nothing about the content of a file
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -28,21 +28,21 @@ _OF_THE_PLACE = {  # what says nothing about the content of a file
 def opened(
     path: Path,
     schema: str,
-    mend: str = REMEMBERED,
-    made_as: type[sqlite3.Connection] = sqlite3.Connection,
+    remedy: str = REMEMBERED,
+    factory: type[sqlite3.Connection] = sqlite3.Connection,
     *,
     private: bool = True,
 ) -> Iterator[sqlite3.Connection]:
-    """Open the file at `path`, made where it is not there, for one block; changes are kept by `with` on what it gives.
+    """Open or create the file at `path` for one block; changes are kept by `with` on what is yielded.
 
-    Where a file that is there, or its folder, cannot be written, as on a read-only medium, it can be read all the same.
+    A file that cannot be written, or whose folder cannot, as on a read-only medium, can be read all the same.
 
     Args:
         path: of the file.
-        schema: statements that make what is not there yet.
-        mend: what to do where the file is damaged.
-        made_as: the class of the connection.
-        private: whether a file that is made now, and its folder, are for this user alone: it holds what was read.
+        schema: statements that create what is not there yet.
+        remedy: what to do where the file is damaged.
+        factory: the class of the connection.
+        private: whether a new file and its folder are for this user alone: it holds what was read.
 
     Raises:
         RagLabError: if the file is damaged, is locked for a minute, or cannot be written.
@@ -50,33 +50,27 @@ def opened(
     try:
         path.parent.mkdir(PRIVATE if private else 0o777, parents=True, exist_ok=True)
         if private and not path.exists():
-            os.close(os.open(path, os.O_CREAT, PRIVATE & 0o666))  # the log that SQLite makes beside it is like it
+            os.close(os.open(path, os.O_CREAT, PRIVATE & 0o666))  # SQLite's log takes over the mode
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
-    reads_only = path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
-    address = _read_only(path) if reads_only else str(path)
+    address, reads_only = str(path), False
+    if path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        # SQLite would create the files of a lock, which it cannot here; without a log nothing changes, nor is locked.
+        log, reads_only = path.with_name(f"{path.name}-wal"), True
+        has_log = log.exists() and log.stat().st_size > 0
+        address = f"{path.resolve().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
     try:
-        with closing(sqlite3.connect(address, timeout=60, factory=made_as, uri=reads_only)) as database:
+        with closing(sqlite3.connect(address, timeout=60, factory=factory, uri=reads_only)) as database:
             if database.execute("SELECT 1 FROM sqlite_schema WHERE type IN ('view', 'trigger')").fetchone():
-                raise DamagedFile(path, "it would run statements that the workbench never wrote", mend)
+                raise DamagedFile(path, "it would run statements that the workbench never wrote", remedy)
             if not reads_only:
                 _keep_log(database)
                 database.executescript(schema)
             yield database
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_PLACE:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNUSABLE:
             raise _unusable(path, str(error)) from error
-        raise DamagedFile(path, str(error), mend) from error
-
-
-def _read_only(path: Path) -> str:
-    """Return the address of a file that is read alone; without a log beside it, nothing is locked, as it cannot change.
-
-    SQLite would make the files of a lock, which it cannot where the folder cannot be written.
-    """
-    log = path.with_name(f"{path.name}-wal")
-    changes = log.exists() and log.stat().st_size > 0
-    return f"{path.resolve().as_uri()}?mode=ro{'' if changes else '&immutable=1'}"
+        raise DamagedFile(path, str(error), remedy) from error
 
 
 def _keep_log(database: sqlite3.Connection) -> None:

@@ -11,30 +11,29 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from rag_lab._kit.machine.own_file import is_own
-from rag_lab._kit.process import in_kernel
+from rag_lab._kit.process import in_kernel, owned_by_user
 from rag_lab.errors import ConfigError
 
 NAME = ".rag_lab"
 VARIABLE = "RAG_LAB_HOME"
 PRIVATE = 0o700  # the mode of folders that are made for what is remembered: documents that only their owner reads, too
 _at_work: ContextVar[Path | None] = ContextVar("rag_lab_home", default=None)
-_OF_CHECKOUT = "rag_lab/_kit/home.py"  # this file: where it lies, so, is a checkout
+_OF_CHECKOUT = "rag_lab/_kit/home.py"  # this file: a folder that holds it under this path is a checkout
 
 
 def home() -> Path:
     """Return the workbench's folder: `$RAG_LAB_HOME`, else the one of where we are, the same from any folder below.
 
-    That is the nearest `.rag_lab` from the current folder upwards; in a checkout of rag_lab the checkout's, wherever in
-    it we are. Elsewhere it is that of the checkout which the package is installed from, or where it was installed
-    without one `rag_lab` in the user's data folder: so nothing is computed again for want of standing in the right
-    place. One that belongs to another user is passed over, which is said once. The folder returned may not exist.
+    That is the nearest `.rag_lab` from the current folder upwards; in a checkout of rag_lab the checkout's. Elsewhere
+    it is that of the checkout which the package is installed from, or where it was installed without one `rag_lab` in
+    the user's data folder: so nothing is computed again for want of standing in the right place. One that belongs to
+    another user is passed over, with a sentence. The folder returned may not exist.
 
     Raises:
         ConfigError: if there is a file in its place.
     """
-    given = os.environ.get(VARIABLE)
-    folder = Path(given).resolve() if given else _around(Path.cwd()) or _elsewhere()
+    named = os.environ.get(VARIABLE)
+    folder = Path(named).resolve() if named else _nearest(Path.cwd()) or _installed()
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
     return folder
@@ -59,7 +58,7 @@ def home_at_work() -> Path:
 
 
 def usable_home() -> Path:
-    """Return `home()`, made where it is not there; which one that is, is said once, unless the environment names it.
+    """Return `home()`, created if it is not there; which one that is, is printed once, unless the environment names it.
 
     One that the environment does not name is this user's alone, unless a group may write to it.
 
@@ -76,26 +75,26 @@ def usable_home() -> Path:
             f"Cannot write to {folder}, the workbench's folder: {error.strerror}; set RAG_LAB_HOME to another."
         ) from None
     if not os.environ.get(VARIABLE):
-        if is_own(folder) and not folder.stat().st_mode & 0o020:
+        if owned_by_user(folder) and not folder.stat().st_mode & 0o020:
             folder.chmod(PRIVATE)  # it may have been made before all of it was
-        _say(folder)
+        _print_home(folder)
     return folder
 
 
 @cache  # once a process
-def _say_foreign(folder: Path) -> None:
+def _print_foreign(folder: Path) -> None:
     print(f"{folder} is not used, since it belongs to another user; {VARIABLE} can name it.", file=sys.stderr)
 
 
 @cache  # once a process
-def _say(folder: Path) -> None:
-    """Say it on stderr; below the cell of a notebook, where that looks like an error, on stdout."""
+def _print_home(folder: Path) -> None:
+    """Print it on stderr; below the cell of a notebook, where that looks like an error, on stdout."""
     stream = sys.stdout if in_kernel() else sys.stderr
     print(f"What is computed is remembered in {folder} ({VARIABLE} names another folder).", file=stream)
 
 
-def _around(folder: Path) -> Path | None:
-    """Return the home of where `folder` is: the nearest that is there, but none from beyond a checkout."""
+def _nearest(folder: Path) -> Path | None:
+    """Return the nearest home from `folder` upwards, but none from beyond a checkout."""
     for place in (folder, *folder.parents):
         found = place / NAME
         if (found.is_dir() or (place / _OF_CHECKOUT).is_file()) and _may_be_used(found):
@@ -103,18 +102,18 @@ def _around(folder: Path) -> Path | None:
     return None
 
 
-def _may_be_used(folder: Path) -> bool:
-    """Tell whether a folder that was found, and need not be there, is not another user's."""
-    if not folder.is_dir() or is_own(folder):
-        return True
-    _say_foreign(folder)
-    return False
-
-
-def _elsewhere() -> Path:
+def _installed() -> Path:
     from platformdirs import user_data_path
 
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and _may_be_used(checkout / NAME):
         return checkout / NAME
     return user_data_path("rag_lab", appauthor=False)
+
+
+def _may_be_used(folder: Path) -> bool:
+    """Return whether a folder that was found, and need not be there, is not another user's."""
+    if not folder.is_dir() or owned_by_user(folder):
+        return True
+    _print_foreign(folder)
+    return False

@@ -9,22 +9,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from types import FunctionType
-from typing import Any
+from typing import Any, get_type_hints
+from urllib.parse import unquote
 
-from rag_lab._kit.module_files import load_own, own_folder
-from rag_lab._kit.parameters import check_class, construct, parse_parameters
-from rag_lab._kit.source_digest import source_digest
+import yaml
+from pydantic import ConfigDict, ValidationError, create_model
+
+from rag_lab._kit.config_file import complaint_and_value, key_of
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.module_files import load_module_file, module_file, modules_folder
+from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, RagLabError, nearest, unknown_name
+from rag_lab.redaction import names_secret
 
-_DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_OWN = re.compile(rf"(?:langchain:)?{_DOTTED}:{_DOTTED}")
 FACTORY = "langchain:"  # before `module:factory`: the factory is called and returns an object of LangChain's
+_DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_CUSTOM = re.compile(rf"(?:langchain:)?{_DOTTED}:{_DOTTED}")
+_CHECKS = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
+_OTHER_FORMS = ("identity", "split_text", "lazy_load", "invoke")  # of a whole stage or splitter, and of LangChain's
+_SHAPE = """
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    @dataclass(frozen=True)
+    class {name}:
+        version: ClassVar[int] = 1  # raise it where results change for a reason outside this file
+
+        def {call}:
+            ...
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +65,14 @@ class BuiltIn:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """What a name stands for: `made` is an instance where a class was named, else what was named itself.
+    """What a name stands for: `value` is an instance where a class was named, else what was named itself.
 
     `source` is the digest of its source, which belongs into the identity of whatever uses it; it is '' of what is built
     in, which has a version of its own.
     """
 
     name: str
-    made: Any
+    value: Any
     source: str = ""
 
 
@@ -77,7 +96,7 @@ class Kind:
             ValueError: if it can not, as a validator of pydantic says it.
         """
         name, _, written = text.partition("?")
-        if not _OWN.fullmatch(name) and name not in self.built_in and name not in self.names():
+        if not _CUSTOM.fullmatch(name) and name not in self.built_in and name not in self.names():
             near = nearest(name, self.names())
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise ValueError(f"must be {', '.join(self.names())} or one of your own as module:Class{hint}")
@@ -94,11 +113,16 @@ class Kind:
         """
         name, parameters = text.partition("?")[0], parse_parameters(text)
         if name in self.built_in:
-            return Module(name, self._built_in(name))
+            entry = self.built_in[name]
+            if entry.missing:
+                raise ConfigError(f"The {self.name} {name} can not be used here: {entry.missing}")
+            module, _, attribute = entry.target.partition(":")
+            return Module(name, getattr(import_module(module), attribute))
         target, what = self.load(name), f"{self.name} {name!r}"
         with importing(what):
-            made = target(**parameters) if name.startswith(FACTORY) else construct(target, parameters, what, self.call)
-        return Module(text, made, source_digest(target))
+            if name.startswith(FACTORY):
+                return Module(text, target(**parameters), source_digest(target))
+            return Module(text, construct(target, parameters, what, self.call), source_digest(target))
 
     def problem(self, text: str) -> str:
         """Return why what `text` names cannot be used here, in one sentence, or ''; it is imported to find out."""
@@ -116,14 +140,7 @@ class Kind:
         """
         what = f"{self.name} {name!r}"
         with importing(what):
-            return _own(name.removeprefix(FACTORY), what) if ":" in name else self._installed(name)
-
-    def _built_in(self, name: str) -> Any:
-        entry = self.built_in[name]
-        if entry.missing:
-            raise ConfigError(f"The {self.name} {name} can not be used here: {entry.missing}")
-        module, _, attribute = entry.target.partition(":")
-        return getattr(import_module(module), attribute)
+            return _imported(name.removeprefix(FACTORY), what) if ":" in name else self._installed(name)
 
     def _installed(self, name: str) -> Any:
         entries = installed(self.group).get(name, ())
@@ -141,21 +158,21 @@ class Kind:
         return entries[0].load()
 
 
-def own(given: Any, kind: Kind) -> Module:
+def from_object(thing: Any, kind: Kind) -> Module:
     """Return an object in memory as a module: a function, an instance, or a class, which is constructed.
 
     Raises:
         ConfigError: if it is text, which names a module in a configuration, or a class whose instances cannot be told
             apart.
     """
-    if isinstance(given, str):
-        raise ConfigError(f"A {kind.name} is given as an object here, got {given!r}; name one by a key, with `set`.")
-    if not isinstance(given, type) and not isinstance(given, FunctionType):
-        if not hasattr(given, "identity"):
-            check_class(type(given), f"{kind.name} {given!r}", kind.call)
-        return Module(repr(given), given, source_digest(type(given)))
-    what = f"{kind.name} {given.__name__!r}"
-    return Module(given.__name__, construct(given, {}, what, kind.call), source_digest(given))
+    if isinstance(thing, str):
+        raise ConfigError(f"A {kind.name} is given as an object here, got {thing!r}; name one by a key, with `set`.")
+    if not isinstance(thing, type) and not isinstance(thing, FunctionType):
+        if not hasattr(thing, "identity"):
+            check_class(type(thing), f"{kind.name} {thing!r}", kind.call)
+        return Module(repr(thing), thing, source_digest(type(thing)))
+    what = f"{kind.name} {thing.__name__!r}"
+    return Module(thing.__name__, construct(thing, {}, what, kind.call), source_digest(thing))
 
 
 @cache
@@ -177,8 +194,8 @@ def package(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist and entry.dist.name else "an unnamed package"
 
 
-def _own(name: str, what: str) -> Any:
-    """Return what `module:attribute` names, in a file beside the experiment or in an installed module."""
+def _imported(name: str, what: str) -> Any:
+    """Return what `module:attribute` names, in a file of the experiment's folder or in an installed module."""
     module, _, attribute = name.partition(":")
     if module == "__main__":
         raise ConfigError(
@@ -186,12 +203,14 @@ def _own(name: str, what: str) -> Any:
             f"beside the experiment and name it, as in 'my_file:{attribute}'."
         )
     try:
-        found: Any = load_own(module) or import_module(module)
+        found: Any = load_module_file(module) or import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # it is there, and something that it imports is not
         file = f"{module.replace('.', '/')}.py"
-        raise ConfigError(f"The {what} is not there: put {file} into {own_folder()}, or install {module!r}.") from None
+        raise ConfigError(
+            f"The {what} is not there: put {file} into {modules_folder()}, or install {module!r}."
+        ) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise ConfigError(f"The {what} is not there: {module!r} has no {attribute!r}; see how it is spelt.")
@@ -201,7 +220,7 @@ def _own(name: str, what: str) -> Any:
 
 @contextmanager
 def importing(what: str) -> Iterator[None]:
-    """Turn whatever the code of others raises, as it is imported or made, into a sentence."""
+    """Turn whatever the code of others raises, as it is imported or constructed, into a sentence."""
     try:
         yield
     except RagLabError:
@@ -209,3 +228,84 @@ def importing(what: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"The {what} does not load ({type(error).__name__}: {reason}); mend its file.") from error
+
+
+def parse_parameters(text: str) -> dict[str, Any]:
+    """Return the parameters behind the `?` of `name?key=value&key=value`, values as YAML reads them.
+
+    Raises:
+        ConfigError: for a parameter without a value, a repeated one, or a secret.
+    """
+    found: dict[str, Any] = {}
+    for part in filter(None, text.partition("?")[2].split("&")):
+        key, equals, written = part.partition("=")
+        if names_secret(key):
+            raise ConfigError(f"The name of a module must hold no secret ({key!r}); let it read the environment.")
+        if not equals or key in found:
+            raise ConfigError(f"Parameters are written name=value, each once, joined by &; got {part!r} in {text!r}.")
+        value = unquote(written)
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            found[key] = value
+    return found
+
+
+def construct(target: Any, parameters: Mapping[str, Any], what: str, call: str = "") -> Any:
+    """Return an instance of the class `target` with these parameters, or `target` itself where it is a function.
+
+    Args:
+        target: a frozen dataclass with a `version`, or a function, which takes no parameters.
+        parameters: field names and values.
+        what: the module as sentences name it: `reranker 'shortest:Shortest'`.
+        call: how an instance is called, for who has not written it yet.
+
+    Raises:
+        ConfigError: naming what is wrong with the class, or every parameter that is unknown or impossible.
+    """
+    if not isinstance(target, type):
+        if parameters:
+            raise ConfigError(
+                f"The {what} is no class, so it takes no parameters; make it a frozen dataclass with them."
+            )
+        return target
+    check_class(target, what, call)
+    known = [each.name for each in fields(target) if each.init]
+    unknown = [unknown_name(f"parameter of the {what}", key, known) for key in parameters if key not in known]
+    if unknown:
+        raise ConfigError(" ".join(unknown))
+    hints = get_type_hints(target, include_extras=True)
+    wanted: dict[str, Any] = {key: (hints[key], ...) for key in parameters}
+    checked = create_model("Parameters", __config__=_CHECKS, **wanted)
+    try:
+        values = checked.model_validate(dict(parameters))
+    except ValidationError as error:
+        wrong = "; ".join(f"{key_of(detail)}: {complaint_and_value(detail)}" for detail in error.errors())
+        raise ConfigError(f"The {what} can not have these parameters: {wrong}.") from None
+    return target(**{key: getattr(values, key) for key in parameters})
+
+
+def check_class(target: type, what: str, call: str = "") -> None:
+    """Refuse a class whose instances could not be told apart, or could change; see `construct`.
+
+    Raises:
+        ConfigError: if it is no frozen dataclass, has no version, a default that can be changed, or is not called so,
+            all in one sentence. What it has to look like stands below.
+    """
+    is_frozen = is_dataclass(target) and target.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    faults = [] if is_frozen else ["must be a frozen dataclass"]
+    faults += [] if isinstance(getattr(target, "version", None), int) else ["has no version"]
+    method = call.partition("(")[0]
+    if method == "__call__" and not any({method, *_OTHER_FORMS} & vars(kind).keys() for kind in target.__mro__[:-1]):
+        faults.append("cannot be called")
+    for each in fields(target) if is_dataclass(target) else ():
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        try:
+            hash(default)
+        except TypeError:
+            faults.append(f"has a default that can be changed, {each.name} (a tuple or a frozenset cannot)")
+    if faults:
+        where = module_file(target) or target.__module__
+        shape = _SHAPE.format(name=target.__name__, call=call or "__call__(self, ...)")
+        instead = "Without parameters a function will do." if method == "__call__" else ""
+        raise ConfigError(f"The {what} ({where}) {listing(faults)}; it has to look like this:\n{shape}{instead}")

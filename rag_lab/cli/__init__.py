@@ -5,13 +5,13 @@ The last room: it may import all others, and none imports it.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import typer
 
-from rag_lab._kit.machine.disk import room_on_disk
-from rag_lab._kit.machine.uncollected import collect_seldom
-from rag_lab._kit.observing.env_file import read_env_files
+from rag_lab._kit.env_file import read_env_files
+from rag_lab._kit.machine import room_on_disk
 from rag_lab.cli import (
     ask,
     compare,
@@ -58,7 +58,7 @@ def main() -> None:
 
     Whatever leaves it, of this project or of a library, goes through one door, to the end of the process.
     """
-    collect_seldom()
+    gc.set_threshold(50_000, 20, 20)  # of Python's 700, 10, 10: imports and reports make very many objects that stay
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
         if bash_words.completing():

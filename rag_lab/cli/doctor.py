@@ -16,10 +16,9 @@ def doctor() -> None:
     Packages, models, keys (set or not set, never what they are), which of them a file .env gave, GPU, disk, and which
     presets can run.
     """
+    from rag_lab._kit.env_file import env_files_read
     from rag_lab._kit.home import home
-    from rag_lab._kit.machine.disk import bytes_on_disk
-    from rag_lab._kit.machine.energy import NO_METER, meters
-    from rag_lab._kit.observing.env_file import env_files_read
+    from rag_lab._kit.machine import NO_METER, bytes_on_disk, meters
     from rag_lab.data.dataset import list_datasets
     from rag_lab.experiment.manifest import package_versions
     from rag_lab.experiment.runnable import shipped_presets

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_lab._kit.yaml_file import parse_yaml
+from rag_lab._kit.config_file import parse_yaml
 from rag_lab.cli import completion
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value

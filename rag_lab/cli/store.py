@@ -135,7 +135,7 @@ def _place() -> str:
 
 
 def _echo(holdings: Sequence[Holding]) -> None:
-    from rag_lab._kit.text_table import text_table
+    from rag_lab._kit.wording import text_table
     from rag_lab.redaction import shown
 
     rows = [

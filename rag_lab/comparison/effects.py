@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab._kit.numbers import with_interval
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, with_interval
 from rag_lab.comparison.cut_offs import withheld
 from rag_lab.comparison.designs.fraction_sentences import fraction_told
 from rag_lab.comparison.run_tables import RunTables

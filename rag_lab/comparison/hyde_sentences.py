@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab._kit.numbers import number, p_text, plain, signed, signed_interval, with_interval
+from rag_lab._kit.wording import number, p_text, plain, signed, signed_interval, with_interval
 from rag_lab.comparison.hyde_studies import RoutingStudy
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.routing.ceilings import Ceiling

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_lab._kit.numbers import plain, signed
-from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab._kit.wording import counted, listing, plain, signed, some_of
 from rag_lab.comparison.designs.search_sentences import search_sentences
 from rag_lab.runs.race_record import Cost, RaceRecord, Standing
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab._kit.numbers import number, p_text, plain, signed, signed_interval, with_interval
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, number, p_text, plain, signed, signed_interval, with_interval
 from rag_lab.comparison.advice.blind import is_blind
 from rag_lab.comparison.advice.index_price import index_told
 from rag_lab.comparison.advice.price import took_told

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from rag_lab._kit.config_section import Section
+from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, Kind
 
 _LOAD = "rag_lab.corpus.load"

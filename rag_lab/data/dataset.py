@@ -16,8 +16,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest
-from rag_lab._kit.yaml_file import read_mapping
 from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.reader_process import LOADERS

@@ -16,8 +16,8 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from rag_lab._kit.opened_files import unwatched
-from rag_lab._kit.own_code import OwnCode, OwnCodeError
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.module_files import unwatched
 from rag_lab._kit.registry import Module
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.judge_queue import JudgeReplies, RememberedJudge
@@ -49,7 +49,7 @@ def custom_info(module: Module) -> MetricInfo:
     Raises:
         ConfigError: if it says what cannot be.
     """
-    made, name = module.made, _name(module)
+    made, name = module.value, _name(module)
     low, high = (_bound(made, side, name) for side in ("low", "high"))
     if low is not None and high is not None and low >= high:
         raise ConfigError(f"The metric {name!r} has low = {low:g}, which is not below its high = {high:g}.")
@@ -99,7 +99,7 @@ def models_asked(made: Any, name: str) -> list[str]:
 
 
 def _name(module: Module) -> str:
-    made = module.made
+    made = module.value
     name = getattr(made, "name", None) or (module.name.rpartition(":")[2] if ":" in module.name else _written(made))
     if not isinstance(name, str) or not name.strip() or set(name) & set(",<>\n"):
         raise ConfigError(f"A metric is called {name!r}; write it with def, or give it a `name` without , < or >.")
@@ -161,7 +161,7 @@ class WholeMetric:
     """Its `score` is called; a batch that fails as a whole is scored again trace by trace."""
 
     info: MetricInfo
-    code: OwnCode
+    code: CustomCode
 
     @property
     def name(self) -> str:
@@ -184,7 +184,7 @@ class WholeMetric:
     def _score(self, traces: list[Trace]) -> list[Score]:
         try:
             scores: list[Score] = self.code.call(traces, accept=lambda given: self._accepted(given, traces))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             if len(traces) == 1:
                 return [Gap("failed", str(error)).to_score(traces[0], self.name)]
             return [score for trace in traces for score in self._score([trace])]
@@ -193,23 +193,23 @@ class WholeMetric:
     def _accepted(self, given: Any, traces: Sequence[Trace]) -> list[Score]:
         scores = list(given) if isinstance(given, Sequence) else [given]
         if strangers := [type(score).__name__ for score in scores if not isinstance(score, Score)]:
-            raise OwnCodeError(f"the {self.code.what} returned {strangers[0]} where a Score is due")
+            raise CustomCodeError(f"the {self.code.what} returned {strangers[0]} where a Score is due")
         due = [(trace.question.question_id, trace.repeat, self.name) for trace in traces]
         if [(score.question_id, score.repeat, score.metric) for score in scores] != due:
-            raise OwnCodeError(f"the {self.code.what} returned other scores than one for each trace, in order")
+            raise CustomCodeError(f"the {self.code.what} returned other scores than one for each trace, in order")
         for score in scores:
             is_number = isinstance(score.value, int | float) and math.isfinite(score.value)
             if is_number != (score.status == "scored") or (not is_number and score.value is not None):
-                raise OwnCodeError(f"the {self.code.what} gave {score.value!r:.60} and called it {score.status}")
+                raise CustomCodeError(f"the {self.code.what} gave {score.value!r:.60} and called it {score.status}")
         return scores
 
 
 def build_custom_metric(info: MetricInfo, module: Module, tools: Tools) -> Metric:
     """Return what `module` holds as a metric whose faults cost single scores."""
     what = f"metric {info.name!r}"
-    if is_whole(module.made):
-        return WholeMetric(info, OwnCode(module, what, "score"))
-    return CustomMetric(info, OwnCode(module, what), tools, tuple(models_asked(module.made, info.name)))
+    if is_whole(module.value):
+        return WholeMetric(info, CustomCode(module, what, "score"))
+    return CustomMetric(info, CustomCode(module, what), tools, tuple(models_asked(module.value, info.name)))
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class CustomMetric:
     """Something that is called with each trace that has what it needs."""
 
     info: MetricInfo
-    code: OwnCode
+    code: CustomCode
     tools: Tools
     models: tuple[str, ...]  # the parameters behind the trace
     batch_size: int = 8  # a kill loses as many at most
@@ -268,7 +268,7 @@ class CustomMetric:
         started, seen = time.perf_counter(), self._seen(trace)
         try:
             found = self.code.call(seen, *models, accept=self._accepted)
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             after = f"{trace.failure.stage} failed: {trace.failure.reason}; then " if trace.failure else ""
             found = Gap("failed", f"{after}{error}")
         if seen.stages_read:
@@ -317,9 +317,9 @@ class CustomMetric:
             number = math.nan
         low, high = self.info.low, self.info.high
         if not math.isfinite(number):
-            raise OwnCodeError(f"the {self.code.what} returned {value!r:.60}, which is no number")
+            raise CustomCodeError(f"the {self.code.what} returned {value!r:.60}, which is no number")
         if (low is not None and number < low) or (high is not None and number > high):
-            raise OwnCodeError(f"the {self.code.what} returned {number:g}, which is beyond its own low or high")
+            raise CustomCodeError(f"the {self.code.what} returned {number:g}, which is beyond its own low or high")
         return number, str(reason)
 
 

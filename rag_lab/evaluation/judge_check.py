@@ -16,9 +16,8 @@ from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import PRIVATE, home
-from rag_lab._kit.text_table import text_table
 from rag_lab._kit.whole_file import whole_file
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, text_table
 from rag_lab.evaluation.metric import model_name
 from rag_lab.redaction import hide_known_json
 from rag_lab.visible import NO_FORMULAS

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.opened_files import unwatched
+from rag_lab._kit.module_files import unwatched
 from rag_lab.errors import RagLabError
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work

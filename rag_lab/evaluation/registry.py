@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rag_lab._kit.registry import BuiltIn, Kind, Module, installed, own
+from rag_lab._kit.registry import BuiltIn, Kind, Module, from_object, installed
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.custom_metric import build_custom_metric, custom_info
 from rag_lab.evaluation.ir_names import MAX_K, ir_cutoff, ir_measure
@@ -88,7 +88,7 @@ def parse_name(metric: AnyMetric) -> ParsedName:
     """
     if isinstance(metric, str) and not _is_custom(metric):
         return _parse_built_in(metric)
-    module = METRICS.find(metric) if isinstance(metric, str) else own(metric, METRICS)
+    module = METRICS.find(metric) if isinstance(metric, str) else from_object(metric, METRICS)
     info = custom_info(module)
     return ParsedName(info.name, info, module)
 
@@ -169,7 +169,7 @@ def _lacking(parsed: ParsedName, has_judge: bool, has_embedder: bool, language: 
 
 @cache
 def _families() -> tuple[Family, ...]:
-    return tuple(METRICS.find(name).made for name in METRICS.built_in)
+    return tuple(METRICS.find(name).value for name in METRICS.built_in)
 
 
 def _is_custom(name: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.observing.tracing import say
+from rag_lab._kit.tracing import set_attributes
 from rag_lab.evaluation.metric import CostlyMetric, Metric, TracedMetric
 from rag_lab.memory.results import Memory, batches
 from rag_lab.memory.sharing import Work, retries_failed
@@ -58,9 +58,9 @@ def score_whole(metric: TracedMetric, scored: TracesScored, memory: Memory) -> l
     """
     key = digest({"metric": dict(metric.identity()), "traces": scored.digest})
     if (known := memory.recall([key]).get(key)) and (scores := _decoded(known, metric, scored.traces)):
-        say(rag_lab__remembered=len(scores))
+        set_attributes(rag_lab__remembered=len(scores))
         return scores
-    say(rag_lab__remembered=0)
+    set_attributes(rag_lab__remembered=0)
     scores = metric.score(scored.traces)
     if not any(score.status == "failed" for score in scores):
         text = json.dumps([_row(score) for score in scores], ensure_ascii=False)
@@ -118,7 +118,7 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     if retries_failed():
         found |= work.again(memory, [key for key, score in found.items() if score.status == "failed"])
     advance(sum(key in found for key in keys))
-    say(rag_lab__remembered=sum(key in found for key in keys))
+    set_attributes(rag_lab__remembered=sum(key in found for key in keys))
     found |= work.do(memory, [key for key in wanted if key not in found], lambda new, waits: advance(new))
     without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))
     return [

@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, Field, Strict, ValidationError, field_serializer, field_validator
 
-from rag_lab._kit.complaints import complaint_and_value, key_of
-from rag_lab._kit.config_section import MAX_SEED, Section
-from rag_lab._kit.yaml_file import read_mapping
+from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name

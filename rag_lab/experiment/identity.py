@@ -8,7 +8,7 @@ from typing import Any
 
 import rag_lab
 from rag_lab._kit.digest import digest
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.design import Variant
@@ -32,7 +32,7 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         "code": code_digest(),
         "notebook": hashlib.sha256(notebook.read_bytes()).hexdigest(),
     }
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         return {v.variant_id: digest(shared | _of_variant(v)) for v in plan.variants}
 
 
@@ -44,7 +44,7 @@ def _of_variant(variant: Variant) -> dict[str, Any]:
 
 def _metrics(plan: Plan) -> list[Any]:
     """Return the metrics by name, those of one's own also by their source."""
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         given = zip(plan.metrics, plan.experiment.metrics, strict=True)
         return [dict(build_metric(name, Tools()).identity()) if known.is_custom else name for known, name in given]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
@@ -131,7 +131,7 @@ def plan(
         ExperimentError: naming everything that is wrong with it, its dataset, metrics, models and stores at once.
     """
     folder = (folder or folder_of(experiment)).resolve()
-    with modules_beside(folder):
+    with modules_from(folder):
         return _plan(name_of(experiment), narrowed(read_experiment(experiment), settings or {}, only), folder)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rag_lab._kit.observing.tracing import Span, is_traced, span
+from rag_lab._kit.tracing import Span, is_traced, span
 from rag_lab.errors import RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models.prices import price
@@ -120,7 +120,7 @@ class MeteredChat(SpannedChat):
 
 
 def _say_call(said: Span, spec: str, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> None:
-    said.say(
+    said.set(
         gen_ai__operation__name="chat",
         gen_ai__provider__name=spec.partition(":")[0],
         gen_ai__request__model=spec,
@@ -129,8 +129,8 @@ def _say_call(said: Span, spec: str, requests: Sequence[ChatRequest], replies: S
         rag_lab__cost_usd=sum(reply.cost_usd for reply in replies),
         rag_lab__calls=len(replies),
     )
-    said.say_text("gen_ai.prompt", "\n\n".join(one.content for request in requests for one in request.messages))
-    said.say_text("gen_ai.completion", "\n\n".join(reply.text for reply in replies))
+    said.set_text("gen_ai.prompt", "\n\n".join(one.content for request in requests for one in request.messages))
+    said.set_text("gen_ai.completion", "\n\n".join(reply.text for reply in replies))
 
 
 def most_usd(model: Any, request: ChatRequest) -> float:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from rag_lab._kit.module_files import own_folder
-from rag_lab._kit.parameters import construct, parse_parameters
-from rag_lab._kit.registry import FACTORY, Kind, Module, importing, installed, own
-from rag_lab._kit.source_digest import source_digest
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.module_files import modules_folder
+from rag_lab._kit.registry import FACTORY, Kind, Module, construct, from_object, importing, installed, parse_parameters
 from rag_lab.errors import ConfigError, ModelError, unknown_name
 from rag_lab.models.own_models import OwnChat, OwnEmbedder, OwnScorer
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
@@ -32,7 +31,7 @@ def own_target(kind: Kind, text: str) -> Any:
         module = text.removeprefix(FACTORY).partition(":")[0]
         if not _is_there(module):
             unknown = unknown_name(f"{kind.name} provider", module, kind.names())
-            raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {own_folder()}.")
+            raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {modules_folder()}.")
         return kind.load(kind.check(text).partition("?")[0])
     except (ConfigError, ValueError) as error:
         raise ModelError(str(error)) from None
@@ -42,7 +41,7 @@ def _is_there(module: str) -> bool:
     top = module.partition(".")[0]
     if top == "__main__":
         return True
-    is_beside = any((own_folder() / name).exists() for name in (top, f"{top}.py"))
+    is_beside = any((modules_folder() / name).exists() for name in (top, f"{top}.py"))
     return is_beside or (top.isidentifier() and find_spec(top) is not None)
 
 
@@ -78,7 +77,7 @@ def given_model(kind: Kind, given: Any) -> Any:
         return given
     what = f"{kind.name} {type(given).__qualname__}"
     try:
-        module = Module(what, given, "") if is_langchain(given) else own(given, kind)
+        module = Module(what, given, "") if is_langchain(given) else from_object(given, kind)
         return _as_ours(kind, module, what)
     except ConfigError as error:
         raise ModelError(str(error)) from error
@@ -90,16 +89,16 @@ def _as_ours(kind: Kind, module: Module, what: str) -> Any:
 
 
 def _wrapped(kind: Kind, module: Module, what: str) -> Any:
-    if type(module.made).__module__.startswith("rag_lab."):
-        return module.made
-    if is_langchain(module.made):
+    if type(module.value).__module__.startswith("rag_lab."):
+        return module.value
+    if is_langchain(module.value):
         from rag_lab.models.remote.langchain_models import adapted
 
-        module = replace(module, made=adapted(kind, module, what))
+        module = replace(module, value=adapted(kind, module, what))
         if kind is CHAT_MODELS:
-            return module.made
+            return module.value
     elif module.name.startswith(FACTORY):
-        raise ConfigError(f"The {what} returns {type(module.made).__name__}, which is none of LangChain's models.")
+        raise ConfigError(f"The {what} returns {type(module.value).__name__}, which is none of LangChain's models.")
     if kind is CHAT_MODELS:
         return OwnChat(module, what)
     return OwnEmbedder(module, what) if kind is EMBEDDERS else OwnScorer(module, what)

@@ -1,4 +1,4 @@
-"""Models that somebody else wrote, called through `OwnCode`: what they do wrong costs the questions concerned."""
+"""Models that somebody else wrote, called through `CustomCode`: what they do wrong costs the questions concerned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_lab._kit.own_code import OwnCode, OwnCodeError, numbers
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab._kit.registry import Module
 from rag_lab.errors import ConfigError, ModelError
 from rag_lab.models.limits.read_limit import Kind
@@ -24,7 +24,7 @@ _CONTEXT_TOKENS = 32_768  # where the model does not say
 _TOLERANCE = 1e-3  # in what two runs may differ: float32 on a GPU adds in no fixed order
 
 
-class OwnModelError(ModelError, OwnCodeError):
+class OwnModelError(ModelError, CustomCodeError):
     """A call of one's own model that gave nothing: it costs the questions concerned, or the index being built."""
 
 
@@ -32,9 +32,9 @@ class _Own:
     """What models of one's own have in common."""
 
     def __init__(self, module: Module, what: str, methods: Sequence[str], *, is_compared: bool) -> None:
-        self.made, self.what = module.made, what
+        self.made, self.what = module.value, what
         self._codes = {
-            name: OwnCode(module, what, name, timeout_s=_TIMEOUT_S, is_compared=is_compared) for name in methods
+            name: CustomCode(module, what, name, timeout_s=_TIMEOUT_S, is_compared=is_compared) for name in methods
         }
         self._identity = dict(self._codes[methods[0]].identity())
         try:
@@ -61,14 +61,14 @@ class _Own:
         try:
             accept = lambda given: [int(n) for n in numbers(given, len(items), f"the {self.what}")]  # noqa: E731
             counts: list[int] = self._codes[method].call(items, *more, accept=accept)
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             raise OwnModelError(str(error)) from error
         return counts
 
     def _numbers(self, method: str, items: Sequence[Any], accept: Callable[[Any], Vectors]) -> Vectors:
         try:
             close: _Close = self._codes[method].call(list(items), accept=lambda given: _Close(accept(given)))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             raise OwnModelError(str(error)) from error
         return close.rows
 
@@ -80,12 +80,12 @@ class OwnChat(_Own):
     """
 
     def __init__(self, module: Module, what: str) -> None:
-        counts = callable(getattr(module.made, "count_tokens", None))
+        counts = callable(getattr(module.value, "count_tokens", None))
         super().__init__(module, what, ("generate", *(["count_tokens"] if counts else [])), is_compared=False)
-        self.constrains_json = bool(getattr(module.made, "constrains_json", False))
-        self.context_tokens = int(getattr(module.made, "context_tokens", _CONTEXT_TOKENS))
-        if isinstance(module.made, Concurrent):
-            self.concurrency = int(module.made.concurrency)
+        self.constrains_json = bool(getattr(module.value, "constrains_json", False))
+        self.context_tokens = int(getattr(module.value, "context_tokens", _CONTEXT_TOKENS))
+        if isinstance(module.value, Concurrent):
+            self.concurrency = int(module.value.concurrency)
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order."""
@@ -94,7 +94,7 @@ class OwnChat(_Own):
         started = time.perf_counter()
         try:
             replies = self._codes["generate"].call(list(requests), accept=lambda given: self._replies(given, requests))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             if len(requests) == 1:
                 return [ChatReply(error=str(error), transient=True, seconds=time.perf_counter() - started)]
             return [reply for request in requests for reply in self.generate([request])]
@@ -108,24 +108,24 @@ class OwnChat(_Own):
         try:
             code = self._codes["count_tokens"]
             return int(code.call(text, accept=lambda given: numbers([given], 1, f"the {self.what}")[0]))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             raise OwnModelError(str(error)) from error
 
     def _replies(self, given: Any, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         if not isinstance(given, list | tuple):
-            raise OwnCodeError(f"the {self.what} returned {type(given).__name__} where a list of replies is due")
+            raise CustomCodeError(f"the {self.what} returned {type(given).__name__} where a list of replies is due")
         if len(given) != len(requests):
-            raise OwnCodeError(f"the {self.what} returned {len(given)} replies for {len(requests)} requests")
+            raise CustomCodeError(f"the {self.what} returned {len(given)} replies for {len(requests)} requests")
         return [self._reply(reply, request) for reply, request in zip(given, requests, strict=True)]
 
     def _reply(self, given: Any, request: ChatRequest) -> ChatReply:
         reply = ChatReply(given) if isinstance(given, str) else given
         if not isinstance(reply, ChatReply):
-            raise OwnCodeError(f"the {self.what} returned {type(given).__name__} where a ChatReply or a text is due")
+            raise CustomCodeError(f"the {self.what} returned {type(given).__name__} where a ChatReply or a text is due")
         for each in fields(reply):
             value, due = getattr(reply, each.name), type(each.default)
             if not isinstance(value, due if due is not float else int | float):
-                raise OwnCodeError(f"the {self.what} gave a {type(value).__name__} as a reply's {each.name}")
+                raise CustomCodeError(f"the {self.what} gave a {type(value).__name__} as a reply's {each.name}")
         numbers([reply.tokens_in, reply.tokens_out, reply.seconds, reply.cost_usd], 4, f"the {self.what}")
         return reply if reply.error else counted(request, bounded(request, reply))[0]
 
@@ -134,7 +134,7 @@ class OwnEmbedder(_Own):
     """An embedder that somebody else wrote. Rows are scaled to length one, and must all be of one length."""
 
     def __init__(self, module: Module, what: str) -> None:
-        counts = callable(getattr(module.made, "text_tokens", None))
+        counts = callable(getattr(module.value, "text_tokens", None))
         names = ("embed_documents", "embed_queries", *(["text_tokens"] if counts else []))
         super().__init__(module, what, names, is_compared=True)
         self._dim = 0
@@ -166,15 +166,15 @@ class OwnEmbedder(_Own):
         try:
             rows = np.asarray(given, dtype=np.float32)
         except (TypeError, ValueError):
-            raise OwnCodeError(
+            raise CustomCodeError(
                 f"the {self.what} returned {type(given).__name__}, and not vectors of one length"
             ) from None
         if rows.ndim != 2 or len(rows) != n_texts or rows.shape[1] == 0:
-            raise OwnCodeError(f"the {self.what} returned an array of shape {rows.shape} for {n_texts} texts")
+            raise CustomCodeError(f"the {self.what} returned an array of shape {rows.shape} for {n_texts} texts")
         if not np.isfinite(rows).all():
-            raise OwnCodeError(f"the {self.what} returned a vector with NaN or infinity in it")
+            raise CustomCodeError(f"the {self.what} returned a vector with NaN or infinity in it")
         if self._dim not in (0, rows.shape[1]):
-            raise OwnCodeError(
+            raise CustomCodeError(
                 f"the {self.what} returned vectors of {rows.shape[1]} numbers, and of {self._dim} before"
             )
         return unit_vectors(rows)
@@ -184,7 +184,7 @@ class OwnScorer(_Own):
     """A cross-encoder, or another scorer of pairs, that somebody else wrote."""
 
     def __init__(self, module: Module, what: str) -> None:
-        counts = callable(getattr(module.made, "pair_tokens", None))
+        counts = callable(getattr(module.value, "pair_tokens", None))
         super().__init__(module, what, ("score", *(["pair_tokens"] if counts else [])), is_compared=True)
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:

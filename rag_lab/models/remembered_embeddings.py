@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.observing.tracing import span
+from rag_lab._kit.tracing import span
 from rag_lab.errors import ModelError
 from rag_lab.memory.checked_rows import checksum, recall
 from rag_lab.memory.open_store import Database, is_there, opened_store
@@ -128,10 +128,10 @@ class RememberedEmbedder:
                     f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
                 ) as said:
                     vectors = _checked(embed(texts), len(portion))
-                    if said.is_heard:
+                    if said.is_recording:
                         tokens = sum(self.text_tokens(texts, kind)) or None
                         model = spec_of(self.inner) or None
-                        said.say(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+                        said.set(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
                 seconds = time.perf_counter() - started
                 fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
                 with opened_store(self.path, VECTORS) as connection:  # a server may have gone since, and come back

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.observing.tracing import span
+from rag_lab._kit.tracing import span
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
@@ -48,10 +48,10 @@ class RememberedScorer:
             pairs = [asked[key] for key in some]
             with span("score pairs", {"rag_lab.pairs": len(some)}) as said:
                 scores = self.inner.score(pairs)
-                if said.is_heard:
+                if said.is_recording:
                     tokens = sum(self.pair_tokens(pairs)) or None
                     model = spec_of(self.inner) or None
-                    said.say(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+                    said.set(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
             seconds = (time.perf_counter() - started) / len(some)
             return {key: {"score": score, "seconds": seconds} for key, score in zip(some, scores, strict=True)}
 

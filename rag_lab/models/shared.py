@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+from rag_lab._kit.digest import source_digest
 from rag_lab._kit.registry import Kind
-from rag_lab._kit.source_digest import source_digest
 from rag_lab.errors import ModelError
 from rag_lab.models.failover.choice import answering
 from rag_lab.models.failover.usable import missing

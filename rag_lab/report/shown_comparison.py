@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab._kit.text_table import text_table
+from rag_lab._kit.wording import text_table
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.run_texts import RunTexts
 from rag_lab.comparison.read_comparison import read_comparison

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from rag_lab._kit.config_section import Section
+from rag_lab._kit.config_file import Section
 from rag_lab.records import QUERY_CLASSES, Level, QueryClass
 from rag_lab.stages.kinds import (
     CONTEXTS,

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rag_lab._kit.own_code import OwnCode, OwnCodeError
-from rag_lab._kit.registry import Kind, Module, own
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.registry import Kind, Module, from_object
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
 from rag_lab.records import Hit, Passage, Question, Trace
@@ -34,7 +34,7 @@ class CustomStage(BuiltInStage):
     A subclass says for its slot what the code is called with, and what becomes of its results.
     """
 
-    code: OwnCode
+    code: CustomCode
 
     batch_size = 8
     costly = True
@@ -47,7 +47,7 @@ class CustomStage(BuiltInStage):
         """Return what becomes of a result.
 
         Raises:
-            OwnCodeError: if what was returned is not what this slot takes.
+            CustomCodeError: if what was returned is not what this slot takes.
         """
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class CustomStage(BuiltInStage):
         started = time.perf_counter()
         try:
             outcome: Outcome = self.code.call(*arguments, accept=lambda returned: self.accept(trace, returned))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             outcome = failed_call(error)
         return replace(outcome, seconds=time.perf_counter() - started)
 
@@ -74,7 +74,7 @@ class CheckedStage:
         is_visible: tells whether the asker of a question may see a file.
     """
 
-    def __init__(self, stage: Stage, code: OwnCode, sets: tuple[str, ...], is_visible: IsVisible) -> None:
+    def __init__(self, stage: Stage, code: CustomCode, sets: tuple[str, ...], is_visible: IsVisible) -> None:
         self._stage, self.code, self._is_visible = stage, code, is_visible
         self.name = stage.name
         # What is checked for one asker must not be replayed for another.
@@ -93,7 +93,7 @@ class CheckedStage:
         """Run the batch.
 
         Raises:
-            OwnCodeError: if it gives nothing usable; `run_stage` then runs each trace alone.
+            CustomCodeError: if it gives nothing usable; `run_stage` then runs each trace alone.
         """
         outcomes: list[Outcome] = self.code.call(list(traces), accept=lambda returned: self._accepted(returned, traces))
         return outcomes
@@ -101,9 +101,9 @@ class CheckedStage:
     def _accepted(self, returned: Any, traces: Sequence[Trace]) -> list[Outcome]:
         outcomes = list(returned) if isinstance(returned, Sequence) else [returned]
         if strangers := [type(outcome).__name__ for outcome in outcomes if not isinstance(outcome, Outcome)]:
-            raise OwnCodeError(f"the {self.code.what} returned {strangers[0]} where an Outcome is due")
+            raise CustomCodeError(f"the {self.code.what} returned {strangers[0]} where an Outcome is due")
         if len(outcomes) != len(traces):
-            raise OwnCodeError(f"the {self.code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
+            raise CustomCodeError(f"the {self.code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
         for outcome, trace in zip(outcomes, traces, strict=True):
             self._check(outcome.updates, trace.question)
         return outcomes
@@ -119,15 +119,17 @@ class CheckedStage:
                 field_type(path).validate_python(value)
             except ValidationError as error:
                 wrong = error.errors()[0]["msg"]
-                raise OwnCodeError(f"the {what} set {path} to what it cannot be: {wrong}") from None
+                raise CustomCodeError(f"the {what} set {path} to what it cannot be: {wrong}") from None
             for record in _records(value):
                 if isinstance(record, Hit) and not all(map(math.isfinite, (record.score, *record.scores.values()))):
-                    raise OwnCodeError(f"the {what} set {path} with a score that is no number")
+                    raise CustomCodeError(f"the {what} set {path} with a score that is no number")
                 if not self._is_visible(record.source, question):
-                    raise OwnCodeError(f"the {what} set {path} from {record.source}, which the asker may not see")
+                    raise CustomCodeError(f"the {what} set {path} from {record.source}, which the asker may not see")
 
 
-def stage_of(kind: Kind, slot: str, name: str, parts: Parts, custom: Callable[[OwnCode], Stage], *more: Any) -> Stage:
+def stage_of(
+    kind: Kind, slot: str, name: str, parts: Parts, custom: Callable[[CustomCode], Stage], *more: Any
+) -> Stage:
     """Return the stage of the object that `parts` holds for `slot`, else the one that `name` names.
 
     What is built in is a factory that takes `parts`, and `more` where its kind needs it. Another module is called as
@@ -137,9 +139,9 @@ def stage_of(kind: Kind, slot: str, name: str, parts: Parts, custom: Callable[[O
         ConfigError: if there is no such module, or it cannot be used here.
     """
     if slot not in parts.given and name in kind.built_in:
-        stage: Stage = kind.find(name).made(parts, *more)
+        stage: Stage = kind.find(name).value(parts, *more)
         return stage
-    module = own(parts.given[slot], kind) if slot in parts.given else kind.find(name)
+    module = from_object(parts.given[slot], kind) if slot in parts.given else kind.find(name)
     if is_whole(module):
         return whole_stage(kind, module, custom(code_of(kind, module, "run")).writes, parts.index)
     return custom(code_of(kind, module))
@@ -147,27 +149,27 @@ def stage_of(kind: Kind, slot: str, name: str, parts: Parts, custom: Callable[[O
 
 def is_whole(module: Module) -> bool:
     """Tell whether a module is a whole `Stage`."""
-    return all(hasattr(module.made, name) for name in _WHOLE)
+    return all(hasattr(module.value, name) for name in _WHOLE)
 
 
 def whole_stage(kind: Kind, module: Module, sets: tuple[str, ...], index: CorpusIndex) -> CheckedStage:
     """Return a module that is a whole `Stage`, held to its contract."""
-    return CheckedStage(module.made, code_of(kind, module, "run"), sets, index.is_visible)
+    return CheckedStage(module.value, code_of(kind, module, "run"), sets, index.is_visible)
 
 
-def code_of(kind: Kind, module: Module, method: str | None = None) -> OwnCode:
+def code_of(kind: Kind, module: Module, method: str | None = None) -> CustomCode:
     """Return a module as something that is called.
 
     Raises:
         ConfigError: if it cannot be called, or says that it is of another kind.
     """
-    declared = getattr(module.made, "stage_kind", kind.name)
+    declared = getattr(module.value, "stage_kind", kind.name)
     if declared != kind.name:
         raise ConfigError(f"{module.name!r} says that it is a {declared}, and stands where a {kind.name} is due.")
-    return OwnCode(module, f"{kind.name} {module.name!r}", method)
+    return CustomCode(module, f"{kind.name} {module.name!r}", method)
 
 
-def failed_call(error: OwnCodeError) -> Outcome:
+def failed_call(error: CustomCodeError) -> Outcome:
     """Return the outcome of a question that a module gave nothing usable for."""
     return Outcome(status="failed", reason=str(error), lasting=False)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rag_lab._kit.own_code import OwnCodeError, numbers
+from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.limits.read_limit import unread_of_pairs
 from rag_lab.models.protocols import PairScorer
@@ -163,10 +163,12 @@ class CustomReranker(CustomStage):
     def accept(self, trace: Trace, returned: Any) -> Outcome:
         """Set the candidates by falling score; ties keep the order of the merge."""
         if isinstance(returned, str) or (not isinstance(returned, Sequence) and not hasattr(returned, "__array__")):
-            raise OwnCodeError(f"the reranker returned {type(returned).__name__} where a score for each passage is due")
+            raise CustomCodeError(
+                f"the reranker returned {type(returned).__name__} where a score for each passage is due"
+            )
         given = list(returned)
         if len(given) != len(trace.candidates):
-            raise OwnCodeError(f"the reranker returned {len(given)} scores for {len(trace.candidates)} passages")
+            raise CustomCodeError(f"the reranker returned {len(given)} scores for {len(trace.candidates)} passages")
         kept = [(hit, score) for hit, score in zip(trace.candidates, given, strict=True) if score is not None]
         scores = numbers([score for _, score in kept], len(kept), "the reranker")
         scored = [

@@ -11,10 +11,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
+from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab._kit.digest import digest
-from rag_lab._kit.observing.tracing import span
-from rag_lab._kit.observing.work_context import working
-from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.logs import working
+from rag_lab._kit.tracing import span
 from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work, retries_failed
@@ -121,7 +121,7 @@ def run_stage(
     failed = [key for key, one in remembered.items() if one.status == "failed"] if retries_failed() else []
     known = {key: one for key, one in remembered.items() if key not in failed}
     with working(stage=stage.name), span(f"stage {stage.name}") as said:
-        said.say(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
+        said.set(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
         told.begin(known)
         outcomes = remembered | work.again(remembering, failed)
         outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
@@ -202,7 +202,7 @@ def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
     """Return the stage's results; where somebody's own code gives a batch nothing, each trace is tried alone."""
     try:
         return stage.run(traces)
-    except OwnCodeError as error:
+    except CustomCodeError as error:
         if len(traces) == 1:
             return [failed_call(error)]
     return [outcome for trace in traces for outcome in _run(stage, [trace])]

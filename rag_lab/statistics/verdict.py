@@ -12,8 +12,7 @@ from typing import Literal
 
 from scipy.special import ndtri
 
-from rag_lab._kit.numbers import p_text, plain, signed
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, p_text, plain, signed
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.randomization import smallest_n
 

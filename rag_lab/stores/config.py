@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from rag_lab._kit.config_section import Section
+from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, Kind
 
 Unit = Literal["child", "document"]  # what a sparse index compares with a query: a piece of a file, or the whole

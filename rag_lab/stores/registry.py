@@ -13,9 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
-from rag_lab._kit.parameters import parse_parameters
-from rag_lab._kit.registry import FACTORY
-from rag_lab._kit.source_digest import source_digest
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.registry import FACTORY, parse_parameters
 from rag_lab.errors import ConfigError, RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
@@ -173,7 +172,7 @@ def _load(name: str) -> tuple[Any, Mapping[str, Any], str]:
     """Return what a name stands for, its parameters, and the name."""
     built, parameters = VECTOR_STORES.load(name.partition("?")[0]), parse_parameters(name)
     if (parameters or is_dataclass(built)) and not name.startswith(FACTORY):
-        built, parameters = VECTOR_STORES.find(name).made, {}
+        built, parameters = VECTOR_STORES.find(name).value, {}
     return built, parameters, name
 
 

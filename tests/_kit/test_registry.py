@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from rag_lab._kit import registry
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.errors import ConfigError
 
@@ -42,12 +42,12 @@ def plain():
 def folder(tmp_path):
     (tmp_path / "shortest.py").write_text(SHORTEST)
     (tmp_path / "helper.py").write_text("NAME = 'one'")
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 
 def test_what_is_built_in_comes_by_its_name():
-    assert FRUIT.find("apple").made.__name__ == "OrderedDict"
+    assert FRUIT.find("apple").value.__name__ == "OrderedDict"
     assert FRUIT.find("apple").source == ""
     with pytest.raises(ConfigError, match=r"fruit durian can not be used here: .* run: pip install 'durians'"):
         FRUIT.find("durian")
@@ -55,8 +55,8 @@ def test_what_is_built_in_comes_by_its_name():
 
 def test_a_class_of_a_file_is_made_with_the_parameters_behind_its_name(folder):
     found = FRUIT.find("shortest:Shortest?keep=7&word=a%26b")
-    assert (found.made.keep, found.made.word, found.made()) == (7, "a&b", "one")
-    assert FRUIT.find("shortest:plain").made() == 1
+    assert (found.value.keep, found.value.word, found.value()) == (7, "a&b", "one")
+    assert FRUIT.find("shortest:plain").value() == 1
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_all_that_a_class_lacks_is_said_at_once_with_the_whole_of_its_shape(fold
     exec(textwrap.dedent(code), made)
     assert made["Bad"]()("q", ["p"]) is None and instead == ""
     (folder / "good.py").write_text(textwrap.dedent(code).replace("Bad", "Good"))
-    assert replace(FRUIT, call="__call__(self, question, passages)").find("good:Good").made.version == 1
+    assert replace(FRUIT, call="__call__(self, question, passages)").find("good:Good").value.version == 1
 
 
 def test_the_text_of_a_configuration_runs_nothing(folder):
@@ -128,7 +128,7 @@ def test_an_edited_module_is_never_taken_for_the_old_one(folder):
     (folder / "shortest.py").write_text(SHORTEST + "\n")
     after = FRUIT.find("shortest:Shortest")
     assert after.source != before.source
-    assert after.made() == "two"
+    assert after.value() == "two"
 
 
 def test_a_helper_beside_it_counts(folder):

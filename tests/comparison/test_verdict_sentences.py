@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from rag_lab._kit.numbers import signed
+from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.read_comparison import with_answers
 from rag_lab.comparison.verdict_sentences import verdict

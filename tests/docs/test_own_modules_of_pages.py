@@ -10,7 +10,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import rag_lab as rl
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.experiment import plan
 from rag_lab.testing.sample_traces import sample_trace
 
@@ -28,7 +28,7 @@ def block(page, language, holds):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 

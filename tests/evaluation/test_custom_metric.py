@@ -10,7 +10,7 @@ import pytest
 from factories import make_question, make_trace
 from scripted import HashEmbedder, ScriptedJudge
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.applicability import expected_gaps, reads_of
 from rag_lab.evaluation.evaluate import evaluate
@@ -46,7 +46,7 @@ class Within:
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "mine.py").write_text(FILE)
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 

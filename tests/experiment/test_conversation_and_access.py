@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from whole_plan import run_in_process
 
-from rag_lab._kit.yaml_file import read_mapping
+from rag_lab._kit.config_file import read_mapping
 from rag_lab.experiment.plan import plan
 from rag_lab.memory.ledger import Ledger
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import expand, expand_list
 from rag_lab.experiment.designs.combinations import grid, one_factor
@@ -186,7 +186,7 @@ VARIED = {"query.hyde": ["none", "always"], "rerank.final_k": [5, 3, 8]}
 @pytest.fixture
 def mine(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 

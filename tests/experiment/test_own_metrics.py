@@ -5,7 +5,7 @@ import json
 import pytest
 from whole_plan import CHAT, install_doubles, run_in_process, write_plan
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.cost_estimate import estimate
@@ -110,7 +110,7 @@ def test_a_run_shows_them_where_their_file_is_gone(folder, doubles, monkeypatch)
     checked = write_plan(folder, metrics=NAMES)
     run = checked.run_folder(folder / "run")
     run.write_plan()
-    with modules_beside(checked.folder):
+    with modules_from(checked.folder):
         for variant, done in run_in_process(checked, Ledger(folder / "ledger.sqlite"), monkeypatch):
             done.out = run.variant_dir(variant)
             done.out.mkdir(parents=True)
@@ -144,7 +144,7 @@ def test_the_dry_run_counts_the_calls_that_a_metric_names_and_says_where_none_do
     assert "Nobody knows how often asks asks the judge" in text
     (line,) = (line for line in text.splitlines() if line.startswith("asks "))
     assert line.split()[-4:] == ["scores", "?", "?", "0.00"]  # a server on this machine is free
-    with modules_beside(checked.folder):
+    with modules_from(checked.folder):
         list(run_in_process(checked, Ledger(folder / "ledger.sqlite"), monkeypatch))
     rows = {row.purpose: row for row in estimate(checked).rows}
     assert (rows["asks"].remembered, rows["asks"].n) == (4, 0)

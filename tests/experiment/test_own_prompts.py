@@ -3,7 +3,7 @@
 import pytest
 from whole_plan import install_doubles, run_in_process, write_plan
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.manifest import VariantState, build_manifest, now
@@ -27,7 +27,7 @@ def test_a_sweep_asks_in_both_and_its_report_shows_the_text(tmp_path, doubles, m
     run = checked.run_folder(tmp_path / "run")
     run.write_plan()
     states = []
-    with modules_beside(checked.folder):
+    with modules_from(checked.folder):
         for variant, done in run_in_process(checked, Ledger(tmp_path / "ledger.sqlite"), monkeypatch):
             done.out = run.variant_dir(variant)
             done.out.mkdir(parents=True)

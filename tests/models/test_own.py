@@ -12,7 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 
 from rag_lab._kit import registry
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ModelError
 from rag_lab.experiment.model_checks import model_problem, price_of
 from rag_lab.models import shared
@@ -143,7 +143,7 @@ class Silent:
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 

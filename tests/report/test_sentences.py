@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab._kit.numbers import MINUS
+from rag_lab._kit.wording import MINUS
 from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.advice.module_rows import module_rows

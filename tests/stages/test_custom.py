@@ -5,7 +5,6 @@ from own_modules import FUNCTIONS, AsClass, AsStage, Faulty, NanStage
 from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
-from rag_lab.errors import ConfigError
 from rag_lab.models import shared
 from rag_lab.pipeline import STAGE_SLOTS, Pipeline
 from rag_lab.testing import HashEmbedder, ScriptedChat
@@ -121,15 +120,6 @@ def test_a_name_in_the_configuration_does_what_the_object_does(pipeline, monkeyp
     for trace in named.run():
         assert trace.failure is None
         assert (trace.query_class, trace.answer.text, len(trace.ranked)) == ("fuzzy", "yes", 1)
-
-
-def test_a_module_that_says_its_kind_stands_nowhere_else(pipeline):
-    def marked(question, passages):
-        return []
-
-    marked.stage_kind = "search"
-    with pytest.raises(ConfigError, match=r"says that it is a search, and stands where a reranker is due"):
-        pipeline.replace(rerank=marked).run()
 
 
 def test_a_module_is_tried_twice_once_in_the_life_of_a_pipeline(pipeline):

@@ -6,7 +6,7 @@ from doubles import Shout
 from whole_plan import CHAT, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.observing.work_context import work_now
+from rag_lab._kit.logs import work_now
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.forecast.describe import describe

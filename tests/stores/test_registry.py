@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, StoreError
 from rag_lab.stores.config import VECTOR_STORES, StoreConfig
@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "modules"
     folder.mkdir()
     (folder / "mine.py").write_text(SOURCE)
-    with modules_beside(folder):
+    with modules_from(folder):
         yield folder
 
 

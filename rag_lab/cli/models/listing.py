@@ -22,7 +22,7 @@ def list_(
       rag-lab models list
       rag-lab models list --ollama http://gpu-box:11434
     """
-    from rag_lab._kit.text_table import text_table
+    from rag_lab._kit.wording import text_table
     from rag_lab.errors import ModelError
     from rag_lab.models.remote.ollama.server import OllamaServer
     from rag_lab.redaction import shown
@@ -43,7 +43,7 @@ def list_(
 
 
 def _packaged() -> Iterator[tuple[str, int, str]]:
-    from rag_lab._kit.machine.disk import bytes_on_disk
+    from rag_lab._kit.machine import bytes_on_disk
     from rag_lab.errors import ModelError
     from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.weights import packaged

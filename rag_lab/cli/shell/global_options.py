@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rag_lab._kit.observing.logs import LEVELS, begin_logs
+from rag_lab._kit.logs import LEVELS, begin_logs
 
 
 def global_options(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
-from rag_lab._kit.yaml_file import read_yaml
+from rag_lab._kit.config_file import read_yaml
 from rag_lab.errors import RagLabError
 
 

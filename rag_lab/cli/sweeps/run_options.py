@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rag_lab._kit.yaml_file import parse_yaml, read_mapping
+from rag_lab._kit.config_file import parse_yaml, read_mapping
 from rag_lab.errors import ConfigError
 
 Jobs = Annotated[

@@ -71,7 +71,7 @@ def status(
 
 def _list(as_json: bool, watch: bool) -> None:
     """Say how all runs in `results/` stand, the one that was started last first."""
-    from rag_lab._kit.text_table import text_table
+    from rag_lab._kit.wording import text_table
     from rag_lab.experiment.watch.sweep_status import sweep_status
     from rag_lab.runs.run_folder import PLAN_FILE
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_lab._kit.yaml_file import parse_yaml
+from rag_lab._kit.config_file import parse_yaml
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
 from rag_lab.cli.set_option import Settings, parse_settings

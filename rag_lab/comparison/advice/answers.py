@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_lab._kit.numbers import number, plain, with_interval
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, number, plain, with_interval
 from rag_lab.comparison.advice.set_apart import set_apart
 from rag_lab.comparison.bounds.reachable_gain import answer_metrics
 from rag_lab.comparison.comparison import Comparison

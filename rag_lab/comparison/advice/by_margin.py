@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rag_lab._kit.numbers import p_text
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, p_text
 from rag_lab.comparison.advice.choices import Choices
 from rag_lab.comparison.advice.price import surplus
 from rag_lab.comparison.advice.reasons import gained

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rag_lab._kit.numbers import number
+from rag_lab._kit.wording import number
 from rag_lab.comparison.advice import price
 from rag_lab.comparison.advice.module_rows import ModuleRow, module_rows
 from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms

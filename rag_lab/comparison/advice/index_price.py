@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_lab._kit.numbers import DASH
+from rag_lab._kit.wording import DASH
 from rag_lab.comparison.run_tables import RunTables
 
 

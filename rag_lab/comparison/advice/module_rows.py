@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_lab._kit.numbers import number, p_text, plain
-from rag_lab._kit.wording import short_verdict
+from rag_lab._kit.wording import number, p_text, plain, short_verdict
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.advice.price import Price, average, surplus

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass
 
-from rag_lab._kit.numbers import DASH, MINUS, number, seconds
+from rag_lab._kit.wording import DASH, MINUS, number, seconds
 from rag_lab.comparison.run_tables import RunTables
 
 # Differences below these are the machine's, not the variant's.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_lab._kit.numbers import DASH, number, plain, signed, with_interval
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import DASH, counted, listing, number, plain, signed, with_interval
 from rag_lab.comparison.advice.blind import unmoved
 from rag_lab.comparison.advice.choices import Choices, Row
 from rag_lab.comparison.advice.price import Price, took_told

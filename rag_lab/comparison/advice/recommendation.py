@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_lab._kit.numbers import plain, with_interval
-from rag_lab._kit.wording import counted, listing, short_verdict
+from rag_lab._kit.wording import counted, listing, plain, short_verdict, with_interval
 from rag_lab.comparison.advice.answers import answers_told, largest_loss
 from rag_lab.comparison.advice.by_margin import by_margin
 from rag_lab.comparison.advice.choices import Choices

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rag_lab._kit.numbers import p_text
-from rag_lab._kit.wording import counted, listing, short_verdict
+from rag_lab._kit.wording import counted, listing, p_text, short_verdict
 from rag_lab.comparison.advice.not_worse import NotWorse
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.run_tables import RunTables

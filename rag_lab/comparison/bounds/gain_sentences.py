@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_lab._kit.numbers import plain
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, plain
 from rag_lab.comparison.bounds.bound_arms import BOUNDS, bound_arms
 from rag_lab.comparison.bounds.reachable_gain import Reach
 from rag_lab.comparison.comparison import Comparison

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from rag_lab._kit.numbers import plain
+from rag_lab._kit.wording import plain
 from rag_lab.comparison.bounds.bound_arms import FLOOR
 from rag_lab.errors import ConfigError
 from rag_lab.records import Trace

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_lab._kit.numbers import number, plain, seconds
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, number, plain, seconds
 from rag_lab.comparison.changes.what_changed import Changes, VariantChange
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.verdict_caveats import FEW

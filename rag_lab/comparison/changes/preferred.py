@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
-from rag_lab._kit.numbers import p_text
-from rag_lab._kit.wording import counted, short_verdict
+from rag_lab._kit.wording import counted, p_text, short_verdict
 from rag_lab.comparison.changes.blind_trials import blind_trials
 from rag_lab.comparison.run_tables import RunTables
 from rag_lab.runs.preferences import Preference, read_preferences

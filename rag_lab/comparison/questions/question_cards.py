@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab._kit.numbers import number
+from rag_lab._kit.wording import number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.in_common import Shared, share
 from rag_lab.comparison.questions.passage_table import Ranking, ranking

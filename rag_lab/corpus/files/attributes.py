@@ -27,8 +27,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from rag_lab._kit.complaints import complaint_and_value
-from rag_lab._kit.yaml_file import read_yaml
+from rag_lab._kit.config_file import complaint_and_value, read_yaml
 from rag_lab.access import NOBODY
 from rag_lab.corpus.files.walk import rules_folder
 from rag_lab.errors import ConfigError, DatasetError, unknown_name

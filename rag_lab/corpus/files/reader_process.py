@@ -45,8 +45,8 @@ _MAX_LINE_CHARS = 1_000_000
 _PDF = "pdf_text" if find_spec("pymupdf") else "pdfium"  # where no configuration says how a PDF is read
 
 LOADERS: dict[str, Loader] = {
-    ".pdf": FILE_READERS.find(_PDF).made,
-    **{suffix: FILE_READERS.find(name).made for suffix, name in BY_SUFFIX.items()},
+    ".pdf": FILE_READERS.find(_PDF).value,
+    **{suffix: FILE_READERS.find(name).value for suffix, name in BY_SUFFIX.items()},
     SUFFIX: load_documents,
 }
 ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != SUFFIX)  # what people put into a folder
@@ -182,7 +182,7 @@ _IDLE_S = 60.0
 
 def _load(path: str, source: str, reader: str) -> Any:
     file = Path(path)
-    return loaded_json(load(file, source, {file.suffix.lower(): FILE_READERS.find(reader).made}))
+    return loaded_json(load(file, source, {file.suffix.lower(): FILE_READERS.find(reader).value}))
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"load": _load, **PAGES}

@@ -10,10 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from rag_lab._kit.own_code import OwnCode, OwnCodeError
-from rag_lab._kit.parameters import parse_parameters
-from rag_lab._kit.registry import FACTORY, Module, own
-from rag_lab._kit.source_digest import source_digest
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.registry import FACTORY, Module, from_object, parse_parameters
 from rag_lab.corpus.config import FILE_READERS, CorpusConfig
 from rag_lab.corpus.files.reader_process import LOADERS, SECONDS, call_bounded, load_bounded
 from rag_lab.corpus.load.loader import Loaded, Loader, LoadError
@@ -27,7 +26,7 @@ from rag_lab.records import Document
 def file_reader_of(given: Any) -> tuple[Loader, Mapping[str, Any]]:
     """Return the loader that a name, or an object, stands for, and whatever can change what it reads."""
     if given in FILE_READERS.built_in if isinstance(given, str) else False:
-        return FILE_READERS.find(given).made, {"name": given}
+        return FILE_READERS.find(given).value, {"name": given}
     reader = CustomFileReader(_module(given))
     return reader, reader.identity()
 
@@ -40,7 +39,7 @@ def _module(given: Any) -> Module:
         return FILE_READERS.find(given)
     if isinstance(given, type) and hasattr(given, "lazy_load"):
         return Module(given.__name__, _loading(given, {}), source_digest(given))
-    return own(given, FILE_READERS)
+    return from_object(given, FILE_READERS)
 
 
 def _loading(factory: Any, parameters: Mapping[str, Any]) -> Callable[[Path], Any]:
@@ -55,7 +54,7 @@ class CustomFileReader:
     """Somebody's reader `(path) -> text, texts of pages, LangChain documents, or Loaded`, as a loader."""
 
     def __init__(self, module: Module) -> None:
-        self._code = OwnCode(module, f"file reader {module.name!r}")
+        self._code = CustomCode(module, f"file reader {module.name!r}")
 
     def identity(self) -> Mapping[str, Any]:
         """The module's source, and what it is set to."""
@@ -65,7 +64,7 @@ class CustomFileReader:
         """Read a file."""
         try:
             loaded: Loaded = self._code.call(path, accept=lambda returned: self._accepted(returned, source))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             raise LoadError(f"{error}.", lasting=False) from None
         return loaded
 
@@ -75,7 +74,7 @@ class CustomFileReader:
         if isinstance(returned, str):
             return Loaded((Document(source, None, returned),))
         if not isinstance(returned, Sequence) or isinstance(returned, bytes):
-            raise OwnCodeError(
+            raise CustomCodeError(
                 f"the {self._code.what} returned {type(returned).__name__} where text, or texts, are due"
             )
         texts = [getattr(item, "page_content", item) for item in returned]
@@ -90,9 +89,9 @@ class CustomFileReader:
         for document in documents:
             if not isinstance(document, Document) or not isinstance(document.text, str):
                 wrong = document.text if isinstance(document, Document) else document
-                raise OwnCodeError(f"the {self._code.what} returned {type(wrong).__name__} where text is due")
+                raise CustomCodeError(f"the {self._code.what} returned {type(wrong).__name__} where text is due")
         if len({document.page for document in documents}) < len(documents):
-            raise OwnCodeError(f"the {self._code.what} returned two documents of one page")
+            raise CustomCodeError(f"the {self._code.what} returned two documents of one page")
         return tuple(
             replace(document, source=source, title=str(document.title))
             for document in documents
@@ -133,7 +132,7 @@ class Reading:
         given: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._pdf: dict[str, Any] = {"name": config.pdf, "library": _library(config.pdf)}
-        loader: Loader = FILE_READERS.find(_PDF[config.pdf]).made
+        loader: Loader = FILE_READERS.find(_PDF[config.pdf]).value
         if vision is not None:
             call = partial(call_bounded, seconds=config.file_seconds)
             memory = Memory(home / "vision.sqlite")

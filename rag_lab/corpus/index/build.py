@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_folder import is_whole, whole_folder
+from rag_lab._kit.whole_file import is_whole, whole_folder
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import Listing
 from rag_lab.corpus.files.reading import Reading
@@ -55,7 +55,7 @@ def index_path(parts: Mapping[str, Any], home: Path) -> Path:
 
 def is_built(path: Path) -> bool:
     """Tell whether the index at `path` is there, each file as it was written."""
-    return is_whole(path, apart=SEARCHED)
+    return is_whole(path, except_in=SEARCHED)
 
 
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class _NotLasting(Exception):  # noqa: N818
 def _ensure(read: Callable[[], Processed], *, lasting: bool, parts: Mapping[str, Any], home: Path) -> Path:
     """Return the folder of the index of `parts`, building it where it is not there of what `read` returns."""
     target = index_path(parts, home)
-    with whole_folder(target, apart=SEARCHED) as partial:
+    with whole_folder(target, except_in=SEARCHED) as partial:
         if partial:
             processed = read()
             if lasting and processed.curable:

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rag_lab._kit.machine.disk import bytes_on_disk
-from rag_lab._kit.observing.tracing import span
-from rag_lab._kit.whole_folder import is_whole
+from rag_lab._kit.machine import bytes_on_disk
+from rag_lab._kit.tracing import span
+from rag_lab._kit.whole_file import is_whole
 from rag_lab.access import Labels, may_see
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.attributes import Attributes

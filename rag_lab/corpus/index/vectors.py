@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_folder import whole_folder
+from rag_lab._kit.whole_file import whole_folder
 from rag_lab.access import access_label
 from rag_lab.models.limits.unread import Unread
 from rag_lab.models.remembered_embeddings import RememberedEmbedder

@@ -8,9 +8,9 @@ from itertools import pairwise
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Protocol, cast
 
-from rag_lab._kit.own_code import OwnCode, OwnCodeError
-from rag_lab._kit.registry import Module, own
-from rag_lab._kit.source_digest import source_digest
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.registry import Module, from_object
 from rag_lab.corpus.config import SPLITTERS, CorpusConfig
 from rag_lab.corpus.spans import Span, row_spans, trim
 from rag_lab.errors import ConfigError
@@ -55,10 +55,10 @@ class CustomSplitter:
     """
 
     def __init__(self, module: Module) -> None:
-        made = module.made
+        made = module.value
         self._is_whole = callable(getattr(made, "split", None)) and callable(getattr(made, "identity", None))
         method = "split" if self._is_whole else LANGCHAIN if hasattr(made, LANGCHAIN) else None
-        self._code = OwnCode(module, f"splitter {module.name!r}", method)
+        self._code = CustomCode(module, f"splitter {module.name!r}", method)
         self._state: Any = None
         if self._is_whole:
             self._state = dict(made.identity())
@@ -89,7 +89,7 @@ class CustomSplitter:
         try:
             given = [text] if self._is_whole else text
             spans: list[Span] = self._code.call(given, accept=lambda returned: self._accepted(returned, text))
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             return Unsplit(f"{error}.")
         return spans
 
@@ -98,10 +98,12 @@ class CustomSplitter:
         if self._is_whole:
             returned = returned[0] if isinstance(returned, Sequence) and len(returned) == 1 else None
         if isinstance(returned, str | bytes | Mapping) or not hasattr(returned, "__iter__"):
-            raise OwnCodeError(f"the {what} returned {type(returned).__name__} where a list of pieces or spans is due")
+            raise CustomCodeError(
+                f"the {what} returned {type(returned).__name__} where a list of pieces or spans is due"
+            )
         pieces = [getattr(piece, "page_content", piece) for piece in returned]
         if not pieces:
-            raise OwnCodeError(f"the {what} returned no piece of a text of {len(text):,} characters")
+            raise CustomCodeError(f"the {what} returned no piece of a text of {len(text):,} characters")
         if all(isinstance(piece, str) for piece in pieces):
             return _found(text, pieces, what)
         return sorted(_checked(text, piece, what) for piece in pieces)
@@ -111,12 +113,12 @@ def _checked(text: str, span: Any, what: str) -> Span:
     try:
         start, end = map(int, span)
     except (TypeError, ValueError):
-        raise OwnCodeError(f"the {what} returned {type(span).__name__} where a piece or a span is due") from None
+        raise CustomCodeError(f"the {what} returned {type(span).__name__} where a piece or a span is due") from None
     if not 0 <= start < end <= len(text):
-        raise OwnCodeError(f"the {what} returned the span {start}-{end} of a text of {len(text):,} characters")
+        raise CustomCodeError(f"the {what} returned the span {start}-{end} of a text of {len(text):,} characters")
     start, end = trim(text, start, end)
     if start >= end:
-        raise OwnCodeError(f"the {what} returned a blank piece")
+        raise CustomCodeError(f"the {what} returned a blank piece")
     return start, end
 
 
@@ -126,13 +128,13 @@ def _found(text: str, pieces: Sequence[str], what: str) -> list[Span]:
     start = end = 0
     for number, piece in enumerate(map(str.strip, pieces), start=1):
         if not piece:
-            raise OwnCodeError(f"the {what} returned a blank piece")
+            raise CustomCodeError(f"the {what} returned a blank piece")
         follows = end + len(text[end:]) - len(text[end:].lstrip())
         place = follows if text.startswith(piece, follows) else text.find(piece, max(start, end - len(piece) + 1))
         place = text.find(piece, start) if place < 0 else place
         if place < 0:
             shown = " ".join(piece.split())[:40]
-            raise OwnCodeError(
+            raise CustomCodeError(
                 f"the {what} returned piece {number} ({shown!r}), which does not stand in the text there"
             )
         start, end = place, max(end, place + len(piece))
@@ -174,11 +176,11 @@ def splitter_of(config: CorpusConfig, embedder: Embedder | None, given: Any = No
         return CustomSplitter(_module(given))
     found = SPLITTERS.find(config.splitter)
     if config.splitter in SPLITTERS.built_in:
-        return cast(Splitter, found.made.of(config, embedder))
+        return cast(Splitter, found.value.of(config, embedder))
     return CustomSplitter(found)
 
 
 def _module(given: Any) -> Module:
     if not isinstance(given, type) and hasattr(given, LANGCHAIN):
         return Module(type(given).__name__, given, source_digest(type(given)))
-    return own(given, SPLITTERS)
+    return from_object(given, SPLITTERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from rag_lab._kit.machine.energy import NO_METER
+from rag_lab._kit.machine import NO_METER
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
 from rag_lab.records import MachineUse, StageRecord, Trace
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from rag_lab._kit.own_code import OwnCode, OwnCodeError
-from rag_lab._kit.registry import BuiltIn, Kind, own
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.registry import BuiltIn, Kind, from_object
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size
@@ -63,30 +63,30 @@ def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wa
         ExperimentError: if they are too many, or somebody's design cannot be found or returned no changes.
     """
     try:
-        module = DESIGNS.find(design) if isinstance(design, str) else own(design, DESIGNS)
+        module = DESIGNS.find(design) if isinstance(design, str) else from_object(design, DESIGNS)
         if is_built_in(design):
-            return list(module.made(base.flat(), factors, wanted))
-        code = OwnCode(module, f"design {module.name!r}")
+            return list(module.value(base.flat(), factors, wanted))
+        code = CustomCode(module, f"design {module.name!r}")
         theirs = deepcopy({key: list(values) for key, values in factors.items()})
         changes: list[Changes] = code.call(base.flat(), theirs, accept=lambda given: _accepted(given, code.what))
     except ExperimentError:
         raise
     except ConfigError as error:
         raise ExperimentError("design", [f"design: {error}"]) from error
-    except OwnCodeError as error:
+    except CustomCodeError as error:
         raise ExperimentError("design", [f"design: {error}."]) from error
     return changes
 
 
 def _accepted(given: Any, what: str) -> list[Changes]:
     if not isinstance(given, list | tuple):
-        raise OwnCodeError(f"the {what} returned {type(given).__name__} where a list of changes is due")
+        raise CustomCodeError(f"the {what} returned {type(given).__name__} where a list of changes is due")
     if not given:
-        raise OwnCodeError(f"the {what} returned no variants; the first is the baseline, which may be {{}}")
+        raise CustomCodeError(f"the {what} returned no variants; the first is the baseline, which may be {{}}")
     check_size(len(given))
     for number, changes in enumerate(given, start=1):
         if not isinstance(changes, Mapping):
-            raise OwnCodeError(
+            raise CustomCodeError(
                 f"the {what} returned {changes!r:.80} as variant {number}, where dotted keys with values are due"
             )
     return [{str(key): value for key, value in changes.items()} for changes in given]

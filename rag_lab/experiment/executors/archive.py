@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from rag_lab._kit.whole_folder import put_in_place
+from rag_lab._kit.whole_file import put_in_place
 from rag_lab.errors import RagLabError
 
 MOST_BYTES = 1 << 30  # of the files of one job, unpacked

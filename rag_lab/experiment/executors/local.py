@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rag_lab._kit.home import home
-from rag_lab._kit.machine.scratch import remove_left
-from rag_lab._kit.process import Process
+from rag_lab._kit.process import Process, remove_scratch
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
 from rag_lab.experiment.kernels.forked_process import ForkedProcess, ForkServer, ForkServerGone
 from rag_lab.redaction import shown
@@ -83,7 +82,7 @@ def execute(
         for one in running:
             one.log.join(_STOP_S)  # which lasts as long as its kernel
         if running:
-            remove_left()  # what was stopped could not delete its temporary folders
+            remove_scratch()  # what was stopped could not delete its temporary folders
         if starter is None:
             start.close()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import rag_lab
 from rag_lab._kit.module_files import VARIABLE as MODULES_VARIABLE
-from rag_lab._kit.module_files import own_folder
+from rag_lab._kit.module_files import modules_folder
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
@@ -72,8 +72,8 @@ class Task:
             places=places,
             files={name: (_lies(path, out, name), path.read_text(encoding="utf-8")) for name, path in paths.items()},
             environment={name: job.environment[name] for name in _SENT if name in job.environment},
-            modules=str(own_folder()),
-            versions=_versions(job.notebook, own_folder()),
+            modules=str(modules_folder()),
+            versions=_versions(job.notebook, modules_folder()),
             cold=job.cold,
             cell_minutes=job.cell_minutes,
         )

@@ -8,8 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rag_lab._kit.machine.scratch import scratch_folder
-from rag_lab._kit.process import Process
+from rag_lab._kit.process import Process, scratch_folder
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.archive import BadArchiveError, Ended, pack

@@ -13,7 +13,7 @@ from filelock import FileLock
 from pydantic import Field, TypeAdapter, ValidationError
 
 from rag_lab._kit import home as home_folder
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.experiment.forecast.dry_run import foresee, sweeps_of
 from rag_lab.experiment.forecast.work import Work, WorkTree
@@ -214,7 +214,7 @@ def estimate(plan: Plan, home: Path | None = None, tree: WorkTree | None = None)
     """
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         foreseen = foresee(sweeps_of(plan, folder), folder, tree)
     rows = tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen)
     return CostEstimate(rows, now(), machine_minutes(plan, foreseen, rates))

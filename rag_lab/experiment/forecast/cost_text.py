@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from rag_lab._kit.text_table import text_table
-from rag_lab._kit.wording import listing
+from rag_lab._kit.wording import listing, text_table
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.cost_estimate import CostEstimate, MachineMinutes
 from rag_lab.experiment.forecast.spending import spending_rows

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from rag_lab._kit.home import usable_home
-from rag_lab._kit.module_files import modules_beside
-from rag_lab._kit.text_table import text_table
-from rag_lab._kit.wording import listing
+from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.wording import listing, text_table
 from rag_lab.data.evidence import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
@@ -125,7 +124,7 @@ def _changes(variant: Variant) -> str:
 def models_of(plan: Plan) -> list[tuple[str, str]]:
     """Return a row of `MODEL_HEADER` for each role and model that any variant or metric asks."""
     metrics = plan.experiment.metrics
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         used = {(role, spec) for v in plan.variants for role, spec in models_asked(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
@@ -136,7 +135,7 @@ def not_applicable_sentences(plan: Plan) -> list[str]:
     """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
     questions = _asked(plan)
     variants_of: dict[ExpectedGap, list[str]] = {}
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         gaps = {
             answers: expected_gaps(plan.experiment.metrics, questions, set(plan.answered) if answers else set())
             for answers in {variant.config.answer.is_on for variant in plan.variants}
@@ -152,7 +151,7 @@ def _by_whole_files(plan: Plan, questions: Sequence[Question]) -> list[str]:
     """Say that labels name files alone, and which metrics cannot be measured by them."""
     if not any(names_file_alone(item) for question in questions for item in question.evidence):
         return []
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
         told = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
     blind = [metric for metric in plan.experiment.metrics if compares_passages(metric)]

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import fill
 
-from rag_lab._kit.numbers import plain
-from rag_lab._kit.text_table import text_table
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, plain, text_table
 from rag_lab.comparison.cut_offs import half_told, not_compared
 from rag_lab.evaluation.cutoff_caveats import comparable
 from rag_lab.evaluation.registry import ParsedName

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag_lab._kit import home as home_folder
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.wording import listing, some_of
 from rag_lab.comparison.unread.unread_found import is_unlike
 from rag_lab.corpus.index.corpus_index import CorpusIndex
@@ -53,7 +53,7 @@ def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound
     questions = [one for one in plan.dataset.questions if one.question_id in set(plan.questions)]
     found: dict[tuple[str, ...], TruncationFound] = {}
     pipeline: Pipeline | None = None
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         for variant in plan.variants:
             pipeline = Pipeline.planned(variant.config, plan.dataset, home=folder, beside=pipeline)
             if not pipeline.index.is_built:
@@ -158,7 +158,7 @@ def _named(found: TruncationFound, plan: Plan) -> str:
 def _unknown(plan: Plan) -> list[str]:
     """Name the embedding models of which nobody knows yet how much they read."""
     asked = {v.config.models.embedding for v in plan.variants if v.config.searches_vectors}
-    with modules_beside(plan.folder):
+    with modules_from(plan.folder):
         unknown = [short_name(model) for model in sorted(asked) if most_tokens(shared.embedder(model)) is None]
     if not unknown:
         return []

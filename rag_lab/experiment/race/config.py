@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from rag_lab._kit.config_section import Section
+from rag_lab._kit.config_file import Section
 
 RACING = "racing"  # the name of the design
 MIN_ROUND = 10  # questions of the first round; fewer drop at random

@@ -15,10 +15,9 @@ from typing import Any, get_args
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.digest import digest, short_name, spoken
+from rag_lab._kit.digest import digest, digest_word, short_name, source_digest
 from rag_lab._kit.home import PRIVATE
-from rag_lab._kit.source_digest import source_digest
-from rag_lab._kit.whole_folder import put_in_place
+from rag_lab._kit.whole_file import put_in_place
 from rag_lab._kit.wording import letters
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
@@ -144,7 +143,7 @@ def compare(
 def _name(pipelines: Iterable[str], made_of: Any) -> str:
     """Return the name of a comparison and of its folder, which tells it from all others."""
     named = re.sub(r"[^a-z0-9_]+", "-", "_vs_".join(pipelines).lower()).strip("_-")
-    return short_name(f"{named}-{spoken(made_of)}".lstrip("-"), _LONGEST, made_of)
+    return short_name(f"{named}-{digest_word(made_of)}".lstrip("-"), _LONGEST, made_of)
 
 
 class _Progress(VariantProgress):

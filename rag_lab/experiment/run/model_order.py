@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
-from rag_lab._kit.machine.disk import bytes_on_disk
+from rag_lab._kit.machine import bytes_on_disk
 from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.model_checks import kind_of_role, models_asked

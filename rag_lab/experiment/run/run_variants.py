@@ -14,8 +14,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from rag_lab._kit.home import home
-from rag_lab._kit.module_files import modules_beside
-from rag_lab._kit.observing.tracing import carried, span
+from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.tracing import span, trace_environment
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
@@ -76,7 +76,7 @@ def run_variants(
         RagLabError: before anything of an earlier run in the folder is replaced, if the sweep cannot start.
     """
     notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
-    with modules_beside(checked.folder), _prepared(checked, run, options):
+    with modules_from(checked.folder), _prepared(checked, run, options):
         began, run = now(), dated(run)
         identities = run_identities(checked, notebook)
         if not options.retry_failed and is_finished(checked.experiment, run, identities):
@@ -164,7 +164,7 @@ def _run_variants(
         return [
             replace(
                 _job(checked, folder, v, notebook),
-                environment={**options.environment, **brake.environment(v.variant_id), **again, **carried()},
+                environment={**options.environment, **brake.environment(v.variant_id), **again, **trace_environment()},
                 cold=options.cold,
                 cell_minutes=options.cell_minutes,
                 origin=_origin(checked, options.run, identities[v.variant_id]),

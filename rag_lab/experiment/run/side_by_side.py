@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_lab._kit.machine.cores import usable_cores
-from rag_lab._kit.machine.memory import free_mb
+from rag_lab._kit.machine import free_mb, usable_cores
 from rag_lab._kit.wording import counted
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import Variant

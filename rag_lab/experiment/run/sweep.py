@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.machine.disk import room_on_disk
+from rag_lab._kit.machine import room_on_disk
 from rag_lab.experiment.config import Given
 from rag_lab.experiment.designs.combinations import OPTUNA
 from rag_lab.experiment.designs.stages import STAGED

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.home import working_at
-from rag_lab._kit.machine.memory import peak_memory_mb
-from rag_lab._kit.observing.logs import begin_inherited_logs
-from rag_lab._kit.observing.tracing import flush, span
-from rag_lab._kit.observing.work_context import working
+from rag_lab._kit.logs import begin_inherited_logs, working
+from rag_lab._kit.machine import peak_memory_mb
+from rag_lab._kit.tracing import flush, span
 from rag_lab.comparison.evidence.unindexed import unindexed
 from rag_lab.comparison.questions.passage_table import unread_passages
 from rag_lab.corpus.files.folder import visible_in

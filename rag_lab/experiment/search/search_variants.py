@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rag_lab._kit.digest import spoken
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.digest import digest_word
+from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.designs.factors import Changes, first_values, settled
@@ -40,7 +40,7 @@ class SearchVariants:
         Raises:
             ConfigError: if its values cannot stand together.
         """
-        with modules_beside(self.plan.folder):
+        with modules_from(self.plan.folder):
             config = self.plan.experiment.base.override(self.settled(choice))
         known = self.plan.expansion.baseline.config.flat()
         changes = {key: value for key, value in config.flat().items() if value != known[key]}
@@ -57,7 +57,7 @@ class SearchVariants:
             for key in changes
             if key in factors
         )
-        return name if is_clear else f"{name}-{spoken(changes)}"
+        return name if is_clear else f"{name}-{digest_word(changes)}"
 
     @property
     def readers(self) -> Readers:

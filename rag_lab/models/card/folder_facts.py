@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.machine.disk import bytes_on_disk
+from rag_lab._kit.machine import bytes_on_disk
 from rag_lab.models.card.model_card import Cache
 
 _HEAD_BYTES = 8  # of a safetensors file: the length of the JSON that follows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from rag_lab._kit.process import Hung, timed
 from rag_lab._kit.registry import Kind
-from rag_lab._kit.timed import Hung, timed
 from rag_lab.errors import ModelError
 from rag_lab.models.options import on_loopback
 from rag_lab.models.providers import Provider, providers_of

@@ -19,7 +19,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.machine.memory import held_mb, peak_of
+from rag_lab._kit.machine import peak_of, resident_mb
 from rag_lab._kit.registry import Kind
 from rag_lab.models.host.memory_budget import foretold_mb, make_room
 from rag_lab.models.host.messages import (
@@ -134,7 +134,7 @@ def _device(asked: str) -> str:
 
 
 def _held_mb(device: str) -> float:
-    return (held_mb() or 0.0) if device == "cpu" else 0.0
+    return (resident_mb() or 0.0) if device == "cpu" else 0.0
 
 
 def _end(holder: Holder, folder: Path) -> None:

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_lab._kit.machine.disk import bytes_on_disk
-from rag_lab._kit.machine.memory import free_mb
+from rag_lab._kit.machine import bytes_on_disk, free_mb
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models.card.gguf_facts import gguf_cache
@@ -68,8 +67,8 @@ def make_room(folder: Path, need_mb: float, device: str, end: Callable[[Holder, 
     """
     budget_mb = model_budget_mb()
     while others := [one for one in holders(folder) if one.device == device]:
-        held_mb = sum(one.memory_mb for one in others)
-        left_mb = _free_mb(device) if budget_mb is None else budget_mb - held_mb
+        resident_mb = sum(one.memory_mb for one in others)
+        left_mb = _free_mb(device) if budget_mb is None else budget_mb - resident_mb
         if left_mb is None or need_mb <= left_mb:
             return
         end(others[0], folder)

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.machine.scratch import OWNER_FILE, owner_runs, remove_left, write_owner
-from rag_lab._kit.process import Process
+from rag_lab._kit.process import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
 from rag_lab.models.host.budget_setting import model_budget_mb
 
 HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
@@ -41,7 +40,7 @@ def model_host() -> Iterator[dict[str, str]]:
     if os.environ.get(HOST_VARIABLE) == OFF:
         yield {}
         return
-    remove_left()
+    remove_scratch()
     folder = Path(tempfile.mkdtemp(prefix="rag_lab_models_"))  # mode 700
     write_owner(folder)
     try:

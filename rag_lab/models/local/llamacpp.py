@@ -11,8 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_lab._kit.machine.cores import usable_cores
-from rag_lab._kit.machine.disk import bytes_on_disk
+from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
 from rag_lab.models.local.gguf.gguf_card import GgufCard, gguf_card
 from rag_lab.models.local.gguf.gguf_conversion import stored_as

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rag_lab._kit.machine.energy import Energy
-from rag_lab._kit.machine.memory import begin_peak, held_mb, peak_since_mb
+from rag_lab._kit.machine import Energy, begin_peak, peak_since_mb, resident_mb
 from rag_lab.records import MachineUse
 
 Result = TypeVar("Result")
@@ -46,7 +45,7 @@ class MachineMeter:
 
 
 def _held() -> float | None:
-    held = held_mb()
+    held = resident_mb()
     return None if held is None else held + (_cuda().memory_allocated() / 2**20 if _cuda() else 0.0)
 
 

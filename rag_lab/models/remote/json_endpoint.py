@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rag_lab._kit.timed import timed
+from rag_lab._kit.process import timed
 from rag_lab.models.options import check_url
 from rag_lab.models.remote.failures import classify
 from rag_lab.models.remote.http_bounds import MIB, HttpBounds

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.process import timed
 from rag_lab._kit.registry import Kind, Module
-from rag_lab._kit.source_digest import source_digest
-from rag_lab._kit.timed import timed
 from rag_lab.errors import ConfigError
 from rag_lab.models.prices import price
 from rag_lab.models.protocols import SAMPLING, ChatRequest
@@ -37,11 +37,11 @@ def adapted(kind: Kind, module: Module, what: str) -> Any:
     from langchain_core.language_models import BaseChatModel
 
     due = BaseChatModel if kind is CHAT_MODELS else Embeddings if kind is EMBEDDERS else BaseCrossEncoder
-    if not isinstance(module.made, due):
-        raise ConfigError(f"The {what} is a {type(module.made).__name__} where LangChain's {due.__name__} is due.")
+    if not isinstance(module.value, due):
+        raise ConfigError(f"The {what} is a {type(module.value).__name__} where LangChain's {due.__name__} is due.")
     if kind is CHAT_MODELS:
         return LangChainOwnChat(module)
-    return _Embeddings(module.made) if kind is EMBEDDERS else _CrossEncoder(module.made)
+    return _Embeddings(module.value) if kind is EMBEDDERS else _CrossEncoder(module.value)
 
 
 class LangChainOwnChat(LangChainChat):
@@ -51,13 +51,13 @@ class LangChainOwnChat(LangChainChat):
     """
 
     def __init__(self, module: Module) -> None:
-        known = module.made._get_ls_params()
+        known = module.value._get_ls_params()
         self.provider = str(known.get("ls_provider") or "langchain")
-        self._has_key = bool(module.made.lc_secrets)
-        self._identity = {**described(module.made), "source": module.source}
-        name = str(known.get("ls_model_name") or type(module.made).__name__)
-        super().__init__(name, module.made, concurrency=4 if self._has_key else 1)  # what runs here may allow no more
-        self.takes = tuple(field for field in SAMPLING if field in type(module.made).model_fields)
+        self._has_key = bool(module.value.lc_secrets)
+        self._identity = {**described(module.value), "source": module.source}
+        name = str(known.get("ls_model_name") or type(module.value).__name__)
+        super().__init__(name, module.value, concurrency=4 if self._has_key else 1)  # what runs here may allow no more
+        self.takes = tuple(field for field in SAMPLING if field in type(module.value).model_fields)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, what it was made with, and the digest of its source; never a key."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from rag_lab._kit.yaml_file import parse_yaml
+from rag_lab._kit.config_file import parse_yaml
 from rag_lab.config import PipelineConfig, dotted_keys
 
 FieldKind = Literal["choice", "module", "flag", "flags", "int", "float", "text", "yaml"]

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_lab._kit.numbers import interval, plain
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, interval, plain
 from rag_lab.evaluation.registry import find_info
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.notebook.views.pipeline_view import pipeline_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_lab._kit.numbers import plain, seconds
+from rag_lab._kit.wording import plain, seconds
 from rag_lab.comparison.marked_text import opening, pieces
 from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.question_cards import refused_rewrite

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rag_lab._kit.text_table import text_table
+from rag_lab._kit.wording import text_table
 from rag_lab.redaction import shown
 from rag_lab.report.page.templates import asset, render
 from rag_lab.report.tables.table import Table

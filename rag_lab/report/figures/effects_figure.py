@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.numbers import number
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.front.front_sentences import COST_NAMES, share_of_resamples
 from rag_lab.comparison.front.pareto_front import Cost, Front

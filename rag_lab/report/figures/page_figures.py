@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from rag_lab._kit.numbers import signed
+from rag_lab._kit.wording import signed
 from rag_lab.comparison.advice.module_rows import ModuleRow
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.figures import effects_figure

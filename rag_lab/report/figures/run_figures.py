@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_lab._kit.numbers import number
+from rag_lab._kit.wording import number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.evidence.fate import State
 from rag_lab.comparison.evidence.state_names import state_names

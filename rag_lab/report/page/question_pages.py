@@ -14,8 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rag_lab._kit.numbers import number, plain
 from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.wording import number, plain
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.evidence.state_names import state_names
 from rag_lab.comparison.questions.question_cards import QuestionCard, cards

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rag_lab._kit.machine.beside import beside
-from rag_lab._kit.machine.uncollected import without_collection
+from rag_lab._kit.process import in_background
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.comparison import Comparison
@@ -64,16 +63,15 @@ def write_report(
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
-    with without_collection():
-        comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
-        folder = comparison.run.path
-        most_chars = None if one_file else MOST_CHARS
-        with beside(partial(bodies_or_pages, comparison, folder / FOLDER, HTML_FILE, most_chars)) as bodies:
-            for study in comparison.routing:
-                if study.learned is not None:
-                    _write(folder / study.file_name, study.yaml)
-            _write(folder / MARKDOWN_FILE, to_markdown(comparison))
-            _write(folder / HTML_FILE, _page(comparison, bodies))
+    comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
+    folder = comparison.run.path
+    most_chars = None if one_file else MOST_CHARS
+    with in_background(partial(bodies_or_pages, comparison, folder / FOLDER, HTML_FILE, most_chars)) as bodies:
+        for study in comparison.routing:
+            if study.learned is not None:
+                _write(folder / study.file_name, study.yaml)
+        _write(folder / MARKDOWN_FILE, to_markdown(comparison))
+        _write(folder / HTML_FILE, _page(comparison, bodies))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 

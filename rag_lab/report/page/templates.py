@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from rag_lab._kit import numbers
+from rag_lab._kit import wording as numbers
 from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation

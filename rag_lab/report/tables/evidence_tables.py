@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.numbers import DASH, p_value, plain, seconds
-from rag_lab._kit.wording import short_verdict
+from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict
 from rag_lab.comparison.changes.preferred import Preferred
 from rag_lab.comparison.changes.what_changed import QuestionChange, VariantChange
 from rag_lab.comparison.comparison import Comparison

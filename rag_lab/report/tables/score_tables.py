@@ -7,8 +7,7 @@ from functools import partial
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.numbers import DASH, interval, number, p_value, plain, signed, signed_interval
-from rag_lab._kit.wording import short_verdict
+from rag_lab._kit.wording import DASH, interval, number, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.advice.statements import difference_said
 from rag_lab.comparison.comparison import Comparison

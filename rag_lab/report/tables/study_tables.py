@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_lab._kit.numbers import DASH, p_value, plain, seconds, signed, signed_interval
-from rag_lab._kit.wording import short_verdict
+from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict, signed, signed_interval
 from rag_lab.comparison.advice.module_rows import ModuleRow
 from rag_lab.comparison.bounds.gain_sentences import share_of_gain
 from rag_lab.comparison.bounds.reachable_gain import Reach

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_lab._kit.numbers import DASH, MINUS
-from rag_lab._kit.text_table import text_table
+from rag_lab._kit.wording import DASH, MINUS, text_table
 from rag_lab.visible import visible
 
 _LATEX = {

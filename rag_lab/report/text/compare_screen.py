@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.numbers import DASH, interval, p_value, plain, signed, signed_interval
-from rag_lab._kit.text_table import text_table
-from rag_lab._kit.wording import listing, some_of
+from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed, signed_interval, some_of, text_table
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison

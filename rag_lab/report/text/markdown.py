@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rag_lab._kit.numbers import DASH, interval, plain, seconds
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import DASH, counted, interval, plain, seconds
 from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.advice.module_rows import module_rows
 from rag_lab.comparison.advice.recommendation import recommendation

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import PageStarts, page_at
 from rag_lab.models.protocols import ChatModel
@@ -114,12 +114,12 @@ class CustomContext(CustomStage):
 
 def _texts(returned: Any, n: int) -> list[str]:
     if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise OwnCodeError(f"the context returned {type(returned).__name__} where a text for each passage is due")
+        raise CustomCodeError(f"the context returned {type(returned).__name__} where a text for each passage is due")
     texts = ["" if text is None else text for text in returned]
     if len(texts) != n:
-        raise OwnCodeError(f"the context returned {len(texts)} texts for {n} passages")
+        raise CustomCodeError(f"the context returned {len(texts)} texts for {n} passages")
     if strangers := [type(text).__name__ for text in texts if not isinstance(text, str)]:
-        raise OwnCodeError(f"the context returned {strangers[0]} where a text is due")
+        raise CustomCodeError(f"the context returned {strangers[0]} where a text is due")
     return texts
 
 

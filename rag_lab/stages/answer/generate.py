@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Answer, Citation, Trace
 from rag_lab.stages.answer import prompts
@@ -164,10 +164,10 @@ class CustomReader(CustomStage):
         """Set the answer; citations that name no passage of the context are kept as rejected, as a model's are."""
         answer = Answer(returned) if isinstance(returned, str) else returned
         if not isinstance(answer, Answer) or not isinstance(answer.text, str):
-            raise OwnCodeError(f"the reader returned {type(returned).__name__} where text or an Answer is due")
+            raise CustomCodeError(f"the reader returned {type(returned).__name__} where text or an Answer is due")
         text = answer.text.strip()
         if not text:
-            raise OwnCodeError("the answer of the reader is empty")
+            raise CustomCodeError("the answer of the reader is empty")
         cited = [_plain(citation) for citation in answer.citations]
         accepted, rejected = checked_citations(cited, trace.passages)
         abstained = answer.abstained or is_abstention(text)

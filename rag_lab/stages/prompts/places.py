@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rag_lab._kit.module_files import own_folder
+from rag_lab._kit.module_files import modules_folder
 from rag_lab.errors import ConfigError
 from rag_lab.records import Passage, Turn
 from rag_lab.stages.prompts.chat_template import ChatTemplate
@@ -92,7 +92,7 @@ def prompt_name(text: str) -> str:
 
 
 def _text(file: str) -> str:
-    path = Path(own_folder(), *PurePosixPath(file).parts)
+    path = Path(modules_folder(), *PurePosixPath(file).parts)
     if not path.exists() and (shipped := _SHIPPED / file).is_file():
         path = shipped
     try:

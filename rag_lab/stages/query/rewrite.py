@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Trace
@@ -188,8 +188,8 @@ def checked_text(returned: Any, what: str) -> str:
     """Return `returned` if it is text.
 
     Raises:
-        OwnCodeError: if it is not.
+        CustomCodeError: if it is not.
     """
     if not isinstance(returned, str):
-        raise OwnCodeError(f"{what} returned {type(returned).__name__} where text is due")
+        raise CustomCodeError(f"{what} returned {type(returned).__name__} where text is due")
     return returned

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab._kit.complaints import complaint_and_value, key_of
-from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.config_file import complaint_and_value, key_of
+from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.json_repair import RepairError, read_as
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Trace
@@ -141,7 +141,7 @@ class CustomUnderstanding(CustomStage):
         except ValidationError as error:
             detail = error.errors()[0]
             wrong = f"{key_of(detail)} {complaint_and_value(detail)}".strip()
-            raise OwnCodeError(f'the understanding is no {{"class", "rewrite", "hyde"}}: {wrong}') from None
+            raise CustomCodeError(f'the understanding is no {{"class", "rewrite", "hyde"}}: {wrong}') from None
         proposed = (found.rewrite or "").strip() or None
         return Outcome(
             {"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde},

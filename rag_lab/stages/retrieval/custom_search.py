@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab._kit.digest import digest
-from rag_lab._kit.own_code import OwnCode, OwnCodeError, numbers
 from rag_lab.access import Labels, access_label
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.index.found_chunks import FoundChunks
@@ -28,7 +28,7 @@ Found = tuple[int, tuple[tuple[str, float], ...]]  # how many results there were
 
 _MORE = 4  # times as many results are asked for where too few units are among them
 _CHUNKS: WeakKeyDictionary[CorpusIndex, FoundChunks] = WeakKeyDictionary()
-_BUILT: WeakKeyDictionary[CorpusIndex, dict[str, OwnCode | OwnCodeError]] = WeakKeyDictionary()
+_BUILT: WeakKeyDictionary[CorpusIndex, dict[str, CustomCode | CustomCodeError]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CustomSearcher:
     """
 
     index: CorpusIndex
-    code: OwnCode
+    code: CustomCode
     name: str
     level: Level
     builds: bool
@@ -48,15 +48,15 @@ class CustomSearcher:
         """Return the first k units that were found for each text, best first.
 
         Raises:
-            OwnCodeError: if a call gave nothing usable.
+            CustomCodeError: if a call gave nothing usable.
         """
         return [self._search(text, k, labels) for text, labels in zip(texts, allowed, strict=True)]
 
-    def ready(self, labels: Labels | None = None) -> OwnCode:
+    def ready(self, labels: Labels | None = None) -> CustomCode:
         """Return what is called with queries; it is built once for the children that have one of these labels.
 
         Raises:
-            OwnCodeError: if it cannot be built.
+            CustomCodeError: if it cannot be built.
         """
         if not self.builds:
             return self.code
@@ -67,10 +67,10 @@ class CustomSearcher:
             children = [child for child in self.index.chunks.children() if _label(child) in seen]
             try:
                 built[key] = self.code.built(children)
-            except OwnCodeError as error:
+            except CustomCodeError as error:
                 built[key] = error
         ready = built[key]
-        if isinstance(ready, OwnCodeError):
+        if isinstance(ready, CustomCodeError):
             raise ready
         return ready
 
@@ -96,13 +96,13 @@ class CustomSearcher:
     def _children(self, result: Any, labels: Labels | None) -> list[Chunk]:
         """Return the children that a result means, none where the asker may not see them."""
         if not isinstance(result, str) and not hasattr(result, "page_content"):
-            raise OwnCodeError(f"the search returned {type(result).__name__} where an id or a text is due")
+            raise CustomCodeError(f"the search returned {type(result).__name__} where an id or a text is due")
         if self.index not in _CHUNKS:
             _CHUNKS[self.index] = FoundChunks(self.index)
         units = _CHUNKS[self.index].units(result)
         if not units:
             shown = " ".join(str(getattr(result, "page_content", result)).split())[:80]
-            raise OwnCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
+            raise CustomCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
         return next((unit for unit in units if labels is None or _label(unit[0]) in labels), [])
 
 
@@ -116,13 +116,13 @@ class CustomSearch(TextSearch):
     batch_size = 8
 
     @property
-    def code(self) -> OwnCode:
+    def code(self) -> CustomCode:
         """What is called."""
         return self.searcher.code
 
     def prepare(self, allowed: Iterable[Labels | None]) -> None:
         """Build what is searched, so that no question is charged with it; where that fails, each question says so."""
-        with suppress(OwnCodeError):
+        with suppress(CustomCodeError):
             for labels in allowed:
                 self.searcher.ready(labels)
 
@@ -135,7 +135,7 @@ class CustomSearch(TextSearch):
         started = time.perf_counter()
         try:
             (outcome,) = super().run([trace])
-        except OwnCodeError as error:
+        except CustomCodeError as error:
             outcome = failed_call(error)
         return replace(outcome, seconds=time.perf_counter() - started)
 
@@ -143,13 +143,13 @@ class CustomSearch(TextSearch):
 def _scored(returned: Any) -> list[tuple[Any, float]]:
     """Return the results best first, with their scores; 1 / rank where they have none."""
     if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise OwnCodeError(f"the search returned {type(returned).__name__} where a list of ids or texts is due")
+        raise CustomCodeError(f"the search returned {type(returned).__name__} where a list of ids or texts is due")
     given = list(returned)
     pairs = [item for item in given if isinstance(item, tuple | list) and len(item) == 2]
     if not pairs:
         return [(item, 1 / rank) for rank, item in enumerate(given, start=1)]
     if len(pairs) < len(given):
-        raise OwnCodeError("the search returned some results with a score and others without")
+        raise CustomCodeError("the search returned some results with a score and others without")
     scores = numbers([score for _, score in pairs], len(pairs), "the search")
     return sorted(zip([item for item, _ in pairs], scores, strict=True), key=lambda item: -item[1])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from rag_lab._kit.own_code import OwnCode, OwnCodeError, numbers
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import FUSIONS, RRF_CONSTANT, Merging, Normalization, combines_ranks
@@ -29,7 +29,7 @@ def fusion_stage(parts: Parts, weights: Mapping[str, float]) -> Stage:
     """Return what combines the searches that have these weights."""
     retrieval = parts.retrieval
 
-    def custom(code: OwnCode) -> CustomFusion:
+    def custom(code: CustomCode) -> CustomFusion:
         return CustomFusion(code, tuple(weights), retrieval.base_k, retrieval.min_score if len(weights) > 1 else None)
 
     return stage_of(FUSIONS, "fusion", retrieval.fusion, parts, custom, weights)
@@ -231,7 +231,7 @@ class CustomFusion(CustomStage):
                 found.setdefault(hit.parent_id, []).append((rank, hit))
         scores = _scores(returned)
         if strangers := [unit_id for unit_id in scores if unit_id not in found]:
-            raise OwnCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
+            raise CustomCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
         best = sorted(scores.items(), key=lambda item: -item[1])[: self.k]
         hits = [merged(found[unit_id], score, CUSTOM_SCORE) for unit_id, score in best]
         return Outcome({"base_hits": tuple(scoring(hits, self.min_score))})
@@ -242,11 +242,13 @@ def _scores(returned: Any) -> dict[str, float]:
     try:
         pairs = [(str(unit_id), score) for unit_id, score in returned]
     except (TypeError, ValueError):
-        raise OwnCodeError(f"the fusion returned {type(returned).__name__} where (id, score) pairs are due") from None
+        raise CustomCodeError(
+            f"the fusion returned {type(returned).__name__} where (id, score) pairs are due"
+        ) from None
     values = numbers([score for _, score in pairs], len(pairs), "the fusion")
     scores = {unit_id: value for (unit_id, _), value in zip(pairs, values, strict=True)}
     if len(scores) < len(pairs):
-        raise OwnCodeError("the fusion returned an id twice")
+        raise CustomCodeError("the fusion returned an id twice")
     return scores
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Literal
 
-from rag_lab._kit.registry import Module, own
+from rag_lab._kit.registry import Module, from_object
 from rag_lab.access import allowed_labels
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
@@ -29,7 +29,7 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
     """Return the searches by question, those that the mode does not make switched off, and what combines them."""
     weights = _weights(parts)
     made: dict[str, Stage] = {
-        name: SEARCHES.find(name).made(parts) if name in weights else Off(f"search_{name}")
+        name: SEARCHES.find(name).value(parts) if name in weights else Off(f"search_{name}")
         for name in SEARCHES.built_in
     }
     others = [_custom_search(module, parts) for module in _modules(parts)]
@@ -94,11 +94,11 @@ def _modules(parts: Parts) -> list[Module]:
     """Return the searches of one's own that are made."""
     if "search" not in parts.given:
         found = (SEARCHES.find(name) for name in parts.retrieval.weights if name not in SEARCHES.built_in)
-        return [replace(m, made=LangChainSearch(m.made)) if is_retriever(m.made) else m for m in found]
+        return [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in found]
     given = parts.given["search"]
     if is_retriever(given):  # of an object in memory nobody knows what is in it: no source, so nothing is remembered
         return [Module(type(given).__name__, LangChainSearch(given))]
-    return [own(given, SEARCHES)]
+    return [from_object(given, SEARCHES)]
 
 
 def _custom_search(module: Module, parts: Parts) -> Stage:
@@ -107,7 +107,7 @@ def _custom_search(module: Module, parts: Parts) -> Stage:
         if not any(path.startswith(_ENTRY) for path in stage.writes):
             raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
         return stage
-    builds = hasattr(module.made, "build")
+    builds = hasattr(module.value, "build")
     code = code_of(SEARCHES, module, "build" if builds else None)
     searcher = CustomSearcher(parts.index, code, module.name, parts.retrieval.level, builds)
     k, is_remembered = parts.retrieval.base_k, bool(module.source)

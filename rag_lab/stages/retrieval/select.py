@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_lab._kit.own_code import OwnCodeError
+from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Trace
@@ -199,14 +199,14 @@ class CustomSelection(CustomStage):
 
 def _positions(returned: Any, n: int) -> list[int]:
     if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise OwnCodeError(f"the selection returned {type(returned).__name__} where positions are due")
+        raise CustomCodeError(f"the selection returned {type(returned).__name__} where positions are due")
     positions = []
     for value in returned:
         if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < n:
-            raise OwnCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
+            raise CustomCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
         positions.append(value.__index__())
     if len(set(positions)) < len(positions):
-        raise OwnCodeError("the selection returned a position twice")
+        raise CustomCodeError("the selection returned a position twice")
     return positions
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rag_lab._kit.numbers import plain
+from rag_lab._kit.wording import plain
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.bootstrap import Units, units
 from rag_lab.statistics.bounded_mean import p_mean_not_positive

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import yaml
 
-from rag_lab._kit.numbers import signed, with_interval
+from rag_lab._kit.wording import signed, with_interval
 from rag_lab.config import PipelineConfig
 from rag_lab.records import QUERY_CLASSES
 from rag_lab.statistics.intervals import PairedDifference, paired_differences

@@ -8,8 +8,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from rag_lab._kit.own_code import OwnCode
-from rag_lab._kit.registry import own
+from rag_lab._kit.custom_code import CustomCode
+from rag_lab._kit.registry import from_object
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.metric import Metric, Tools
 from rag_lab.evaluation.registry import build_metric
@@ -78,7 +78,7 @@ class DesignContract(ModuleContract):
         return {"query.hyde": ["none", "always"], "rerank.final_k": [5, 3, 8], "answer.thinking": [False, True]}
 
     def identity(self) -> Mapping[str, Any]:
-        return OwnCode(own(self.make(), DESIGNS), "design").identity()
+        return CustomCode(from_object(self.make(), DESIGNS), "design").identity()
 
     def test_its_variants_can_run_and_are_the_same_again(self) -> None:
         once, again = (expand(PipelineConfig(), self.factors(), self.make()) for _ in range(2))

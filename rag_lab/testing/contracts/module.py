@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rag_lab._kit.opened_files import OpenedFiles
+from rag_lab._kit.module_files import OpenedFiles
 from rag_lab.redaction import names_secret
 from rag_lab.testing.sample_traces import sample_index
 

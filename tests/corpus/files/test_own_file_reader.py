@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_community.document_loaders import TextLoader
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.EML").write_text(MAIL)
     (tmp_path / "corpus" / "b.txt").write_text("The oven is hot.")
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
-from rag_lab._kit.module_files import modules_beside
+from rag_lab._kit.module_files import modules_from
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.spans import Span
@@ -58,7 +58,7 @@ NAMES = ["mine:paragraphs", "mine:Windows?size=30", "mine:Whole", "langchain:min
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "mine.py").write_text(SOURCE)
-    with modules_beside(tmp_path):
+    with modules_from(tmp_path):
         yield tmp_path
 
 

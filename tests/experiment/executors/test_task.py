@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab._kit.module_files import VARIABLE, modules_beside
+from rag_lab._kit.module_files import VARIABLE, modules_from
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
@@ -33,7 +33,7 @@ def task(tmp_path):
     environment = {"RAG_LAB_RETRY_FAILED": "1", "RAG_LAB_MODEL_HOST": "/tmp/of_this_machine"}
     files = (out / "notebook.ipynb", parameters, out / "log.txt")
     job = Job("one", checkout_file(NOTEBOOK), *files, environment=environment, origin=origin)
-    with modules_beside(home / "beside"):
+    with modules_from(home / "beside"):
         made = Task.from_json(Task.of(job).to_json())
     home.rename(tmp_path / "elsewhere")  # as on another machine
     return made

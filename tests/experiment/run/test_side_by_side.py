@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab._kit.machine import cores
-from rag_lab._kit.machine.cores import usable_cores
+from rag_lab._kit import machine
+from rag_lab._kit.machine import usable_cores
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.run import side_by_side
 from rag_lab.experiment.run.side_by_side import GUESSED_MB, as_jobs, decide
@@ -46,7 +46,7 @@ def test_what_is_no_number_of_jobs_is_a_sentence(given):
 @pytest.mark.parametrize(("quota", "most"), [("150000 100000\n", 2), ("50000 100000\n", 1)])
 def test_a_container_may_allow_fewer_cores(tmp_path, monkeypatch, quota, most):
     (tmp_path / "cpu.max").write_text(quota)
-    monkeypatch.setattr(cores, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
     assert usable_cores() <= most
     (tmp_path / "cpu.max").write_text("max 100000\n")
     assert usable_cores() >= 1

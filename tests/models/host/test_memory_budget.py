@@ -3,7 +3,7 @@ import os
 import pytest
 from tiny_gguf import write_tiny_gguf
 
-from rag_lab._kit.machine.memory import free_mb
+from rag_lab._kit.machine import free_mb
 from rag_lab.models.host import memory_budget
 from rag_lab.models.host.memory_budget import foretold_mb, make_room
 from rag_lab.models.host.place import write_holder

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rag_lab._kit.machine.energy import Energy, meters
+from rag_lab._kit.machine import Energy, meters
 from rag_lab.models.card.write_card import model_card
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model

@@ -8,7 +8,7 @@ from rag_lab.models.local.machine_use import MachineMeter
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process holds")
 MEASURED = """
 import numpy as np
-from rag_lab._kit.machine.memory import peak_memory_mb
+from rag_lab._kit.machine import peak_memory_mb
 from rag_lab.models.local.machine_use import MachineMeter
 
 MB = 2**20

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from html_page import Page
 
-from rag_lab._kit import numbers
+from rag_lab._kit import wording as numbers
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.page.report_page import overview_html, question_html, to_html, write_report
 from rag_lab.report.shown_comparison import compare

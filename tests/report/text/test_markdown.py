@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rag_lab._kit import numbers
+from rag_lab._kit import wording as numbers
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.conclusions import conclusions
 

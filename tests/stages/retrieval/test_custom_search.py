@@ -143,13 +143,3 @@ def test_hypothetical_document_embedder_finds_what_ours_does(pipeline):
     vector = np.asarray([theirs.embed_query("What does A7 mean?")], dtype=np.float32)
     (found,) = pipeline.index.search(vector, 10, step="hyde")
     assert [hit.parent_id for hit in trace.hits["hyde"]] == [hit.parent_id for hit in found]
-
-
-def test_ten_lines_are_a_marked_reranker(pipeline):
-    @rl.stage("reranker", version=2, timeout_s=5, deterministic=False)
-    def shortest(question, passages):
-        return [-len(passage) for passage in passages]
-
-    assert (shortest.version, shortest.timeout_s) == (2, 5)
-    trace = pipeline.replace(rerank=shortest).ask("oven?")
-    assert trace.failure is None and trace.ranked

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from rag_lab._kit.timed import timed
+from rag_lab._kit.process import timed
 from rag_lab.errors import ModelError
 from rag_lab.models.options import check_url
 from rag_lab.models.remote.failures import classify

@@ -1,4 +1,4 @@
-"""Calling code that somebody brought: where it raises, hangs or returns rubbish, only that call is lost."""
+"""Calling custom code: where it raises, hangs or returns rubbish, only that call is lost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.module_files import module_file
-from rag_lab._kit.opened_files import OpenedFiles
+from rag_lab._kit.module_files import OpenedFiles, module_file
+from rag_lab._kit.process import Hung, timed
 from rag_lab._kit.registry import Module
-from rag_lab._kit.timed import Hung, timed
 from rag_lab.errors import ConfigError
 
 TIMEOUT_S = 120.0  # of one call, where the module names no other
@@ -22,18 +21,18 @@ _HUNG_IN_A_ROW = 3  # calls, after which no other is made
 _PLAIN = (str, int, float, bool, tuple, frozenset, type(None))
 
 
-class OwnCodeError(Exception):
+class CustomCodeError(Exception):
     """Why one call gave nothing that can be used; the message is the reason that the record shows."""
 
 
-class OwnCode:
-    """A module of one's own, called.
+class CustomCode:
+    """A custom module, called.
 
     What it may say of itself, as attributes: `version` (an int), `timeout_s` of a call, `deterministic` (True unless it
     says False; its first call is then made twice and compared), `files` (those that it reads, beside its own).
 
     Args:
-        module: what was found under its name, or given as an object.
+        module: what was found under its name, or passed as an object.
         what: how sentences call it: `reranker 'shortest:Shortest'`.
         method: the name of what is called; the object itself where None.
         timeout_s: of one call, where the module names no other.
@@ -49,24 +48,25 @@ class OwnCode:
         timeout_s: float = TIMEOUT_S,
         is_compared: bool = True,
     ) -> None:
-        self.made, self.what, self._source = module.made, what, module.source
-        self._method = method
-        self._made_call: Any = None
-        self._timeout_s = float(getattr(self.made, "timeout_s", timeout_s))
-        self._is_deterministic = is_compared and bool(getattr(self.made, "deterministic", True))
-        self._files = tuple(getattr(self.made, "files", ()))
-        self._hung = 0
+        self.value, self.what, self._source = module.value, what, module.source
+        self._callable: Any = getattr(self.value, method, None) if method else self.value
+        self._timeout_s = float(getattr(self.value, "timeout_s", timeout_s))
+        self._is_deterministic = is_compared and bool(getattr(self.value, "deterministic", True))
+        self._files = tuple(getattr(self.value, "files", ()))
+        self._n_hung = 0
         self._is_tried = False
-        if not callable(self._callable()):
+        file = module_file(self.value)
+        self._where = f" ({file})" if file else ""
+        if not callable(self._callable):
             needed = f"a method {method}" if method else "to be called: a function, or a class with __call__"
             raise ConfigError(f"The {what} needs {needed}; see docs/adding_a_module.md.")
 
     def identity(self) -> Mapping[str, Any]:
         """Return what can change the results: source, version, parameters, and the files that it names."""
         return {
-            "own": getattr(self.made, "__qualname__", type(self.made).__qualname__),
+            "own": getattr(self.value, "__qualname__", type(self.value).__qualname__),
             "source": self._source,
-            "version": getattr(self.made, "version", 0),
+            "version": getattr(self.value, "version", 0),
             "parameters": self._parameters(),
             "files": {str(path): sha256(path.read_bytes()).hexdigest() for path in self._named_files()},
         }
@@ -76,16 +76,14 @@ class OwnCode:
 
         The first call is made twice where it says that it is deterministic.
 
-        Args:
-            arguments: of the call.
-            accept: turns what is returned into what is kept.
-
         Raises:
-            OwnCodeError: if it raised, hung, or returned what `accept` refuses by an `OwnCodeError`.
+            CustomCodeError: if it raised, hung, or returned what `accept` refuses by a `CustomCodeError`.
             ConfigError: if it reads files that it does not name, or its second run differs though it says otherwise.
         """
-        if self._hung >= _HUNG_IN_A_ROW:
-            raise OwnCodeError(f"the {self.what} was not called, since it did not return {self._hung} times in a row")
+        if self._n_hung >= _HUNG_IN_A_ROW:
+            raise CustomCodeError(
+                f"the {self.what} was not called, since it did not return {self._n_hung} times in a row"
+            )
         if self._is_tried:
             return accept(self._timed(arguments))
         self._is_tried = True
@@ -100,48 +98,43 @@ class OwnCode:
             )
         return first
 
-    def built(self, *arguments: Any) -> OwnCode:
+    def built(self, *arguments: Any) -> CustomCode:
         """Return this code with what it makes of `arguments` called in its place.
 
         Raises:
-            OwnCodeError: if it raised, took longer than `build_timeout_s`, or made nothing that can be called.
+            CustomCodeError: if it raised, took longer than `build_timeout_s`, or made nothing that can be called.
             ConfigError: if it reads files that it does not name.
         """
-        limit_s = float(getattr(self.made, "build_timeout_s", BUILD_TIMEOUT_S))
+        limit_s = float(getattr(self.value, "build_timeout_s", BUILD_TIMEOUT_S))
         with OpenedFiles() as opened:
-            made = self._timed(arguments, limit_s)
+            result = self._timed(arguments, limit_s)
         self._check_files(opened.paths)
-        if not callable(made):
-            raise OwnCodeError(f"the {self.what} built {type(made).__name__}, which cannot be called")
+        if not callable(result):
+            raise CustomCodeError(f"the {self.what} built {type(result).__name__}, which cannot be called")
         ready = copy(self)
-        ready._made_call = made
+        ready._callable = result
         return ready
-
-    def _callable(self) -> Any:
-        if self._made_call is not None:
-            return self._made_call
-        return getattr(self.made, self._method, None) if self._method else self.made
 
     def _timed(self, arguments: tuple[Any, ...], limit_s: float | None = None) -> Any:
         try:
-            value = timed(lambda: self._callable()(*arguments), limit_s or self._timeout_s)
+            value = timed(lambda: self._callable(*arguments), limit_s or self._timeout_s)
         except Hung as error:
-            self._hung += 1
+            self._n_hung += 1
             name = "build_timeout_s" if limit_s else "timeout_s"
-            raise OwnCodeError(f"the {self.what} {error}, its {name}") from None
+            raise CustomCodeError(f"the {self.what} {error}, its {name}") from None
         except Exception as error:  # whatever code of others raises
-            self._hung = 0
+            self._n_hung = 0
             reason = " ".join(str(error).split())[:200]
-            raise OwnCodeError(f"the {self.what} raised {type(error).__name__}: {reason}") from error
-        self._hung = 0
+            raise CustomCodeError(f"the {self.what} raised {type(error).__name__}: {reason}") from error
+        self._n_hung = 0
         return value
 
     def _parameters(self) -> Mapping[str, Any]:
-        if callable(told := getattr(self.made, "identity", None)) and not isinstance(self.made, type):
-            return dict(told())
-        if not is_dataclass(self.made) or isinstance(self.made, type):
+        if callable(identity := getattr(self.value, "identity", None)) and not isinstance(self.value, type):
+            return dict(identity())
+        if not is_dataclass(self.value) or isinstance(self.value, type):
             return {}
-        values = {each.name: getattr(self.made, each.name) for each in fields(self.made)}
+        values = {each.name: getattr(self.value, each.name) for each in fields(self.value)}
         for name, value in values.items():
             if not isinstance(value, _PLAIN):
                 raise ConfigError(
@@ -151,8 +144,7 @@ class OwnCode:
         return {name: repr(value) for name, value in values.items()}
 
     def _named_files(self) -> list[Path]:
-        folder = Path(module_file(self.made)).parent
-        paths = [folder / name for name in self._files]
+        paths = [Path(module_file(self.value)).parent / name for name in self._files]
         for path in paths:
             if not path.is_file():
                 raise ConfigError(f"The {self.what}{self._where} names the file {path}, which is not there.")
@@ -166,24 +158,19 @@ class OwnCode:
                 f"unnoticed; add `files = ({Path(strangers[0]).name!r},)`."
             )
 
-    @property
-    def _where(self) -> str:
-        file = module_file(self.made)
-        return f" ({file})" if file else ""
-
 
 def numbers(values: Any, n: int, what: str) -> list[float]:
     """Return `values` as n finite floats.
 
     Raises:
-        OwnCodeError: if they are not n numbers, or one of them is NaN or infinite.
+        CustomCodeError: if they are not n numbers, or one of them is NaN or infinite.
     """
     try:
         found = [float(value) for value in values]
     except (TypeError, ValueError):
-        raise OwnCodeError(f"{what} returned {type(values).__name__} where {n} numbers are due") from None
+        raise CustomCodeError(f"{what} returned {type(values).__name__} where {n} numbers are due") from None
     if len(found) != n:
-        raise OwnCodeError(f"{what} returned {len(found)} numbers where {n} are due")
+        raise CustomCodeError(f"{what} returned {len(found)} numbers where {n} are due")
     if not all(math.isfinite(value) for value in found):
-        raise OwnCodeError(f"{what} returned {next(v for v in found if not math.isfinite(v))}, which is no number")
+        raise CustomCodeError(f"{what} returned {next(v for v in found if not math.isfinite(v))}, which is no number")
     return found

@@ -1,4 +1,4 @@
-"""Logs of all processes of a sweep in one file of JSON lines, redacted; and what of them a terminal shows.
+"""Logs of all processes of a sweep in one file of JSON lines, redacted, with what each thread works at.
 
 The command line names level and file in the environment, which kernels inherit. Each line is one write to a file that
 is opened to append, so that lines of several processes do not mix.
@@ -10,11 +10,14 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from rag_lab._kit.observing.work_context import work_now
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import hide_known, redact_sentence
 from rag_lab.visible import visible_json
@@ -23,7 +26,40 @@ LEVELS = ("debug", "info", "warning", "error")
 FILE_VARIABLE = "RAG_LAB_LOG_FILE"
 LEVEL_VARIABLE = "RAG_LAB_LOG_LEVEL"
 DEFAULT_LEVEL = "info"
-_OURS = "rag_lab"
+MAX_QUESTIONS = 8  # of a batch that are named
+
+
+@dataclass(frozen=True, slots=True)
+class WorkContext:
+    """Ids of the variant and of the questions at work, and the stage; '' and none where there are none."""
+
+    variant: str = ""
+    stage: str = ""
+    questions: tuple[str, ...] = ()
+
+
+_NOTHING = WorkContext()
+_now: ContextVar[WorkContext] = ContextVar("rag_lab_work", default=_NOTHING)
+
+
+def work_now() -> WorkContext:
+    """Return what this thread works at; those that work for a stage are started in a copy of its context."""
+    return _now.get()
+
+
+@contextmanager
+def working(
+    variant: str | None = None, stage: str | None = None, questions: Sequence[str] | None = None
+) -> Iterator[None]:
+    """Work at this in the block; None leaves what is around it."""
+    around = _now.get()
+    ids = around.questions if questions is None else tuple(questions[:MAX_QUESTIONS])
+    one = WorkContext(around.variant if variant is None else variant, around.stage if stage is None else stage, ids)
+    token = _now.set(one)
+    try:
+        yield
+    finally:
+        _now.reset(token)
 
 
 def begin_logs(level: str | None, file: Path | None) -> None:
@@ -46,11 +82,9 @@ def begin_logs(level: str | None, file: Path | None) -> None:
 
 def begin_inherited_logs() -> None:
     """Log to the file that the environment names, if it does; again is no more than once."""
-    path = os.environ.get(FILE_VARIABLE)
-    if not path:
-        return
-    _add(JsonLines(Path(path)))
-    _add(_Terminal(logging.WARNING, "%(message)s"))  # as Python does where nobody handles what is logged
+    if path := os.environ.get(FILE_VARIABLE):
+        _add(JsonLines(Path(path)))
+        _add(_Terminal(logging.WARNING, "%(message)s"))  # as Python does where nobody handles what is logged
 
 
 class JsonLines(logging.Handler):
@@ -85,7 +119,7 @@ class JsonLines(logging.Handler):
 def json_line(record: logging.LogRecord) -> str:
     """Return a record as one line of JSON, without secrets and with visible control characters."""
     work = work_now()
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
         "logger": record.name,
@@ -96,8 +130,8 @@ def json_line(record: logging.LogRecord) -> str:
         "question": work.questions[0] if len(work.questions) == 1 else list(work.questions),
     }
     if record.exc_info:
-        said["exception"] = redact_sentence(logging.Formatter().formatException(record.exc_info))
-    kept = {name: value for name, value in said.items() if value not in ("", [])}
+        entry["exception"] = redact_sentence(logging.Formatter().formatException(record.exc_info))
+    kept = {name: value for name, value in entry.items() if value not in ("", [])}
     return visible_json(hide_known(json.dumps(kept, ensure_ascii=False))) + "\n"
 
 
@@ -121,7 +155,7 @@ def _add(handler: logging.Handler) -> None:
         other.close()
     root.addHandler(handler)
     level = _level()
-    logging.getLogger(_OURS).setLevel(level)
+    logging.getLogger("rag_lab").setLevel(level)
     root.setLevel(logging.DEBUG if level == logging.DEBUG else logging.WARNING)
 
 

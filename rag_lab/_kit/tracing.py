@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry for stages, calls and one's own functions; nothing, and nearly free, where they are off.
+"""Spans of OpenTelemetry for stages, calls and custom functions; nothing, and nearly free, where they are off.
 
 On where the environment names an endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, …_TRACES_ENDPOINT) or RAG_LAB_TRACING is 1, and
 the extra `tracing` is installed. Kernels take up the sweep's trace by TRACEPARENT. Texts are kept only where
@@ -12,9 +12,9 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
-from rag_lab._kit.observing.work_context import work_now
+from rag_lab._kit.logs import work_now
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_sentence
 
@@ -26,50 +26,48 @@ _MISSING = "Tracing is on, but OpenTelemetry is missing: pip install 'rag_lab[tr
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Attributes = Mapping[str, Any]
 
 
 class Span:
-    """What a block may say of itself while it is traced; says nothing where `inner` is None."""
+    """What a block records of itself while it is traced; nothing where `inner` is None."""
 
     def __init__(self, inner: Any = None) -> None:
         self._inner = inner
+        self.is_recording = inner is not None  # else nothing that takes time need be found out
 
-    @property
-    def is_heard(self) -> bool:
-        """Whether anybody is told: what it takes time to find out need not be found out else."""
-        return self._inner is not None
-
-    def say(self, **attributes: Any) -> None:
+    def set(self, **attributes: Any) -> None:
         """Set attributes, `__` in their names standing for a dot; None is left out."""
         for name, value in attributes.items():
             if self._inner is not None and value is not None:
                 self._inner.set_attribute(name.replace("__", "."), _clean(value))
 
-    def say_text(self, name: str, text: str) -> None:
+    def set_text(self, name: str, text: str) -> None:
         """Set a text as an attribute, where texts are asked for."""
         if self._inner is not None and os.environ.get(TEXTS) == "1":
             self._inner.set_attribute(name, redact_sentence(text))
 
 
-_SILENT = Span()
+_OFF = Span()
 
 
 def is_traced() -> bool:
-    """Tell whether spans are asked for."""
-    given = os.environ.get(SWITCH)
-    return given == "1" or (given != "0" and any(os.environ.get(name) for name in _ENDPOINTS))
+    """Return whether spans are asked for."""
+    switch = os.environ.get(SWITCH)
+    return switch == "1" or (switch != "0" and any(os.environ.get(name) for name in _ENDPOINTS))
 
 
 @contextmanager
-def span(name: str, attributes: Attributes | None = None) -> Iterator[Span]:
+def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Span]:
     """Trace a block, with the variant, stage and questions at work; an exception that leaves it is its error."""
     if not is_traced():
-        yield _SILENT
+        yield _OFF
         return
+    work = work_now()
+    at_work = {"rag_lab.variant": work.variant, "rag_lab.stage": work.stage, "rag_lab.questions": work.questions}
+    known = {name: value for name, value in at_work.items() if value} | dict(attributes or {})
     with _tracer(os.getpid()).start_as_current_span(name, context=_context(), record_exception=False) as inner:
         found = Span(inner)
-        found.say(**{key.replace(".", "__"): value for key, value in {**_at_work(), **(attributes or {})}.items()})
+        found.set(**{key.replace(".", "__"): value for key, value in known.items()})
         yield found
 
 
@@ -93,7 +91,7 @@ def _named(name: str, function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def carried() -> dict[str, str]:
+def trace_environment() -> dict[str, str]:
     """Return the environment by which a process that is started here continues the trace."""
     if not is_traced():
         return {}
@@ -104,12 +102,12 @@ def carried() -> dict[str, str]:
     return {PARENT: carrier["traceparent"]} if "traceparent" in carrier else {}
 
 
-def say(**attributes: Any) -> None:
-    """Set attributes of the span that is open around the caller; see `Span.say`."""
+def set_attributes(**attributes: Any) -> None:
+    """Set attributes of the span that is open around the caller; see `Span.set`."""
     if is_traced():
         from opentelemetry import trace
 
-        Span(trace.get_current_span()).say(**attributes)
+        Span(trace.get_current_span()).set(**attributes)
 
 
 def flush() -> None:
@@ -122,7 +120,7 @@ def flush() -> None:
 
 @functools.cache
 def _tracer(pid: int) -> Any:
-    """Return the tracer of this process; one that was forked has none of its parent's threads, and makes its own."""
+    """Return the tracer of this process; one that was forked has none of its parent's threads, and makes another."""
     try:
         from opentelemetry import trace
         from opentelemetry.sdk.resources import Resource
@@ -152,13 +150,7 @@ def _context() -> Any:
     return TraceContextTextMapPropagator().extract({"traceparent": parent})
 
 
-def _at_work() -> dict[str, Any]:
-    work = work_now()
-    named = {"rag_lab.variant": work.variant, "rag_lab.stage": work.stage, "rag_lab.questions": work.questions}
-    return {name: value for name, value in named.items() if value}
-
-
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return redact_sentence(value)
-    return [_clean(one) for one in value] if isinstance(value, list | tuple) else cast(Any, value)
+    return [_clean(one) for one in value] if isinstance(value, list | tuple) else value

@@ -14,19 +14,15 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_lab._kit.machine.own_file import is_own, read_own
+from rag_lab._kit.process import owned_by_user, read_owned
 from rag_lab.errors import ConfigError
 
 NAME = ".env"
 _OF_PROJECT = (".git", "pyproject.toml", ".rag_lab")
-_MOST_BYTES = 2**20
+_MAX_BYTES = 2**20
 _TAKEN = re.compile(r"[A-Z0-9_]+_API_KEY|HF_TOKEN|OPENAI_BASE_URL|OLLAMA_HOST|RAG_LAB_[A-Z_]+|OTEL_[A-Z_]+")
-_NOT_TAKEN = (
-    "RAG_LAB_MODULES",
-    "RAG_LAB_LOG_FILE",
-    "RAG_LAB_LEDGER",
-)  # code that would run, files that would be written
-_CARRIED_TO = {
+_NOT_TAKEN = ("RAG_LAB_MODULES", "RAG_LAB_LOG_FILE", "RAG_LAB_LEDGER")  # code would run, files would be written
+_KEY_SENT_TO = {
     "OPENAI_BASE_URL": "OPENAI_API_KEY",
     "OLLAMA_HOST": "OLLAMA_API_KEY",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "OTEL_EXPORTER_OTLP_HEADERS",
@@ -47,24 +43,30 @@ _read: dict[Path, EnvNames] = {}
 def read_env_files(folder: Path | None = None) -> None:
     """Read the files of `folder`, the working folder where None, and of its project.
 
-    What the environment names stays as it is, and is what everything started from here inherits. Said on stderr are a
-    file that belongs to another user, and an address to which a key goes that is not from the same file.
+    What the environment names stays as it is, and is what everything started from here inherits. Printed on stderr are
+    a file that belongs to another user, and an address to which a key goes that is not from the same file.
 
     Raises:
         ConfigError: if a file is there and cannot be read.
     """
     _read.clear()
-    for path in _files(folder or Path.cwd()):
-        if not is_own(path):
+    start = folder or Path.cwd()
+    above = (place for place in (start, *start.parents) if any((place / name).exists() for name in _OF_PROJECT))
+    for place in dict.fromkeys([start, next(above, start)]):
+        path = place / NAME
+        if not path.is_file():
+            continue
+        if not owned_by_user(path):
             print(f"{path} is not read, since it belongs to another user.", file=sys.stderr)
             continue
         values = _values(path)
-        good = {name: value for name, value in values.items() if _may_be_taken(name, value)}
+        # a value may not contain others, as a key of another kind would leave by it
+        good = {n: v for n, v in values.items() if _TAKEN.fullmatch(n) and n not in _NOT_TAKEN and "${" not in v}
         new = {name: value for name, value in good.items() if name not in os.environ}
         os.environ.update(new)
         _read[path] = EnvNames(tuple(sorted(new)), tuple(sorted(values.keys() - good.keys())))
     for path, names in _read.items():
-        for address, key in _CARRIED_TO.items():
+        for address, key in _KEY_SENT_TO.items():
             if address in names.taken and key not in names.taken and os.environ.get(key):
                 print(f"{path} names the server that {key} is sent to: {os.environ[address]}", file=sys.stderr)
 
@@ -74,25 +76,12 @@ def env_files_read() -> dict[Path, EnvNames]:
     return dict(_read)
 
 
-def _files(folder: Path) -> list[Path]:
-    above = (place for place in (folder, *folder.parents) if any((place / name).exists() for name in _OF_PROJECT))
-    places = dict.fromkeys([folder, *([project] if (project := next(above, None)) else [])])
-    return [path for place in places if (path := place / NAME).is_file()]
-
-
-def _may_be_taken(name: str, value: str) -> bool:
-    """Tell whether a name may be taken; a value may not contain others, as a key of another kind would leave by it."""
-    return _TAKEN.fullmatch(name) is not None and name not in _NOT_TAKEN and "${" not in value
-
-
 def _values(path: Path) -> dict[str, str]:
     from dotenv import dotenv_values
 
     try:
-        text = io.StringIO(read_own(path, _MOST_BYTES).decode("utf-8"))
-        return {
-            name: value for name, value in dotenv_values(stream=text, interpolate=False).items() if value is not None
-        }
+        text = io.StringIO(read_owned(path, _MAX_BYTES).decode("utf-8"))
+        return {n: v for n, v in dotenv_values(stream=text, interpolate=False).items() if v is not None}
     except (OSError, ValueError) as error:
         why = error.strerror or "it is too large" if isinstance(error, OSError) else "it is not text in UTF-8"
         raise ConfigError(f"Cannot read {path}: {why}; write NAME=value lines into it, or move it away.") from None

@@ -1,4 +1,4 @@
-"""Files that people write in YAML, read strictly: a slip of the pen is an error instead of a value gone."""
+"""What people write in configuration: sections, sentences on what is wrong with a value, and YAML, read strictly."""
 
 from __future__ import annotations
 
@@ -6,17 +6,55 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict
 from yaml.constructor import ConstructorError
 
 from rag_lab.errors import ConfigError
+from rag_lab.redaction import redact_value
 
+MAX_SEED = 2_000_000_000  # the number of a repeat is added, and servers take 31 bits
 MAX_BYTES = 2_000_000
 MAX_VALUES = 200_000  # with what aliases repeat: a few lines can spell millions
 MAX_DEPTH = 50
+_MAX_SHOWN_CHARS = 200  # of a value that is repeated
 _TOO_LONG = f"it has more than {MAX_BYTES:,} bytes; write less"
 _TOO_DEEP = f"values stand more than {MAX_DEPTH} deep; nest them less"
-_MERGE = "tag:yaml.org,2002:merge"
-_TEXT = "tag:yaml.org,2002:str"
+
+
+class Section(BaseModel):
+    """A part of the configuration: frozen, closed to unknown keys, and with finite numbers alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+
+def key_of(detail: Any) -> str:
+    """Return the dotted key that is wrong; `detail` is one of `ValidationError.errors()`."""
+    return ".".join(str(part) for part in detail["loc"] if part != "[key]")
+
+
+def complaint(detail: Any) -> str:
+    """Return what the value must be: `must be a valid integer`."""
+    message: str = detail["msg"]
+    return message.removeprefix("Value error, ").replace("Input should", "must")
+
+
+def complaint_and_value(detail: Any) -> str:
+    """Return what the value must be and what it is, without secrets; a mapping, which may be long, is not repeated."""
+    if isinstance(detail["input"], dict):
+        return complaint(detail)
+    try:
+        text = repr(_without_secrets(detail["input"]))
+    except ValueError:  # Python writes no number of so many digits
+        text = "a number of thousands of digits"
+    return f"{complaint(detail)}, got {text if len(text) <= _MAX_SHOWN_CHARS else f'{text[:_MAX_SHOWN_CHARS]}…'}"
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact_value(value)
+    if isinstance(value, dict):
+        return {redact_value(str(key)): _without_secrets(inner) for key, inner in value.items()}
+    return [_without_secrets(inner) for inner in value] if isinstance(value, list | tuple | set) else value
 
 
 class _Loader(yaml.SafeLoader):
@@ -30,7 +68,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
-        for key_node in [key for key, _ in node.value if key.tag != _MERGE]:
+        for key_node in [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise ConstructorError(None, None, f"the key {key!r} is not text; quote it", key_node.start_mark)
@@ -39,14 +77,13 @@ class _Loader(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def construct_text(self, node: Any) -> str:
+        text: str = self.construct_scalar(node)
+        text.encode()  # an escape can spell half of a surrogate pair, which cannot be written
+        return text
 
-def _text(loader: _Loader, node: Any) -> str:
-    text: str = loader.construct_scalar(node)
-    text.encode()  # an escape can spell half of a surrogate pair, which cannot be written
-    return text
 
-
-_Loader.add_constructor(_TEXT, _text)
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
 
 
 def _refuse_huge(node: Any, known: dict[Any, int], above: tuple[Any, ...]) -> int:
@@ -110,11 +147,7 @@ def read_yaml(path: Path | str) -> Any:
 
 
 def read_mapping(path: Path | str) -> dict[str, Any]:
-    """Return the mapping that a YAML file holds; an empty file holds an empty one.
-
-    Raises:
-        ConfigError: if the file cannot be read, is not YAML, or holds something else.
-    """
+    """Return the mapping that a YAML file holds, empty for an empty file; raise a `ConfigError` for anything else."""
     data = read_yaml(path)
     if data is not None and not isinstance(data, dict):
         raise ConfigError(f"{path} must hold a mapping of keys to values, not a {type(data).__name__}.")
