@@ -15,7 +15,7 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.experiment.export import export_run
 from rag_lab.models import shared
-from rag_lab.notebook.by_hand.label import label
+from rag_lab.notebook.label import label
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.page import report_page

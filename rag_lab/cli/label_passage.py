@@ -12,7 +12,7 @@ import typer
 from rag_lab.cli.shell.next_step import next_steps
 
 if TYPE_CHECKING:
-    from rag_lab.notebook.by_hand.label import Found, Labelling
+    from rag_lab.notebook.label import Found, Labelling
     from rag_lab.pipeline import Pipeline
     from rag_lab.records import Question
 
@@ -26,7 +26,7 @@ _LINES, _ROOM = 3, 6  # lines of each passage; of the screen, for the question a
 def label_passage(pipeline: Pipeline, question: Question) -> None:
     """Show where the passages come nearest to the question, ask what of it answers, and write that as a label."""
     from rag_lab.data.labels import questions_file
-    from rag_lab.notebook.by_hand.label import label
+    from rag_lab.notebook.label import label
 
     found = label(pipeline, question)
     width, height = shutil.get_terminal_size()

@@ -1,8 +1,237 @@
-"""`Bench`: change a toggle, run, and see what it moved, beside the setting before."""
+"""`Bench`, and how it stands in a browser: what it is goes out as traits, what its user does comes in as messages.
+
+The browser holds no state: each message calls a method of the bench, and what that changed goes out again. Beside the
+widget stands its last result as plain HTML, which the notebook's file keeps: it is what is seen where no kernel is, and
+hidden where the widget is alive.
+"""
 
 from __future__ import annotations
 
-from rag_lab.notebook.bench.bench_work import BenchWork
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from threading import RLock, Timer
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+import yaml
+from IPython.display import HTML, DisplayHandle, display
+from markupsafe import Markup, escape
+
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.models.toy_note import toy_note
+from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
+from rag_lab.notebook.bench.drawing import BOXES, Field, box_of_stage, fields, fields_of, is_off
+from rag_lab.notebook.bench.side_by_side import SideBySide
+from rag_lab.redaction import shown as safe
+from rag_lab.report.page.templates import asset, render
+from rag_lab.runs.run_folder import RunFolder
+
+
+def result_html(bench: BenchWork, *, styled: bool) -> str:
+    """Return the last result; `styled` with the rules that it needs where the bench's own page does not bring them."""
+    shown, compared = bench.result, bench.compared
+    return render(
+        "bench.html",
+        shown=shown,
+        answers=shown.answers() if shown else [],
+        is_running=bench.is_running,
+        toy=_toy(shown) if shown else "",
+        compared=Markup(compared.html) if compared else "",  # noqa: S704 - a page of ours, which escapes
+        compared_title=compared.title if compared else "",
+        style=style() if styled else "",
+    )
+
+
+def style() -> Markup:
+    """Return the rules of what is shown."""
+    return asset("card.css") + asset("bench.css")
+
+
+def _toy(shown: SideBySide) -> str:
+    """Return the note on the packaged model, where one wrote any of the answers."""
+    models = {record.model for column in shown.columns for record in column.records if record.stage == "generate"}
+    return next((note for model in models if (note := toy_note(model, "an answer here"))), "")
+
+
+_FOLDER = Path(__file__).parent
+_MOST_OFFERED = 500  # questions in the list; others are found by id or text
+_LONG_MINUTES = 2
+_LIVE_EVERY_S = 0.25  # so often a result that is being made is drawn
+
+
+class BenchWidget(anywidget.AnyWidget):
+    """One view of a bench; every trait is written here and read in the browser."""
+
+    _esm = _FOLDER / "bench.js"
+    _css = f"{style()}{(_FOLDER / 'bench.css').read_text(encoding='utf-8')}"
+    drawing: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    questions: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    state = traitlets.Dict().tag(sync=True)
+    html = traitlets.Unicode().tag(sync=True)
+    runs: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    variants: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    heard = traitlets.Int().tag(sync=True)
+    kept = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, bench: BenchWork) -> None:
+        super().__init__(drawing=[_drawn(box) for box in BOXES], kept=uuid4().hex, runs=_runs())
+        self.questions = [[safe(one.question_id), safe(one.text)] for one in bench.questions[:_MOST_OFFERED]]
+        self._bench, self._drawn_at, self._in_file = bench, 0.0, ""
+        self._warned: Any = None  # what was said to take long
+        self._handle: DisplayHandle | None = None
+        self._timer: Timer | None = None
+        self._lock = RLock()  # what runs tells from its own thread
+        self.on_msg(lambda _, content, __: self.do(content))
+        bench.listeners.append(self.refresh)
+        self.refresh()
+
+    def do(self, message: Mapping[str, Any]) -> None:
+        """Do what the user asked for; what cannot be done is said, and nothing has changed."""
+        bench, value = self._bench, message.get("value")
+        try:
+            match message.get("do"):
+                case "set":
+                    bench.set(str(message["key"]), value)
+                case "ask" if value != safe(bench.question):  # as it is shown, it may be other characters
+                    bench.ask(str(value))
+                case "choose":
+                    bench.ask(bench.questions[int(str(value))].text)
+                case "run":
+                    bench.run(wait=False)
+                case "stop":
+                    bench.stop()
+                case "reset":
+                    bench.reset()
+                case "pin":
+                    bench.pin(str(value))
+                case "try":
+                    self._try_on(_count(value), str(message.get("metrics", "")))
+                case "variants":
+                    self.variants = _variants(str(value))
+                case "load":
+                    bench.load(str(message["run"]), str(value))
+                case "add":
+                    bench.add_to_experiment(str(value))
+        except RagLabError as error:
+            bench.say(str(error), is_bad=True)
+        self.heard += 1  # so that a control is set back also where nothing has changed
+
+    def _try_on(self, n: int, metrics: str) -> None:
+        """Compare; where that takes over two minutes, only when it is asked for once more."""
+        bench, names = self._bench, [name.strip() for name in metrics.split(",") if name.strip()]
+        wanted = (n, tuple(names), bench.toggles.side_by_side)
+        minutes = bench.seconds_to_try * min(n, len(bench.questions)) / 60
+        if minutes > _LONG_MINUTES and wanted != self._warned:
+            bench.say(f"This takes about {minutes:,.0f} minutes: press Try on again to begin, or try fewer questions.")
+            self._warned = wanted
+            return
+        self._warned = None
+        bench.try_on(n, names, wait=False)
+
+    def refresh(self) -> None:
+        """Send how the bench stands; while something runs, the result at most a few times a second."""
+        with self._lock:
+            now = time.monotonic()
+            self.state = _state(self._bench)
+            if self._bench.is_running and now - self._drawn_at < _LIVE_EVERY_S:
+                self._later()
+                return
+            self.html, self._drawn_at = result_html(self._bench, styled=False), now
+            if self._handle and not self._bench.is_running and self.html != self._in_file:
+                self._in_file = self.html
+                self._handle.update(self._kept_html())
+
+    def _later(self) -> None:
+        """Draw what a long step would leave undrawn."""
+        if self._timer is None or not self._timer.is_alive():
+            self._timer = Timer(_LIVE_EVERY_S, self.refresh)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def show(self) -> None:
+        """Display the widget, and below it what a reader without a kernel sees."""
+        display(self)
+        self._in_file, self._handle = self.html, DisplayHandle(self.kept)
+        self._handle.display(self._kept_html())
+
+    def _kept_html(self) -> HTML:
+        return HTML(f'<div class="rl-kept" data-bench="{self.kept}">{result_html(self._bench, styled=True)}</div>')
+
+
+def _drawn(box: Any) -> dict[str, Any]:
+    return {
+        "name": box.name,
+        "title": box.title,
+        "mains": list(box.mains),
+        "stage": box.is_stage,
+        "fields": [_field(field) for field in fields_of(box)],
+    }
+
+
+def _field(field: Field) -> dict[str, Any]:
+    return {"key": field.key, "label": field.label, "kind": field.kind, "help": field.help,
+            "choices": list(field.choices), "low": field.low, "high": field.high}  # fmt: skip
+
+
+def _state(bench: BenchWork) -> dict[str, Any]:
+    values, job = bench.config.flat(), bench.job
+    result = bench.result
+    return {
+        "values": {key: _sent(key, value) for key, value in values.items()},
+        "changed": sorted(bench.toggles.changes),
+        "off": [box.name for box in BOXES if is_off(box, values)],
+        "done": _done(bench),
+        "box": box.name if job and (box := box_of_stage(job.step_now.partition(": ")[2])) else "",
+        "question": safe(bench.question),
+        "said": safe(bench.said),
+        "bad": bench.is_bad,
+        "running": bench.is_running,
+        "stopping": bool(job and job.is_stopping),
+        "step": safe(job.step_now) if job else "",
+        "share": job.share if job else 0,
+        "columns": [[one.letter, one.is_pinned] for one in result.columns] if result else [],
+        "yaml": bench.as_yaml(),
+        "python": bench.as_python(),
+        "experiment": EXPERIMENT,
+        "metrics": ", ".join(bench.metrics),
+        "try_s": bench.seconds_to_try,
+    }
+
+
+def _sent(key: str, value: Any) -> Any:
+    if fields()[key].kind == "yaml":
+        return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True).strip() if value else ""
+    return value
+
+
+def _done(bench: BenchWork) -> dict[str, Any]:
+    """Return for each box that the newest setting has passed: seconds, and what was not as planned."""
+    done: dict[str, Any] = {}
+    for record in bench.trace.stages if bench.trace else ():
+        if box := box_of_stage(record.stage):
+            before = done.setdefault(box.name, {"seconds": 0.0, "bad": "", "remembered": False})
+            before["seconds"] += record.seconds
+            before["remembered"] |= record.remembered
+            before["bad"] = before["bad"] or (record.status if record.status != "ok" else "")
+    return done
+
+
+def _runs() -> list[str]:
+    """Return the run folders that are where a sweep leaves them."""
+    return sorted(safe(str(plan.parent)) for plan in Path("results").glob("*/plan.json"))
+
+
+def _variants(run: str) -> list[list[str]]:
+    return [[plan.variant_id, safe(plan.label)] for plan in RunFolder.open(run).variants]
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 2:
+        raise ConfigError(f"A comparison takes 2 questions or more, got {escape(str(value))!s:.40}.")
+    return value
 
 
 class Bench(BenchWork):
@@ -28,6 +257,6 @@ class Bench(BenchWork):
     """
 
     def _ipython_display_(self) -> None:
-        from rag_lab.notebook.bench.widget import BenchWidget
+        from rag_lab.notebook.bench.bench import BenchWidget
 
         BenchWidget(self).show()

@@ -14,13 +14,11 @@ from rag_lab.data.dataset import list_datasets
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import default_metrics
 from rag_lab.experiment.model_checks import model_problem, models_used
-from rag_lab.notebook.bench import copied
-from rag_lab.notebook.bench.answers import Answers
-from rag_lab.notebook.bench.experiment_file import add_variants
-from rag_lab.notebook.bench.job import Job
+from rag_lab.notebook.bench.answers import Answers, Job
+from rag_lab.notebook.bench.experiment_file import add_variants, as_python, as_yaml
+from rag_lab.notebook.bench.quick_comparison import seconds_a_question
 from rag_lab.notebook.bench.side_by_side import SideBySide
 from rag_lab.notebook.bench.toggles import Toggles
-from rag_lab.notebook.bench.try_time import seconds_a_question
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
 
@@ -220,12 +218,12 @@ class BenchWork:
 
     def as_yaml(self) -> str:
         """Return the toggles as a YAML file that `PipelineConfig.load` reads: what differs from the defaults."""
-        return copied.as_yaml(self.config)
+        return as_yaml(self.config)
 
     def as_python(self) -> str:
         """Return the toggles as a line of Python."""
         documents = "documents" if self._documents is None else repr(str(self._documents))
-        return copied.as_python(self.config, self._default, documents, tuple(self._answers.pipeline.given))
+        return as_python(self.config, self._default, documents, tuple(self._answers.pipeline.given))
 
     def say(self, sentence: str, *, is_bad: bool = False) -> None:
         """Show a sentence below the toggles, in place of the last one."""

@@ -11,9 +11,8 @@ from browser import browser, needs_browser, watch
 from hostile_text import EVIL, controls_in, write_evil_dataset
 
 from rag_lab.config import dotted_keys
-from rag_lab.notebook.bench import widget as widget_module
-from rag_lab.notebook.bench.bench import Bench
-from rag_lab.notebook.bench.widget import BenchWidget
+from rag_lab.notebook.bench import bench as widget_module
+from rag_lab.notebook.bench.bench import Bench, BenchWidget
 
 PATIENCE_S = 60
 SCRIPT = '<img src=x onerror="alert(1)"><script>alert(2)</script>'

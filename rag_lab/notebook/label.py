@@ -17,7 +17,7 @@ from rag_lab.report.page.templates import render
 from rag_lab.stages.answer.extract import nearest_quotes, quotable
 
 if TYPE_CHECKING:
-    from rag_lab.notebook.by_hand.clicked_page import ClickedPage
+    from rag_lab.notebook.clicked_page import ClickedPage
 
 Pipelines = Pipeline | Sequence[Pipeline] | Mapping[str, Pipeline]
 MOST = 10  # passages that are shown of all pipelines together
@@ -176,7 +176,7 @@ class Labelling:
     @cached_property
     def widget(self) -> ClickedPage:
         """What a notebook shows."""
-        from rag_lab.notebook.by_hand.clicked_page import ClickedPage
+        from rag_lab.notebook.clicked_page import ClickedPage
 
         return ClickedPage(self)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.wording import counted
 from rag_lab.data.dataset import Dataset
-from rag_lab.notebook.by_hand.label import Labelling
-from rag_lab.notebook.by_hand.prefer import Preferring
+from rag_lab.notebook.label import Labelling
+from rag_lab.notebook.prefer import Preferring
 from rag_lab.runs.preferences import Choice
 
 DEMO = "plant_docs"

@@ -8,7 +8,7 @@ from whole_plan import EMBEDDER, install_doubles
 import rag_lab
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
-from rag_lab.notebook.by_hand.practice import play_labels, play_preferences, practice_folder
+from rag_lab.notebook.practice import play_labels, play_preferences, practice_folder
 
 
 def test_it_can_be_gone_through_without_a_person(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from rag_lab.report.page.templates import render
 from rag_lab.runs.preferences import CHOICES, Choice, Preference, add_preference, read_preferences
 
 if TYPE_CHECKING:
-    from rag_lab.notebook.by_hand.clicked_page import ClickedPage
+    from rag_lab.notebook.clicked_page import ClickedPage
 
 QUESTIONS = 20
 
@@ -107,7 +107,7 @@ class Preferring:
     @cached_property
     def widget(self) -> ClickedPage:
         """What a notebook shows."""
-        from rag_lab.notebook.by_hand.clicked_page import ClickedPage
+        from rag_lab.notebook.clicked_page import ClickedPage
 
         return ClickedPage(self)
 

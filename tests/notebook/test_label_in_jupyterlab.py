@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, needs_browser]
 LABEL = """\
 import rag_lab as rl
 from rag_lab.config import PipelineConfig
-from rag_lab.notebook.by_hand.label import label
+from rag_lab.notebook.label import label
 config = PipelineConfig().override(
     {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "retrieval.mode": "bm25"})
 label(rl.Pipeline("docs", config, progress=False), "When is the oil changed?")"""
