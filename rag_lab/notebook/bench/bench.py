@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from threading import RLock, Timer
+from threading import RLock, Timer, current_thread
 from typing import Any
 from uuid import uuid4
 
@@ -146,7 +146,7 @@ class BenchWidget(anywidget.AnyWidget):
 
     def _later(self) -> None:
         """Draw what a long step would leave undrawn."""
-        if self._timer is None or not self._timer.is_alive():
+        if self._timer is None or not self._timer.is_alive() or self._timer is current_thread():
             self._timer = Timer(_LIVE_EVERY_S, self.refresh)
             self._timer.daemon = True
             self._timer.start()
