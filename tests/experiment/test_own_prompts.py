@@ -7,7 +7,7 @@ from rag_lab._kit.module_files import modules_from
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.identity import run_identities
 from rag_lab.experiment.manifest import VariantState, build_manifest, now
-from rag_lab.experiment.run.finish import merge_scores
+from rag_lab.experiment.run.outputs import merge_scores
 from rag_lab.memory.ledger import Ledger
 from rag_lab.report.page.report_page import write_report
 from rag_lab.runs.run_folder import MANIFEST_FILE, write_json

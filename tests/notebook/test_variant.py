@@ -7,7 +7,7 @@ from rag_lab._kit.home import home
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.run.notebook_parameters import to_parameters
-from rag_lab.experiment.run.variant_progress import VariantProgress
+from rag_lab.experiment.run.variant_work import VariantProgress
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.notebook.views.scores_view import summary_table
 from rag_lab.records import Answer, Hit, Passage, Score, Trace

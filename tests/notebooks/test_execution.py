@@ -8,7 +8,7 @@ from small_dataset import write_dataset
 
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.kernels.notebook_process import run_notebook
-from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
 
 pytestmark = pytest.mark.slow

@@ -12,10 +12,10 @@ from rag_lab.errors import RagLabError
 def kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[None]:
     """Prepare kernels from now on, unless the run folder looks finished; without any the block works as well."""
     from rag_lab.experiment.executors.local import prepared
-    from rag_lab.experiment.run.made_file import looks_finished
+    from rag_lab.experiment.run import MADE_FILE
 
     folder = out or _default(experiment)
-    return nullcontext() if folder is None or looks_finished(folder) else prepared()
+    return nullcontext() if folder is None or (folder / MADE_FILE).is_file() else prepared()
 
 
 def _default(experiment: Path) -> Path | None:

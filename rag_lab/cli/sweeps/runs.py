@@ -65,10 +65,9 @@ def demo(out: Out = None, jobs: Jobs = "auto", yes: Yes = False) -> None:
         ) from None
     with kernels_ahead(experiment, out):
         from rag_lab.experiment.plan import plan
-        from rag_lab.experiment.run.run_options import RunOptions
-        from rag_lab.experiment.run.side_by_side import as_jobs
+        from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
-        run = run_told(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
+        run = run_with_status(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -133,8 +132,7 @@ def sweep(
     wants_kernels = executor == "local" and not cold and not dry_run
     with kernels_ahead(experiment, out) if wants_kernels else nullcontext():
         from rag_lab.experiment.plan import plan
-        from rag_lab.experiment.run.run_options import RunOptions
-        from rag_lab.experiment.run.side_by_side import as_jobs
+        from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
         n_jobs = as_jobs(jobs, least=0 if executor == "workers" else 1)
         options = RunOptions(
@@ -200,8 +198,7 @@ def plan_(
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
     from rag_lab.experiment.forecast.power_text import power_text
     from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.experiment.run.side_by_side import as_jobs
+    from rag_lab.experiment.run.run_options import RunOptions, as_jobs
     from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
 
     if pilot is not None and pilot < LEAST_QUESTIONS:
@@ -215,7 +212,7 @@ def plan_(
         if dry_run:
             start(small, None, RunOptions(as_jobs(jobs)), dry_run)
             return
-        run_told(small, None, RunOptions(as_jobs(jobs)), yes=yes)
+        run_with_status(small, None, RunOptions(as_jobs(jobs)), yes=yes)
     told = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
@@ -294,26 +291,26 @@ def start(
     checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False, *, yes: bool = False
 ) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
-    from rag_lab.experiment.run.finish import failures
+    from rag_lab.experiment.run.outputs import failures
 
     if dry_run:
         from rag_lab.experiment.forecast.describe import describe
         from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
         from rag_lab.experiment.forecast.power_text import power_text
-        from rag_lab.experiment.run.sweep import to_try_again, told_late
+        from rag_lab.experiment.run.sweep import post_hoc_margins, to_try_again
         from rag_lab.runs.run_manifest import retry_sentence
 
         typer.echo(describe(checked))
         if shown := power_text(power_forecast(checked, runs_of(checked, out=out))):
             typer.echo(f"\n{shown}")
-        for sentence in filter(None, (told_late(checked, out), retry_sentence(to_try_again(checked, out)))):
+        for sentence in filter(None, (post_hoc_margins(checked, out), retry_sentence(to_try_again(checked, out)))):
             typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
-    elif failures(run_told(checked, out, options, scores, yes=yes)):
+    elif failures(run_with_status(checked, out, options, scores, yes=yes)):
         raise typer.Exit(1)
 
 
-def run_told(
+def run_with_status(
     checked: Plan, out: Path | None, options: RunOptions, scores: bool = False, *, yes: bool = False
 ) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
@@ -321,7 +318,7 @@ def run_told(
     from rag_lab.experiment.forecast.cost_text import spent_text
     from rag_lab.experiment.forecast.describe import counted_truncations, cut_off_sentences, not_applicable_sentences
     from rag_lab.experiment.forecast.spending import spending_rows
-    from rag_lab.experiment.run.finish import failures
+    from rag_lab.experiment.run.outputs import failures
     from rag_lab.experiment.run.sweep import run_plan
     from rag_lab.models.toy_note import toy_note
     from rag_lab.runs.omissions import asked_sentence

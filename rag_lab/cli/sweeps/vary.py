@@ -134,8 +134,7 @@ def vary(
       rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
     """
     from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.experiment.run.side_by_side import as_jobs
+    from rag_lab.experiment.run.run_options import RunOptions, as_jobs
     from rag_lab.experiment.without_file import Asked, file_for, write_file
 
     asked = Asked(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Generator
+from dataclasses import dataclass, replace
 
 from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
@@ -14,12 +14,29 @@ from rag_lab.experiment.race.config import RaceConfig
 from rag_lab.experiment.race.drop import Looks
 from rag_lab.experiment.race.objectives import objectives
 from rag_lab.experiment.race.questions import SEARCHES, deciding
+from rag_lab.runs.race_record import RoundRecord, Standing
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"
 _LATER = "Round {} of a race, which proves nothing, as its variants were chosen on some of its questions:"
 _SEARCH = "Round {} of a search, which chooses variants on these questions and so proves nothing:"
 _LONGEST = 64  # of an experiment's name
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A sweep that a design asks for; `standings` says who stays, of scores, metric, its scale, labels and baseline."""
+
+    number: int
+    plan: Plan
+    heading: str
+    standings: Callable[..., tuple[Standing, ...]]
+    title: str = ""
+
+
+Rounds = Generator[
+    Round, RoundRecord, tuple[Plan, str]
+]  # takes what each came to, returns plan and winner of the proof
 
 
 def deciding_metric(plan: Plan) -> ParsedName:
@@ -109,3 +126,13 @@ def _of(plan: Plan, variants: Collection[str]) -> Plan:
     chosen = tuple(one for one in plan.variants if one.variant_id in left)
     same = tuple(one for one in plan.expansion.same if one.run_as in left)
     return replace(plan, expansion=replace(plan.expansion, variants=chosen, same=same), rounds=())
+
+
+def staying(done: RoundRecord, baseline: str) -> list[str]:
+    """Return the variants beside the baseline that a round keeps."""
+    return [one.variant_id for one in done.standings if one.stays and one.variant_id != baseline]
+
+
+def best_of(done: RoundRecord, baseline: str) -> str:
+    """Return the variant with the best mean of those that stay; of all, where the baseline alone is left."""
+    return next(iter(staying(done, baseline) or [o.variant_id for o in done.standings if o.variant_id != baseline]))

@@ -28,10 +28,9 @@ from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run.finish import keep_manifest
-from rag_lab.experiment.run.sweep_progress import is_watched
-from rag_lab.experiment.run.variant_progress import VariantProgress
-from rag_lab.experiment.run.variant_work import VariantWork
+from rag_lab.experiment.run.outputs import keep_manifest
+from rag_lab.experiment.run.progress import is_watched
+from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
 from rag_lab.experiment.variant_id import BASELINE, variant_label
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.shown_comparison import ShownComparison

@@ -19,7 +19,7 @@ def ledger_of(run: RunFolder) -> Ledger:
     return Ledger(run.path / LEDGER_FILE)
 
 
-class Brake:
+class BudgetGuard:
     """Begins a start of the sweep in the run's ledger and says which variants must not start or go on.
 
     Once a call was refused, no variant starts any more. A running one ends at its first refused call and may finish

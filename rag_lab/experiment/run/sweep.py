@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.machine import room_on_disk
 from rag_lab.experiment.config import Given
-from rag_lab.experiment.designs.combinations import OPTUNA
-from rag_lab.experiment.designs.stages import STAGED
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race.config import RACING
 from rag_lab.experiment.race.rounds import round_plan
-from rag_lab.experiment.run.alone_in_store import alone_in_store
-from rag_lab.experiment.run.run_options import RunOptions
-from rag_lab.experiment.run.run_variants import locked, run_variants, whole_variants
-from rag_lab.experiment.run.side_by_side import AUTO, Jobs, as_jobs
+from rag_lab.experiment.run.locks import alone_in_store, locked
+from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
+from rag_lab.experiment.run.run_variants import run_variants, whole_variants
 from rag_lab.models.host.place import model_host
 from rag_lab.runs.margins import dated, post_hoc_sentence
 from rag_lab.runs.race_record import round_folder
@@ -30,7 +26,6 @@ from rag_lab.runs.run_folder import RunFolder, refuse_links_out
 from rag_lab.runs.run_manifest import Retryable
 
 _PLAIN = RunOptions()
-_CHOOSING = {RACING: "race", STAGED: "staged", OPTUNA: "trials"}  # designs that choose before they prove
 
 
 def sweep(
@@ -92,7 +87,10 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
     with room_on_disk(run.path), locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
-            return _choosing(checked.experiment.design)(checked, run, options)
+            # which imports tables that a plain sweep may not need
+            from rag_lab.experiment.run.choose_then_prove import choose_then_prove
+
+            return choose_then_prove(checked, run, options)
         run_variants(checked, run, options)
     return run
 
@@ -101,15 +99,6 @@ def _alone(path: Path, options: RunOptions) -> AbstractContextManager[str]:
     """Hold the run's name in the store, too, where other machines may sweep into the same folder."""
     is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
     return alone_in_store(path) if is_shared else nullcontext("")
-
-
-def _choosing(design: str) -> Callable[[Plan, RunFolder, RunOptions], RunFolder]:
-    """Return how a design that chooses is run, which imports tables that a plain sweep may not need."""
-    name = f"run_{_CHOOSING[design]}"
-    found: Callable[[Plan, RunFolder, RunOptions], RunFolder] = getattr(
-        import_module(f"rag_lab.experiment.run.choosing.{name}"), name
-    )
-    return found
 
 
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retryable]:
@@ -125,7 +114,7 @@ def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retr
     return found
 
 
-def told_late(checked: Plan, out: Path | str | None = None) -> str:
+def post_hoc_margins(checked: Plan, out: Path | str | None = None) -> str:
     """Say which margins a start of the sweep would record as post hoc, or ''."""
     return post_hoc_sentence(dated(_run_folder(checked, out)))
 

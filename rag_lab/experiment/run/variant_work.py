@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
 
 from rag_lab._kit.home import working_at
 from rag_lab._kit.logs import begin_inherited_logs, working
@@ -18,7 +23,6 @@ from rag_lab.comparison.questions.passage_table import unread_passages
 from rag_lab.corpus.files.folder import visible_in
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
-from rag_lab.experiment.run.variant_progress import VariantProgress
 from rag_lab.memory.checked_rows import Dropped
 from rag_lab.models import shared as registry
 from rag_lab.models.failover.choice import who_played
@@ -27,6 +31,7 @@ from rag_lab.models.protocols import ChatModel
 from rag_lab.models.remembered_embeddings import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
+from rag_lab.runs.live_file import LiveVariant, remove_live, write_live
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,
     PASSAGES_FILE,
@@ -38,9 +43,83 @@ from rag_lab.runs.run_folder import (
 from rag_lab.runs.run_manifest import FAILOVER_KEY
 from rag_lab.runs.trace_file import write_traces
 from rag_lab.runs.truncation_record import TruncationRecord
+from rag_lab.stages.run_stage import Origin
+from rag_lab.stages.stage import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_WRITE_EVERY_S = 0.3
+
+
+class VariantProgress:
+    """A callback for `Pipeline.run`. With a `folder` it writes what it knows there, and removes it at the end.
+
+    The file is written where a step begins, and a few times a second within one.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._bar: Any = None
+        self._stage = ""
+        self._live = LiveVariant("starts", time.time())
+        self._written = float("-inf")
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show that `done` of `total` have passed `stage`."""
+        if self.folder is not None:
+            self._count(stage, done, total)
+            return
+        if stage != self._stage:
+            self._close()
+            self._bar, self._stage = tqdm(total=total, desc=stage, unit="question"), stage
+        self._bar.update(done - self._bar.n)
+
+    def enter(self, step: str) -> None:
+        """Tell the sweep of a step that draws a bar of its own in a notebook."""
+        if self.folder is not None:
+            self._count(step, 0, None)
+
+    def saw(self, stage: str, outcomes: Collection[Outcome], origin: Origin) -> None:
+        """Count where results came from, and what failed or fell back."""
+        failed = [one.reason for one in outcomes if one.status == "failed"]
+        fell_back = [one.reason for one in outcomes if one.status == "fallback"]
+        live = self._live
+        self._live = replace(
+            live,
+            remembered=live.remembered + len(outcomes) * (origin == "remembered"),
+            computed=live.computed + len(outcomes) * (origin == "computed"),
+            failed=live.failed + len(failed),
+            fell_back=live.fell_back + len(fell_back),
+            reason=next((f"{stage}: {why}" for why in (failed or fell_back)[-1:]), live.reason),
+        )
+
+    def results(self) -> dict[str, int]:
+        """Return how many results of costly stages were remembered, and how many were computed."""
+        return {"remembered": self._live.remembered, "computed": self._live.computed}
+
+    def __enter__(self) -> VariantProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._close()
+        if self.folder is not None:
+            remove_live(self.folder)
+
+    def _count(self, stage: str, done: int, total: int | None) -> None:
+        now = time.time()
+        is_new = stage != self._live.stage
+        if is_new:
+            self._live = replace(self._live, stage=stage, stage_began=now, known=done)
+        self._live = replace(self._live, done=done, total=total)
+        if self.folder is not None and (is_new or now - self._written >= _WRITE_EVERY_S):
+            self._written = now
+            write_live(self.folder, self._live)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from tiny_gguf import write_tiny_gguf
 from rag_lab.cli.sweeps.run_options import parse_slurm
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.executors.launchers import executor_of
-from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.models.host.place import holders
 

@@ -6,7 +6,7 @@ import pytest
 from small_dataset import write_dataset
 from whole_plan import EMBEDDER, SCORER
 
-from rag_lab.cli.sweeps.runs import run_told
+from rag_lab.cli.sweeps.runs import run_with_status
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
@@ -112,7 +112,7 @@ def test_a_sweep_that_refuses_does_not_start_and_nothing_is_embedded(planned, tm
     assert not (tmp_path / "out" / "plan.json").exists()
     assert shared.embedder(EMBEDDER).documents == []
     with pytest.raises(RagLabError, match="refuses"):
-        run_told(checked, tmp_path / "out", RunOptions())
+        run_with_status(checked, tmp_path / "out", RunOptions())
     assert "longer than minilm reads" not in "".join(capsys.readouterr())  # it is said once, by what ends it
     counted = planned({"corpus.chunk_size": [80, 600]}, **{"retrieval.mode": "dense"})
     assert refusals(truncations_of(counted), counted) == []

@@ -12,8 +12,8 @@ from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates
 from rag_lab.experiment.forecast.spending import spent_and_estimated
 from rag_lab.experiment.plan import plan
-from rag_lab.experiment.run.finish import failures
-from rag_lab.experiment.run.limits import Brake, ledger_of
+from rag_lab.experiment.run.limits import BudgetGuard, ledger_of
+from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.memory.ledger import Caller
 from rag_lab.report.shown_comparison import compare
@@ -44,12 +44,12 @@ def job(name, run):
 
 
 def test_a_refused_variant_ends_others_may_finish_and_no_more_start(run):
-    brake = Brake(run, Limits(calls=1))
+    brake = BudgetGuard(run, Limits(calls=1))
     ledger = ledger_of(run)
     ledger.ask(Caller("a", "generate", "m"), [0.0])
     assert brake.veto(job("a", run), True) == brake.veto(job("b", run), False) == ""
     ledger.ask(Caller("a", "generate", "m"), [0.0])
-    brake = Brake(run, Limits(calls=1))  # a new start has the same ledger, and tries again
+    brake = BudgetGuard(run, Limits(calls=1))  # a new start has the same ledger, and tries again
     assert brake.veto(job("b", run), False) == ""
     ledger.ask(Caller("a", "generate", "m"), [0.0])
     assert brake.stopped(Done(job("b", run), "", 1.0)) is None
@@ -59,7 +59,7 @@ def test_a_refused_variant_ends_others_may_finish_and_no_more_start(run):
 
 
 def test_what_a_refused_variant_wrote_is_not_its_result(run):
-    brake = Brake(run, Limits(calls=1))
+    brake = BudgetGuard(run, Limits(calls=1))
     folder = run.variant_dir("a")
     folder.mkdir(parents=True)
     (folder / "traces.jsonl").write_text("{}")

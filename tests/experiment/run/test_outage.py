@@ -12,7 +12,7 @@ from whole_plan import CHAT, calls_made, install_doubles, run_in_process, write_
 from rag_lab.cli import app
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.run.earlier import judged, put_back_all, set_aside, whole
+from rag_lab.experiment.run.resume import better_of, put_back_all, set_aside, whole
 from rag_lab.memory.ledger import Ledger
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import Question, Score, StageRecord, Trace
@@ -158,7 +158,7 @@ def test_an_attempt_that_is_worse_is_not_kept(run, attempt, told):
     before = whole(run, "a", "same")
     set_aside(run, "a")
     run.variant_dir("a").mkdir()
-    state = judged(run, attempt, before)
+    state = better_of(run, attempt, before)
     assert (state.status, state.resumed, state.curable.questions) == ("ok", True, 1)
     assert told in state.reason
     assert run.traces("a")
@@ -169,4 +169,4 @@ def test_an_attempt_that_is_no_worse_is_kept(run):
     set_aside(run, "a")
     shutil.copytree(run.path / "earlier" / "variants" / "a", run.variant_dir("a"))
     attempt = ended(curable=1)
-    assert judged(run, attempt, before) is attempt
+    assert better_of(run, attempt, before) is attempt

@@ -19,7 +19,7 @@ from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.run.finish import failures
+from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.runs.run_folder import RunFolder
 

@@ -1,7 +1,11 @@
-"""Trials of optuna's from plan to proof, their variants run in this process with doubles for models."""
+"""Trials of optuna: what they choose, how a killed search goes on."""
+
+import subprocess
+import sys
 
 import pytest
 from in_process import run_in_process
+from postgres import needs_postgres, postgres_server
 from raced import race_plan
 from whole_plan import install_doubles
 
@@ -10,8 +14,39 @@ from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
+from rag_lab.experiment.run.trials import STUDY_FILE, open_trials
 from rag_lab.runs.race_record import cost_of, read_race
 from rag_lab.runs.run_folder import RunFolder
+
+pytestmark = [pytest.mark.slow, needs_postgres]
+
+STUDY_FACTORS = {"rerank.final_k": [5, 3], "retrieval.mode": ["dense", "bm25"], "retrieval.base_k": [20]}
+BEGINS = """
+import sys
+from pathlib import Path
+from rag_lab.experiment.run.trials import open_trials
+factors = {"rerank.final_k": [5, 3], "retrieval.mode": ["dense", "bm25"], "retrieval.base_k": [20]}
+trials = open_trials(Path(sys.argv[1]), sys.argv[2], "small", [True, False], factors, "tpe", 0)
+asked = trials.asked()
+number, _ = next(asked)
+trials.tell(number, (0.5, 2.0))
+next(asked)
+"""
+
+
+def test_a_search_that_another_process_began_goes_on(tmp_path):
+    with postgres_server() as server:
+        store = server.address()
+        subprocess.run([sys.executable, "-c", BEGINS, str(tmp_path), store], check=True)
+        trials = open_trials(tmp_path, store, "small", [True, False], STUDY_FACTORS, "tpe", 0)
+        assert trials.told() == [({"rerank.final_k": 5, "retrieval.mode": "dense", "retrieval.base_k": 20}, (0.5, 2.0))]
+        ((number, choice),) = trials.open_ones()
+        assert number == 1 and choice["retrieval.base_k"] == 20
+        trials.tell(number, None)
+        assert trials.open_ones() == [] and next(trials.asked())[0] == 2
+        other = open_trials(tmp_path, store, "other", [True, False], STUDY_FACTORS, "tpe", 0)
+        assert other.told() == [] and not (tmp_path / STUDY_FILE).exists()
+
 
 SILENT = RunOptions(jobs=2, progress=False)
 FACTORS = {"rerank.final_k": [5, 3, 8, 2], "retrieval.mode": ["bm25", "tfidf"], "retrieval.base_k": [20, 10]}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rag_lab._kit import machine
 from rag_lab._kit.machine import usable_cores
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.run import side_by_side
-from rag_lab.experiment.run.side_by_side import GUESSED_MB, as_jobs, decide
+from rag_lab.experiment.run import run_options
+from rag_lab.experiment.run.run_options import GUESSED_MB, as_jobs, decide
 from rag_lab.runs.run_folder import RECORD_FILE
 
 
@@ -56,4 +56,4 @@ def test_what_variants_share_is_counted_for_none_of_them(tmp_path):
     for name, record in {"a": {"peak_memory_mb": 900, "held_elsewhere_mb": 700}, "b": {"peak_memory_mb": 300}}.items():
         (tmp_path / "variants" / name).mkdir(parents=True)
         (tmp_path / "variants" / name / RECORD_FILE).write_text(json.dumps(record))
-    assert side_by_side._peak_mb(SimpleNamespace(path=tmp_path)) == 300
+    assert run_options._peak_mb(SimpleNamespace(path=tmp_path)) == 300

@@ -9,7 +9,7 @@ from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.run import run_variants
 from rag_lab.experiment.run.run_options import RunOptions
-from rag_lab.experiment.run.sweep import run_plan, told_late
+from rag_lab.experiment.run.sweep import post_hoc_margins, run_plan
 from rag_lab.runs.run_folder import RunFolder
 
 OUTPUTS = ("report.html", "report.md", "scores.parquet", "manifest.json")
@@ -98,8 +98,8 @@ def test_a_margin_that_comes_after_a_score_is_recorded_as_post_hoc(checked, fini
     (finished.variant_dir("baseline")).mkdir(parents=True)
     (finished.variant_dir("baseline") / "done.json").write_text("{}")
     late = replace(checked, experiment=checked.experiment.model_copy(update={"margin": {"retrieval.mrr@10": 0.05}}))
-    assert "retrieval.mrr@10 is post hoc" in told_late(late, finished.path)
-    assert told_late(checked, finished.path) == ""
+    assert "retrieval.mrr@10 is post hoc" in post_hoc_margins(late, finished.path)
+    assert post_hoc_margins(checked, finished.path) == ""
     monkeypatch.setattr(run_variants, "executor_of", lambda name, slurm: stop)
     with pytest.raises(KeyboardInterrupt):
         run_plan(late, finished.path, RunOptions(progress=False))

@@ -5,7 +5,7 @@ from time import time
 import pytest
 
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.run.sweep_progress import SweepProgress
+from rag_lab.experiment.run.progress import SweepProgress
 from rag_lab.runs.live_file import LiveVariant, write_live
 from rag_lab.runs.run_folder import RunFolder
 
@@ -39,7 +39,7 @@ def test_a_log_file_gets_one_line_a_variant(run, capsys):
 
 
 def test_a_log_file_gets_a_line_now_and_then_of_what_runs_and_what_is_left(run, capsys, monkeypatch):
-    monkeypatch.setattr("rag_lab.experiment.run.sweep_progress._TELL_EVERY_S", 0.0)
+    monkeypatch.setattr("rag_lab.experiment.run.progress._TELL_EVERY_S", 0.0)
     with SweepProgress(5, 0, shown=True) as progress:
         progress.end(VariantState("first", "ok", seconds=120.0))
         tell(run, "a", "generate", 1, 4)
@@ -52,7 +52,7 @@ def test_a_log_file_gets_a_line_now_and_then_of_what_runs_and_what_is_left(run, 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr("rag_lab.experiment.run.sweep_progress.is_watched", lambda: True)
+    monkeypatch.setattr("rag_lab.experiment.run.progress.is_watched", lambda: True)
 
 
 def test_a_terminal_gets_bars_that_are_drawn_where_something_changed(run, capsys, terminal):

@@ -1,25 +1,24 @@
-"""Progress of a sweep: a bar for each variant that runs where somebody watches, and a line for each that has ended.
-
-Where nobody watches, as in a log file, a line every 15 seconds says what runs and what is left.
-"""
+"""How a sweep stands while it runs: bars and lines for whoever watches, a small file for other processes."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr
-from time import monotonic, time
+from dataclasses import replace
+from time import monotonic
 from types import TracebackType
 from typing import Any, TextIO, cast
 
 from tqdm.auto import tqdm
 from tqdm.contrib import DummyTqdmFile
 
-from rag_lab._kit.process import in_kernel
+from rag_lab._kit.process import Process, in_kernel
 from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.watch.time_left import stage_left_s, sweep_left, variant_left
-from rag_lab.runs.live_file import LiveVariant, read_live_variant
+from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_variant, remove_live, write_live
 from rag_lab.runs.run_folder import RunFolder
 
 _LONGEST = 40  # characters of a variant's id in its line
@@ -63,7 +62,7 @@ class SweepProgress:
         if not self._draws:
             self._since = {one: self._since.get(one, monotonic()) for one in running}
             if self._tells and running and monotonic() - self._said >= _TELL_EVERY_S:
-                self.tell(self._how_far(run))
+                self.write(self._how_far(run))
             return
         for variant_id in running:
             if variant_id not in self._running:
@@ -75,7 +74,7 @@ class SweepProgress:
             for bar in (self._bar, *(line.bar for line in self._running.values())):
                 bar.refresh()
 
-    def tell(self, sentence: str) -> None:
+    def write(self, sentence: str) -> None:
         """Show a sentence, where it is not empty."""
         if sentence and self._tells:
             self._said = monotonic()
@@ -89,7 +88,7 @@ class SweepProgress:
         if state.status == "ok":
             self._ended_s.append(state.seconds)
         told = {"ok": state.reason or "ok", "failed": f"failed: {state.reason}", "stopped": state.reason}[state.status]
-        self.tell(f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)")
+        self.write(f"[{self._done}/{self._total}] {state.variant_id} {told} ({state.seconds:.0f} s)")
         self._bar.update()
 
     def __enter__(self) -> SweepProgress:
@@ -111,7 +110,7 @@ class SweepProgress:
             step, stage_s = "its start", None
             if live is not None:
                 step = f"{live.stage} {live.done:,}/{live.total:,}" if live.total else live.stage
-                stage_s = stage_left_s(live.done, live.total, live.known, time() - live.stage_began)
+                stage_s = stage_left_s(live.done, live.total, live.known, time.time() - live.stage_began)
             steps.append(f"{variant_id} at {step}")
             lasts.append(variant_left(now - began, stage_s, self._ended_s))
         waiting = self._total - self._done - len(steps)
@@ -159,3 +158,45 @@ class _VariantLine:
 def is_watched() -> bool:
     """Whether a bar is seen as it moves: on a terminal, or below the cell of a notebook."""
     return sys.stderr.isatty() or in_kernel()
+
+
+_WRITE_EVERY_S = 2.0
+
+
+class SweepStatusWriter:
+    """Writes what a sweep in `run` says of itself: at once where that changes, else every two seconds.
+
+    At the end of the block, be it by Ctrl-C, it says nothing any more; what a kill leaves names a process that is gone.
+    """
+
+    def __init__(self, run: RunFolder) -> None:
+        self._path = run.path
+        now = time.time()
+        self._live = LiveSweep(Process.this(), now, now, 1, "plan")
+
+    def enter(self, step: str, jobs: int = 1) -> None:
+        """Tell what the sweep does from now on, and how many variants at a time; see `LiveSweep`."""
+        self._write(replace(self._live, step=step, jobs=jobs))
+
+    def look(self, running: Sequence[str]) -> None:
+        """Tell which variants run, and that the sweep does."""
+        now, before = time.time(), self._live.running
+        if list(running) != list(before) or now - self._live.seen >= _WRITE_EVERY_S:
+            self._write(replace(self._live, running={one: before.get(one, now) for one in running}))
+
+    def end(self, state: VariantState) -> None:
+        """Tell how a variant has ended."""
+        ended = {**self._live.ended, state.variant_id: LiveEnd(state.status, state.reason, state.seconds)}
+        running = {one: began for one, began in self._live.running.items() if one != state.variant_id}
+        self._write(replace(self._live, ended=ended, running=running))
+
+    def __enter__(self) -> SweepStatusWriter:
+        self._write(self._live)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        remove_live(self._path)
+
+    def _write(self, live: LiveSweep) -> None:
+        self._live = replace(live, seen=time.time())
+        write_live(self._path, self._live)

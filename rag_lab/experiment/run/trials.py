@@ -1,0 +1,290 @@
+"""Trials of optuna over the factors of an experiment: variants of one growing sweep, in batches that run at a time.
+
+They choose by the results of earlier ones: TPE (Bergstra et al. 2011; Watanabe 2023) or NSGA-II (Deb et al. 2002), both
+for one objective or several. The study is kept in a database. A search that was killed goes on in it: trials without
+values run first, and the sampler is seeded anew for each batch, by the experiment's seed and the trials that there are,
+so that it asks for what it would have asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_lab._kit.digest import digest
+from rag_lab.errors import ConfigError
+from rag_lab.evaluation.registry import ParsedName
+from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
+from rag_lab.experiment.design import Expansion, Variant
+from rag_lab.experiment.designs.combinations import SAMPLERS
+from rag_lab.experiment.designs.factors import Changes, Factors
+from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.race.drop import standings
+from rag_lab.experiment.race.rounds import Round, Rounds, aims, round_plan, staying
+from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
+from rag_lab.experiment.run.search_variants import SearchVariants
+from rag_lab.experiment.same_pipeline import effective
+from rag_lab.experiment.stage_identities import Readers
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_manifest import Retryable
+from rag_lab.statistics.effects.factors import level_text
+from rag_lab.statistics.scales import scales_of
+from rag_lab.statistics.summaries import ranking
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.samplers import BaseSampler
+
+STUDY_FILE = "optuna.sqlite"
+Values = tuple[float, ...]  # of the objectives, in their order
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one search.
+
+    Args:
+        study: of optuna's.
+        factors: the values of each dotted key that has several.
+        fixed: the value of each other key.
+        sampler: `tpe` or `nsga2`.
+        seed: of the experiment.
+    """
+
+    study: Study
+    factors: Factors
+    fixed: Changes
+    sampler: str
+    seed: int
+
+    def open_ones(self) -> list[tuple[int, Changes]]:
+        """Return the trials that wait for values, those of a killed start among them, as (number, combination)."""
+        from optuna.trial import TrialState
+
+        return [(one.number, self._chosen(one.params)) for one in self.study.get_trials(states=(TrialState.RUNNING,))]
+
+    def completed(self) -> list[tuple[Changes, Values]]:
+        """Return the combinations of the trials that have values, with these, in the order in which they were made."""
+        from optuna.trial import TrialState
+
+        ended = self.study.get_trials(states=(TrialState.COMPLETE,))
+        return [(self._chosen(one.params), tuple(one.values)) for one in ended]
+
+    def asked(self) -> Iterator[tuple[int, Changes]]:
+        """Yield new trials without end, the first of all the baseline; each waits until it is finished."""
+        from optuna.distributions import CategoricalDistribution
+
+        if not self.study.trials:
+            self.study.enqueue_trial({key: _texts(values)[0] for key, values in self.factors.items()})
+        self.study.sampler = _sampler(self.sampler, self.seed + len(self.study.trials))
+        choices = {key: CategoricalDistribution(_texts(values)) for key, values in self.factors.items()}
+        while True:
+            trial = self.study.ask(fixed_distributions=choices)
+            yield trial.number, self._chosen(trial.params)
+
+    def finish(self, number: int, values: Sequence[float] | None) -> None:
+        """Record what a trial came to, in the order of the objectives; None where it came to nothing."""
+        from optuna.trial import TrialState
+
+        if values is None:
+            self.study.tell(number, state=TrialState.FAIL)
+        else:
+            self.study.tell(number, list(values))
+
+    def _chosen(self, params: Mapping[str, Any]) -> Changes:
+        by_text = {key: dict(zip(_texts(values), values, strict=True)) for key, values in self.factors.items()}
+        return self.fixed | {key: by_text[key][params[key]] for key in self.factors}
+
+
+def open_trials(
+    folder: Path, store: str, name: str, upward: Sequence[bool], factors: Factors, sampler: str, seed: int
+) -> Trials:
+    """Open the study of this name, or a new one.
+
+    Args:
+        folder: of the run, which holds the study's database where `store` is ''.
+        store: the address of a shared PostgreSQL database, as postgresql://…
+        name: of the study: another one where anything differs that values depend on.
+        upward: for each objective, whether more is better.
+        factors: the values of each dotted key; those of one value are no parameters.
+        sampler: `tpe` or `nsga2`.
+        seed: of the experiment.
+
+    Raises:
+        ConfigError: if the database cannot be used.
+    """
+    import optuna
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    address = f"sqlite:///{folder / STUDY_FILE}"
+    if store.startswith("postgres"):
+        address = f"postgresql+psycopg://{store.partition('://')[2]}"
+    try:
+        study = optuna.create_study(
+            storage=address,
+            study_name=name,
+            load_if_exists=True,
+            sampler=_sampler(sampler, seed),
+            directions=["maximize" if more else "minimize" for more in upward],
+        )
+    except (SQLAlchemyError, StorageInternalError) as error:
+        where = "the shared database" if store else str(folder / STUDY_FILE)
+        told = str(error.__cause__ or error).splitlines()[0]
+        raise ConfigError(f"The trials in {where} cannot be read: {told}; delete them, or mend the database.") from None
+    varied = {key: values for key, values in factors.items() if len(values) > 1}
+    fixed = {key: values[0] for key, values in factors.items() if len(values) == 1}
+    return Trials(study, varied, fixed, sampler, seed)
+
+
+def _sampler(name: str, seed: int) -> BaseSampler:
+    from optuna.samplers import NSGAIISampler, TPESampler
+
+    return NSGAIISampler(seed=seed) if name == "nsga2" else TPESampler(seed=seed, multivariate=True, constant_liar=True)
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    """Return a text for each value, as a database keeps it; numbered where two would be the same."""
+    texts = [level_text(value) for value in values]
+    if len(set(texts)) == len(texts):
+        return texts
+    return [f"{place} {json.dumps(text)}" for place, text in enumerate(texts)]
+
+
+STORE_VARIABLE = "RAG_LAB_STORE"
+MOST_REPEATS = 50  # trials in a row that are nothing new: then the sampler has nothing more to propose
+
+
+def trial_rounds(checked: Plan, run: RunFolder, options: RunOptions, work: Callable[[Plan, str], RunFolder]) -> Rounds:
+    """Open the study of a search and return its one round; `work` runs what there is of it, without a report.
+
+    Raises:
+        ConfigError: if the database of the trials cannot be used.
+    """
+    return _rounds(checked, run, options, work, _trials(checked, run))
+
+
+def _rounds(
+    checked: Plan, run: RunFolder, options: RunOptions, work: Callable[[Plan, str], RunFolder], trials: Trials
+) -> Rounds:
+    goals, wanted, found = aims(checked), checked.experiment.n or 0, SearchVariants(checked)
+    known = _Known(found, found.readers)
+    known.name(found.first)
+    for choice, values in trials.completed():
+        known.values[known.name(choice)] = values
+    waiting = [(number, known.name(choice)) for number, choice in trials.open_ones()]
+    while waiting := _filled(waiting, trials, known, _at_a_time(checked, run, options), wanted):
+        part = work(known.plan(checked), known.heading(wanted))
+        if _is_stopped(part):
+            break
+        known.values |= _values(part, goals)
+        for number, name in waiting:
+            trials.finish(number, known.values.get(name))
+        waiting = []
+    done = yield Round(1, known.plan(checked), known.heading(wanted), partial(standings, n_kept=1))
+    winner = known.variants[staying(done, run.baseline)[0]]
+    return replace(checked, expansion=Expansion((checked.expansion.baseline, winner))), winner.variant_id
+
+
+@dataclass
+class _Known:
+    """The variants of the trials so far, each pipeline once, and the values that are known of them."""
+
+    space: SearchVariants
+    readers: Readers
+    variants: dict[str, Variant] = field(default_factory=dict)
+    values: dict[str, Values | None] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def name(self, choice: Changes) -> str:
+        """Return the variant that is run for a combination; '' where its values cannot stand together."""
+        try:
+            one = self.space.variant(choice)
+        except ConfigError:
+            return ""
+        name = self._names.setdefault(digest(effective(one.config, self.readers)), one.variant_id)
+        return self.variants.setdefault(name, one).variant_id
+
+    def plan(self, checked: Plan) -> Plan:
+        """Return the sweep of the trials so far."""
+        variants = tuple(self.variants.values())
+        return round_plan(replace(checked, expansion=Expansion(variants)), 1, list(self.variants))
+
+    def heading(self, wanted: int) -> str:
+        """Return what this sweep is called."""
+        return f"Trials, {len(self.variants)} of {wanted}"
+
+
+def _filled(
+    waiting: Sequence[tuple[int, str]], trials: Trials, known: _Known, n: int, wanted: int
+) -> list[tuple[int, str]]:
+    """Return the trials that wait, and new ones, so that `n` variants are to be run; none where no more are wanted."""
+    found: list[tuple[int, str]] = []
+    repeats = 0
+    asked: Iterable[tuple[int, Changes]] = trials.asked() if len(known.values) < wanted else ()
+    coming = iter(asked)
+    queue = list(waiting)
+    while True:
+        for number, name in queue:
+            if not name or name in known.values:
+                trials.finish(number, known.values.get(name))
+                repeats += 1
+            else:
+                repeats = repeats + 1 if name in {one for _, one in found} else 0
+                found.append((number, name))
+        to_run = {name for _, name in found}
+        is_full = len(to_run) >= n or len(to_run | known.values.keys()) >= wanted
+        if is_full or repeats > MOST_REPEATS or (following := next(coming, None)) is None:
+            return found
+        queue = [(following[0], known.name(following[1]))]
+
+
+def _at_a_time(checked: Plan, run: RunFolder, options: RunOptions) -> int:
+    """Return how many trials are asked for before any of them has values: those that run side by side."""
+    if options.jobs != AUTO:
+        return options.jobs
+    return side_by_side(checked.variants, checked.experiment.metrics, run).jobs
+
+
+def _trials(checked: Plan, run: RunFolder) -> Trials:
+    given, goals = checked.experiment, aims(checked)
+    alone = replace(checked, expansion=Expansion((checked.expansion.baseline,)))
+    baseline = run_identities(round_plan(alone, 1, []), checkout_file(NOTEBOOK))
+    sampler = given.sampler or SAMPLERS[0]
+    same = digest([baseline, given.factors, given.only_if, sampler, given.seed, [one.name for one in goals]])
+    run.path.mkdir(parents=True, exist_ok=True)
+    return open_trials(
+        run.path,
+        os.environ.get(STORE_VARIABLE, ""),
+        f"{given.name}-{same[:16]}",
+        [one.info.scale.higher_is_better for one in goals],
+        given.factors,
+        sampler,
+        given.seed,
+    )
+
+
+def _is_stopped(part: RunFolder) -> bool:
+    """Tell whether a limit or an outage has kept a variant from its values; a later start tries again."""
+    states = part.manifest().get("variants", {}).values()
+    return any(state["status"] == "stopped" or Retryable.of(state).total for state in states)
+
+
+def _values(part: RunFolder, goals: Sequence[ParsedName]) -> dict[str, Values | None]:
+    """Return for each variant its mean in each objective, what failed at the worst value; None without one."""
+    scores = part.scores()
+    found: dict[str, list[float | None]] = {}
+    for goal in goals:
+        scale = scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
+        for row in ranking(scores, goal.name, scale).to_dict("records"):
+            value = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
+            found.setdefault(str(row["variant_id"]), []).append(value)
+    known = {name: [one for one in values if one is not None] for name, values in found.items()}
+    return {name: tuple(values) if len(values) == len(goals) else None for name, values in known.items()}
