@@ -30,13 +30,7 @@ def expected_gaps(
 ) -> list[ExpectedGap]:
     """Return what will be `not_applicable` by the questions alone: in the order of `metrics`, commonest reason first.
 
-    Args:
-        metrics: as `evaluate` takes them.
-        questions: what will be asked.
-        answered: ids of those for which answers are generated; all where None.
-
-    Raises:
-        ConfigError: if no metric has one of the names.
+    `answered` has the ids of the questions for which answers are generated; all where None.
     """
     found = []
     for parsed in map(parse_name, metrics):
@@ -47,12 +41,7 @@ def expected_gaps(
 
 
 def reads_of(metrics: Iterable[AnyMetric], answered: Collection[str]) -> Callable[[Question], frozenset[str]]:
-    """Return a function that tells which fields of a question's trace `metrics` read; none where none applies to it.
-
-    Args:
-        metrics: as `evaluate` takes them.
-        answered: ids of the questions for which answers are generated.
-    """
+    """Return a function from a question to the fields of its trace that `metrics` read, of those that apply to it."""
     infos = [parse_name(metric).info for metric in metrics]
 
     def reads(question: Question) -> frozenset[str]:
@@ -69,7 +58,9 @@ def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: boo
 
 
 def compares_passages(metric: AnyMetric) -> bool:
-    """Tell whether `metric` compares what was read with the passages that are the evidence, so that labels must say."""
+    """Tell whether `metric` compares what was read with the passages that are the evidence, so that labels must name
+    them.
+    """
     spec = SPECS.get(parse_name(metric).name.removeprefix("ragas."))
     return spec is not None and "reference_contexts" in spec.arguments
 
@@ -81,7 +72,7 @@ def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCalls:
-    """Calls for a score: `fixed`, and `a_passage` more for each passage of the context.
+    """Calls for a score, where every reply is usable: `fixed`, and `a_passage` more for each passage of the context.
 
     `prompt_tokens` is what RAGAs' instructions and examples add to the texts that are judged in its longest call.
     """
@@ -91,7 +82,7 @@ class JudgeCalls:
     prompt_tokens: int
 
     def of(self, n_passages: int) -> int:
-        """Return the calls for one score whose context has `n_passages`."""
+        """Return the calls for one score."""
         return self.fixed + self.a_passage * n_passages
 
 

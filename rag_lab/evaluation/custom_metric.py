@@ -41,13 +41,10 @@ def custom_info(module: Module) -> MetricInfo:
     """Return what a metric says of itself.
 
     name: in tables; else that of the function or class, with its parameters.
-    needs: what a trace must have (`answer`, `evidence` ...); nothing where not said.
-    fields: of the trace, that it reads, so that the stages run that set them; all where not said.
+    needs: what a trace must have (`answer`, `evidence` ...); nothing by default.
+    fields: of the trace, that it reads, so that the stages run that set them; all by default.
     low, high, higher_is_better, is_cost: what its values mean; see `MetricInfo`.
     calls: of the judge, for one score.
-
-    Raises:
-        ConfigError: if it says what cannot be.
     """
     made, name = module.value, _name(module)
     low, high = (_bound(made, side, name) for side in ("low", "high"))
@@ -76,11 +73,7 @@ def is_whole(made: Any) -> bool:
 
 
 def models_asked(made: Any, name: str) -> list[str]:
-    """Return the parameters behind the trace that stand for models, in order.
-
-    Raises:
-        ConfigError: if there are others that must be given.
-    """
+    """Return the parameters after the trace that stand for models, in order; others must have a default."""
     if is_whole(made) or not callable(made):
         return []
     try:
@@ -133,7 +126,9 @@ def _bound(made: Any, side: str, name: str) -> float | None:
 
 
 class WatchedTrace(Trace):
-    """A trace that notes when its `stages` are read, also by way of `failure` and `curable`."""
+    """A trace that notes when its `stages` are read, also by way of `failure` and `curable`: they differ from run to
+    run.
+    """
 
     __slots__ = ("stages_read",)
     stages_read: bool
@@ -158,7 +153,7 @@ _SLOT: Any = Trace.__dict__["stages"]
 
 @dataclass(frozen=True)
 class WholeMetric:
-    """Its `score` is called; a batch that fails as a whole is scored again trace by trace."""
+    """A custom whole `Metric`; a batch that fails as a whole is scored again trace by trace."""
 
     info: MetricInfo
     code: CustomCode

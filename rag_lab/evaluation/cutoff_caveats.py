@@ -27,8 +27,8 @@ _ADVICE = "fewer tokens, or a larger rerank.final_k, compare them by equal text"
 class Shallow:
     """A metric that looks at more ranks than the rankings of some variants can hold.
 
-    variants: by the depth and the setting that decides it, shallowest first.
-    alike: whether the metric sees as many ranks of all variants.
+    `variants` are by the depth and the setting that decides it, shallowest first; `alike` where the metric sees as many
+    ranks of all variants.
     """
 
     metric: str
@@ -38,7 +38,7 @@ class Shallow:
 
     @property
     def mark(self) -> str:
-        """A few words to stand beside the metric."""
+        """A few words for the metric's row."""
         depths = sorted({depth for depth, _ in self.variants})
         held = str(depths[0]) if len(depths) == 1 else f"{depths[0]} to {depths[-1]}"
         return f"{'rankings' if self.alike else 'some rankings'} hold {held}"
@@ -66,11 +66,8 @@ class Shallow:
 
 
 def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> dict[str, Shallow]:
-    """Return what is to be said of each metric with a cut-off that the ranking of a variant cannot fill.
-
-    Args:
-        metrics: names, as `evaluate` takes them; those that nobody knows are passed over.
-        configs: the pipelines, by what a reader calls them.
+    """Return the caveat of each metric with a cut-off that the ranking of a variant cannot fill; unknown names are
+    passed over.
     """
     depths = {name: ranking_depth(config) for name, config in configs.items()}
     found = {}
@@ -84,7 +81,7 @@ def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> di
 
 
 def shallow_sentences(found: Iterable[Shallow]) -> list[str]:
-    """Return a sentence for each metric, metrics of which the same is to be said in one."""
+    """Return a sentence for all metrics that have the same caveat."""
     alike: dict[str, list[Shallow]] = {}
     for one in found:
         alike.setdefault(one.sentence([""]), []).append(one)
@@ -125,14 +122,14 @@ def unequal_text(
     traces: Mapping[str, Sequence[Trace]] | None = None,
     questions: Iterable[Question] = (),
 ) -> list[str]:
-    """Return what is to be said of comparing rankings whose hits are texts of different size, a sentence each.
+    """Return the caveats of comparing rankings whose hits are texts of different size, a sentence each.
 
     Args:
-        metrics: names, as `evaluate` takes them; those that nobody knows are passed over.
+        metrics: names, as `evaluate` takes them; unknown ones are passed over.
         configs: the pipelines, by what a reader calls them.
-        traces: what they did, by the same names, where that is known: then it is counted which rankings hold too
-            little text for a metric, and else estimated.
-        questions: what is asked: where their labels name no words, a rank is a file or a page, whatever its text.
+        traces: by the same names, where they are known: then it is counted which rankings hold too little text for a
+            metric, and else estimated.
+        questions: where their labels name no words, a rank is a file or a page, whatever its text.
     """
     names = list(metrics)
     labels = [item for question in questions for item in question.evidence]

@@ -40,8 +40,6 @@ def evaluate(
 ) -> Scores:
     """Return one score for each metric and trace: in the order of `metrics`, and of `traces` within each.
 
-    The list shows itself with a row a metric: mean, interval, and how many were scored.
-
     Args:
         traces: what the pipeline did; nothing else is read.
         metrics: names as in `metric_names()`, e.g. `retrieval.ndcg@10`; or your own: functions `(trace) -> float`,

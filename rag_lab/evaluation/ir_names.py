@@ -1,8 +1,4 @@
-"""Measures by ir_measures' own names: `nDCG(dcg='exp-log2')@10`, `Bpref`, `IPrec@0.5`.
-
-What cannot be computed here is said before anything runs: a name that nobody knows, a parameter that is missing or
-impossible, a package behind a measure that is not installed.
-"""
+"""Measures by ir_measures' own names, checked before anything runs: `nDCG(dcg='exp-log2')@10`, `Bpref`, `IPrec@0.5`."""
 
 from __future__ import annotations
 
@@ -50,7 +46,6 @@ def ir_cutoff(text: str) -> int | None:
 
 
 def _check_provider(name: str, measure: Measure) -> None:
-    """Refuse a measure that no installed package computes."""
     import ir_measures
 
     able = [provider for provider in ir_measures.DefaultPipeline.providers if provider.supports(measure)]
@@ -67,7 +62,7 @@ def _check_provider(name: str, measure: Measure) -> None:
 
 
 def _wanted(measure: Measure) -> list[str]:
-    """Return the parameters that are not given and without which no package computes the measure."""
+    """Return the missing parameters without which no package computes the measure."""
     import ir_measures
 
     forms = [form for p in ir_measures.DefaultPipeline.providers for form in p.SUPPORTED_MEASURES]

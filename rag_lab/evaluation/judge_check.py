@@ -149,11 +149,7 @@ class JudgeCheck:
 
     @classmethod
     def from_json(cls, text: str) -> JudgeCheck:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: if it is something else.
-        """
+        """Read what `to_json` wrote; anything else raises a ValueError."""
         return _CHECK.validate_json(text)
 
     def __str__(self) -> str:
@@ -233,12 +229,9 @@ def load_check(
 
 
 def judge_banner(judge: Mapping[str, Any] | str, folder: Path | str | None = None, language: str = "") -> str:
-    """Return what a report says of a judge beside its scores: the verdict of its trial, or that there was none.
+    """Return what a report says of a judge with its scores: the verdict of its trial, or that there was none.
 
-    Args:
-        judge: the model's identity, or `provider:name` as a score has it; empty where nothing was judged.
-        folder: where records are kept; `home()` where None.
-        language: of the examples in the judge's prompts, as in the experiment file; English where empty.
+    `judge` is the model's identity, or `provider:name` as a score has it; empty where nothing was judged.
     """
     if not judge:
         return ""

@@ -78,7 +78,7 @@ def _encode(reply: ChatReply) -> str | None:
 
 
 class RememberedJudge:
-    """A chat model in front of `judge`. The same request of a score is one call, also where it was remembered.
+    """A judge for one score of a custom metric. The same request is one call, also where it was remembered.
 
     `is_troubled` tells whether a request had no reply, which another attempt may cure.
     """
@@ -114,11 +114,7 @@ class RememberedJudge:
             return self._judge.count_tokens(text)
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order.
-
-        Raises:
-            ModelError: if the judge cannot be used at all.
-        """
+        """Return one reply for each request, in order."""
         seeded = [replace(request, seed=request.seed + self._first_seed) for request in requests]
         self.is_troubled = True  # until it has replied
         with unwatched():  # the weights may be loaded now, and what is remembered is ours
@@ -147,11 +143,7 @@ class JudgeQueue:
         self._broken: RagLabError | None = None
 
     async def ask(self, request: ChatRequest) -> ChatReply:
-        """Return the judge's reply.
-
-        Raises:
-            RagLabError: if the judge cannot be used at all; from then on it is not called again.
-        """
+        """Return the judge's reply; once the judge cannot be used at all, it is not called again."""
         loop = asyncio.get_running_loop()
         key = self._replies.key(request)
         future = self._open.get(key)
@@ -163,17 +155,13 @@ class JudgeQueue:
         return await future
 
     def room_for_reply(self, prompt: str, wanted: int) -> int:
-        """Return how many of `wanted` tokens the judge could write after reading `prompt`; 0 or less: it is too long.
-
-        Raises:
-            RagLabError: as `ask`.
-        """
+        """Return how many of `wanted` tokens the judge could write after `prompt`; 0 or less: it is too long."""
         if len(prompt.encode()) + wanted <= self.judge.context_tokens:  # no token is shorter than a byte
             return wanted
         return min(wanted, self.judge.context_tokens - self._unless_broken(lambda: self.judge.count_tokens(prompt)))
 
     def stop(self) -> None:
-        """Make no further call: whoever waits or asks from now on is told that the evaluation was interrupted."""
+        """Make no further call: whoever waits or asks from now on gets an error."""
         self._broken = RagLabError("The evaluation was interrupted; run it again to go on.")
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)

@@ -78,11 +78,7 @@ class TrialItem:
 
 
 def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[TrialItem]:
-    """Return the right answer of each of `n_questions` questions, followed by what could be made of it.
-
-    Raises:
-        DatasetError: if no question has a reference answer and evidence that was found in the corpus.
-    """
+    """Return the right answer of each of `n_questions` questions, followed by what could be made of it."""
     usable = [question for question in _located(dataset) if _contexts(question)]
     if not usable:
         reason = "no question has both a reference answer and evidence of which the passage is known"
@@ -144,7 +140,7 @@ def try_metric(
     memory: Path | str | None = None,
     seed: int = 0,
 ) -> list[Discrimination]:
-    """Try a metric, one of your own or one with a name, on answers made from a dataset.
+    """Try a metric on answers made from a dataset; return one result a perturbation, and one of all.
 
     The right answers are the dataset's, given the passages that hold their evidence; each is made wrong in up to five
     ways. A metric that compares an answer with the reference knows the right one by heart: try it on nothing but
@@ -159,12 +155,8 @@ def try_metric(
         memory: a file that keeps the scores, so that an interrupted trial goes on.
         seed: of the sample of questions.
 
-    Returns:
-        One result a perturbation, and one of all.
-
     Raises:
         DatasetError: if the dataset has no question that can be used.
-        ConfigError: if the metric is unknown or lacks a model.
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
@@ -180,11 +172,7 @@ def discriminations(
 
 
 def _discrimination(
-    metric: str,
-    name: str,
-    seen: Collection[Perturbation],
-    items: Sequence[TrialItem],
-    scores: Sequence[Score],
+    metric: str, name: str, seen: Collection[Perturbation], items: Sequence[TrialItem], scores: Sequence[Score]
 ) -> Discrimination:
     clusters: dict[str, tuple[list[float], list[float]]] = {}
     for item, score in zip(items, scores, strict=True):
@@ -220,8 +208,7 @@ def check_judge(
     Args:
         judge: the chat model.
         dataset: questions with reference answers and evidence.
-        n_questions: how many of its questions, 20 or more for a judge to pass; each gives a right answer and up to
-            five wrong ones.
+        n_questions: 20 or more for a judge to pass; each gives a right answer and up to five wrong ones.
         metrics: whose objects are tried; all judged metrics where None.
         embedder: for metrics that also compare meanings; those are left out where None.
         language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
@@ -232,7 +219,6 @@ def check_judge(
     Raises:
         DatasetError: if the dataset has no question that can be used.
         ConfigError: if a metric is unknown or lacks a model.
-        ModelError: if a model cannot even tell its identity.
     """
     started = time.perf_counter()
     identity = dict(judge.identity())

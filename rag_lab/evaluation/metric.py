@@ -41,8 +41,8 @@ _AFTER_RANKING = _AFTER_CONTEXTS | {_ASSEMBLY}
 class MetricInfo:
     """What a metric is, for the documentation and the command line.
 
-    `name` may hold a placeholder: `@k` (a cut-off), `@<n>tokens` or `<stage>`. `low` and `high` are None where there
-    is no bound; both are where nobody has said what the values can be.
+    `name` may hold a placeholder: `@k` (a cut-off), `@<n>tokens` or `<stage>`. `low` and `high` are None where there is
+    no bound; both are where nobody has declared what the values can be.
     """
 
     name: str
@@ -84,17 +84,13 @@ def info_to_json(info: MetricInfo) -> dict[str, Any]:
 
 
 def info_from_json(value: Any) -> MetricInfo:
-    """Read what `info_to_json` wrote.
-
-    Raises:
-        ValueError: if it is something else.
-    """
+    """Read what `info_to_json` wrote; anything else raises a ValueError."""
     return _INFO.validate_python(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The models that a metric may use, what the judge has said before, its language, and who may see what."""
+    """The models that a metric may use, the judge's remembered replies, its language, and who may see what."""
 
     judge: ChatModel | None = None
     embedder: Embedder | None = None
@@ -143,7 +139,7 @@ class Metric(Protocol):
 class TracedMetric(Metric, Protocol):
     """A metric whose values follow from what traces say, and from nothing else, where `is_traced`.
 
-    How long stages took, and what else their records count, is nothing that a trace says: it differs from run to run.
+    How long stages took, and what else their records count, differs from run to run.
     """
 
     @property
@@ -176,10 +172,7 @@ class Family:
 
 @dataclass(frozen=True)
 class TraceMetric:
-    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes.
-
-    `is_traced`: see `TracedMetric`.
-    """
+    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes."""
 
     name: str
     needs: Needs

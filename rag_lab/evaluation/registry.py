@@ -43,7 +43,7 @@ _HEAD = ("| metric | what it is | needs | range |", "|---|---|---|---|")
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """A metric: its name in tables, and the family whose it is or the module that somebody brought.
+    """A metric: its name in tables, and its built-in family or its custom module.
 
     `argument` is the cut-off, the tokens, the stage or ir_measures' name, or empty.
     """
@@ -80,7 +80,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def parse_name(metric: AnyMetric) -> ParsedName:
-    """Return what a metric is; one of your own is imported for it.
+    """Return what a metric is; a custom one is imported for it.
 
     Raises:
         ConfigError: if no metric has this name, its cut-off is missing, superfluous or out of range, or it says of
@@ -94,10 +94,7 @@ def parse_name(metric: AnyMetric) -> ParsedName:
 
 
 def find_info(name: str) -> MetricInfo | None:
-    """Return what the built-in metric called `name` is; None for any other, as a run folder may hold.
-
-    No code of others is imported.
-    """
+    """Return what the built-in metric called `name` is; None for any other, as a run folder may hold."""
     try:
         return _parse_built_in(name).info
     except ConfigError:
@@ -173,7 +170,6 @@ def _families() -> tuple[Family, ...]:
 
 
 def _is_custom(name: str) -> bool:
-    """Tell whether a name can only be that of a module which somebody brought."""
     head = name.partition("?")[0]
     return ":" in head.partition("(")[0] or head in installed(METRICS.group)
 

@@ -110,11 +110,7 @@ class Units:
 
 
 def units(values: Sequence[float] | Floats, clusters: Sequence[Hashable] | None = None) -> Units:
-    """Return each value as a unit, or the values of each cluster together.
-
-    Raises:
-        ValueError: if a value is not finite, or there is not one cluster a value.
-    """
+    """Return each value as a unit, or the values of each cluster together."""
     column = np.asarray(values, dtype=np.float64)
     if not np.isfinite(column).all():
         raise ValueError("values must be finite numbers; leave out what was not scored")
@@ -145,18 +141,11 @@ def _sorted(sums: Floats, counts: Floats) -> Units:
 
 
 def bca_bounds(columns: Sequence[Units], confidence: float, seed: int) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Return the lower and upper BCa bounds of the mean of each column, and where they are BCa.
+    """Return the lower and upper BCa bounds of the mean of each column of at least 2 units, and where they are BCa.
 
-    Efron (1987), "Better Bootstrap Confidence Intervals", equations 2.3 and 6.6, for means of skewed scores.
-
-    Args:
-        columns: k samples of at least 2 units.
-        confidence: between 0 and 1.
-        seed: of the resamples.
-
-    Returns:
-        Three (k,) arrays. A column where BCa is undefined (no spread, or every resampled mean on one side) gets the
-        percentile interval and False.
+    Efron (1987), "Better Bootstrap Confidence Intervals", equations 2.3 and 6.6, for means of skewed scores. Three (k,)
+    arrays. A column where BCa is undefined (no spread, or every resampled mean on one side) gets the percentile
+    interval and False.
     """
     means = np.array([column.mean for column in columns])
     resampled = resampled_means(columns, seed)
@@ -206,12 +195,7 @@ def resampled_means(columns: Sequence[Units], seed: int) -> Floats:
 def poisson_draws(rows: int, seed: int, stream: int, n_batches: int, size: int) -> Iterator[Floats]:
     """Yield `n_batches` times (rows, size) counts; the first rows are the same for any number of rows.
 
-    Args:
-        rows: units.
-        seed: of the draws.
-        stream: tells the draws of one method from those of another with the same seed.
-        n_batches: how many.
-        size: resamples in a batch, on which the draws depend.
+    `stream` separates the draws of methods that share a seed; the draws depend on `size`, too.
     """
     drawn = _kept if rows <= _KEPT_ROWS else _drawn
     for batch in range(n_batches):

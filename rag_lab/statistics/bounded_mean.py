@@ -1,10 +1,18 @@
-"""A test of the mean of bounded values that allows for values which are possible and were not seen.
+"""Tests of the mean of bounded values: of values that are all there, and of values that are still coming.
 
-Gaffke (2005), "Three Test Statistics for a Nonparametric One-Sided Hypothesis on the Mean of a Nonnegative Variable";
-Learned-Miller and Thomas (2019), "A New Confidence Interval for the Mean of a Bounded Random Variable", put it as an
-interval. The worst possible value is appended to those that were seen, and all are weighed at random, with weights from
-the uniform distribution on those that add up to one: the p-value is the chance that the weighed mean is not above zero.
-Where values are all or nothing it is the exact binomial test; where they are many and alike, Student's.
+Of values that are all there, the test allows for values which are possible and were not seen. Gaffke (2005), "Three
+Test Statistics for a Nonparametric One-Sided Hypothesis on the Mean of a Nonnegative Variable"; Learned-Miller and
+Thomas (2019), "A New Confidence Interval for the Mean of a Bounded Random Variable", put it as an interval. The worst
+possible value is appended to those that were seen, and all are weighed at random, with weights from the uniform
+distribution on those that add up to one: the p-value is the chance that the weighed mean is not above zero. Where
+values are all or nothing it is the exact binomial test; where they are many and alike, Student's.
+
+Of values that are still coming, `lower_bound` holds at all looks at once, so that one may stop as soon as it shows
+enough. Against the claim that a mean is at most m, a gambler stakes a part of what they have on each value before it is
+seen. If the claim is true, what they have is not expected to grow: that it ever grows to 1 / error has a chance of
+`error` at most (Ville's inequality), however often one looks. The bound is the largest m that was refuted so. Source:
+Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", section 4; here stakes are
+sized for the looks that are planned, and what the gambler has is the mean over these sizes.
 """
 
 from __future__ import annotations
@@ -25,14 +33,9 @@ _BOUND_HALVINGS = 40
 
 
 def p_mean_not_positive(values: Floats, worst: Floats) -> Floats:
-    """Return for each column the one-sided p-value of its mean being zero or less.
+    """Return for each column of `values`, (m, k), the one-sided p-value of its mean being zero or less, (k,).
 
-    Args:
-        values: (m, k), independent values down each column.
-        worst: (k,), the least value that is possible, below zero.
-
-    Returns:
-        (k,) p-values.
+    Values are independent down each column; `worst`, (k,), is the least value that is possible, below zero.
     """
     appended = np.vstack([values, worst])
     result = np.ones(appended.shape[1])
@@ -45,12 +48,7 @@ def p_mean_not_positive(values: Floats, worst: Floats) -> Floats:
 def p_mean_about(values: Floats, times: Floats, worst: Floats) -> Floats:
     """Return the p-values of `p_mean_not_positive` fast, right to a seventh where below 0.08.
 
-    They are the first term of the expansion at the saddle point.
-
-    Args:
-        values: (m, k).
-        times: (m, k), how often each value was seen.
-        worst: (k,).
+    They are the first term of the expansion at the saddle point; `times`, (m, k), is how often each value was seen.
     """
     appended, weights = np.vstack([values, worst]), np.vstack([times, np.ones_like(worst)])
     saddle = _saddle(appended, weights)
@@ -92,16 +90,13 @@ def _saddle(values: Floats, times: Floats) -> Floats:
 
 
 def lower_bound(values: Sequence[float] | Floats, reach: float, error: float, looks: Sequence[int]) -> float:
-    """Return what the mean is above, with all bounds at earlier looks: `-reach` where nothing can be told.
+    """Return what the mean is above, with all bounds at earlier looks: `-reach` where nothing is known.
 
     Args:
         values: (n,) independent values, in the order in which they came, none further from zero than `reach`.
         reach: above 0.
         error: the chance that any bound, at any look, is above the mean.
         looks: after how many values one means to look; that one looks at other times, too, does no harm.
-
-    Raises:
-        ValueError: if a value is further from zero than `reach`, or not finite.
     """
     shares = _shares(values, reach)
     sizes = _sizes(shares, error, looks)

@@ -29,12 +29,12 @@ STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """That sum(weight * score) of a metric is zero on average over questions; it may be false.
+    """That a weighted sum of scores of a metric is zero on average over questions; it may be false.
 
     weights: (variant, weight). A variant with weight 0 adds nothing, but a question counts only where it has a score:
         so all effects of a design are about the same questions.
     questions: of which questions; None for all.
-    is_primary: whether the experiment was made to test it, said before it ran.
+    is_primary: whether the experiment was made to test it, declared before it ran.
     """
 
     metric: Any
@@ -160,9 +160,6 @@ def answers(
     """Test all hypotheses about a table of scores (as for `summary`); each gets its answer.
 
     Two that are one comparison, of the same variants on the same questions, share it; it is primary where either is.
-
-    Raises:
-        ConfigError: if a column of the table is missing or the correction is unknown.
     """
     options = options or Options()
     check_correction(options.correction)
@@ -187,10 +184,7 @@ def answers(
 
 
 class _Tested(NamedTuple):
-    """What was found of a comparison, or of its mirror image: numbers that have no sign.
-
-    with_failures: the corrected p-value with failures at the worst value; None where the metric has none.
-    """
+    """What was found of a comparison, or of its mirror image: numbers that have no sign."""
 
     p_value: float | None
     p_corrected: float | None

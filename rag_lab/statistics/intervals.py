@@ -34,19 +34,11 @@ Ends = tuple[float | None, float | None]  # the lowest and the highest value tha
 
 
 def usual_bounds(columns: Sequence[Units], confidence: float, seed: int, resampled: Resampled) -> dict[bytes, Bounds]:
-    """Return low, high, and whether the method is the one that was meant, by the key of each column that has any.
+    """Return low, high, and whether the method is the intended one, by the key of each column of two units or more.
 
-    Each content is computed once, in an order of their own: equal columns get equal results, and the last digit does
-    not depend on the order of the columns either.
-
-    Args:
-        columns: those of fewer than two units have no interval; Student's have fewer than 10 values or 8 clusters.
-        confidence: of the intervals.
-        seed: of the resamples.
-        resampled: `bca` or `percentile`.
-
-    Raises:
-        ValueError: if `confidence` is not between 0 and 1.
+    Student's intervals have columns of fewer than 10 values or 8 clusters, the others what `resampled` makes of them.
+    Each content is computed once, in the order of the keys: equal columns get equal results, and the last digit does
+    not depend on the order of the columns.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -70,12 +62,7 @@ def percentile(columns: Sequence[Units], confidence: float, seed: int) -> list[B
 
 
 def student_bounds(column: Units, confidence: float) -> tuple[float, float]:
-    """Return the interval by Student's t, with the standard error and the degrees of freedom that `Units` defines.
-
-    Args:
-        column: at least 2 units.
-        confidence: between 0 and 1.
-    """
+    """Return Student's interval of 2 units or more, with the error and degrees of freedom that `Units` defines."""
     reach = float(stdtrit(column.degrees_of_freedom, (1 + confidence) / 2)) * (column.standard_error or 0.0)
     return column.mean - reach, column.mean + reach
 
@@ -101,10 +88,9 @@ def _are_few(column: Units) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with its interval.
+    """A mean with its interval; None without values, or where there is no interval.
 
-    `mean` is None without values, `low` and `high` where no interval can be told; `reason` then says why, and also
-    where the interval is not BCa or all values are equal.
+    `reason` then says why, and also where the interval is not BCa or all values are equal.
     """
 
     mean: float | None
@@ -148,7 +134,7 @@ def mean_intervals(
 
     BCa intervals (see `bootstrap.bca_bounds`); of clusters the expanded percentile interval, and Student's of fewer
     than 10 values or 8 clusters. Where fewer than 30 differ from the commonest, the ends reach at least the guarded
-    bounds (see `interval_ends`). Neither the order of values nor that of samples matters.
+    bounds.
 
     Args:
         samples: k samples.
@@ -157,9 +143,6 @@ def mean_intervals(
         clusters: for each sample, the cluster of each value.
         ranges: for each sample the lowest and the highest value that the metric can take. Where one is None that end is
             not guarded, and equal values have no interval.
-
-    Raises:
-        ValueError: if a value is not finite, or `confidence` not between 0 and 1.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
     found = usual_bounds(columns, confidence, seed, bca if clusters is None else percentile)
@@ -181,18 +164,8 @@ def paired_differences(
 
     a[i] and b[i] belong to the same question. The interval is the expanded percentile interval (see
     `bootstrap.expanded_percentile_bounds`), Student's with fewer than 10 pairs or 8 clusters; where fewer than 30 of
-    these differ, its ends reach at least the guarded bounds (see `interval_ends`).
-
-    Args:
-        pairs: k pairs of samples.
-        confidence: of the intervals.
-        seed: of the resamples.
-        clusters: for each pair, the cluster of each question.
-        reach: for each pair how far apart a and b can be on one question; without one the largest difference that was
-            seen is taken for it, and where all are equal there is no interval.
-
-    Raises:
-        ValueError: if the lengths differ, or as `mean_intervals`.
+    these differ, its ends reach at least the guarded bounds. `reach` is how far apart a and b can be on one question;
+    without one the largest difference that was seen is taken for it, and where all are equal there is no interval.
     """
     values = [_difference(a, b) for a, b in pairs]
     columns = [units(column, None if clusters is None else clusters[i]) for i, column in enumerate(values)]

@@ -55,17 +55,11 @@ class NoiseFloor:
     reason: str
 
 
-def components(
-    values: Sequence[float],
-    questions: Sequence[Hashable],
-    repeats: Sequence[Hashable],
-) -> NoiseComponents:
-    """Return the variance components of scores of one variant and metric.
+def components(values: Sequence[float], questions: Sequence[Hashable], repeats: Sequence[Hashable]) -> NoiseComponents:
+    """Return the variance components of finite scores of one variant and metric.
 
-    Args:
-        values: one a (question, repeat, judgement), finite.
-        questions: the question of each.
-        repeats: which generation of that question; several values of one generation are its judgements.
+    `repeats` says which generation of its question each value is of; several values of one generation are its
+    judgements.
     """
     if not len(values):
         return NoiseComponents(None, None, None, 0, 0.0, 0.0)
@@ -100,12 +94,9 @@ def noise_floor(found: NoiseComponents, n_questions: int | None = None, squares:
     """Return the noise floor of a difference between the means of two variants over the same questions.
 
     1.96 * sqrt(2 * noise variance of one question's score / n), the repeats and judgements being those of `found`.
-
-    Args:
-        found: of `noise`.
-        n_questions: that both variants have scored; those of `found` by default.
-        squares: the sum of the squared weights that variants have in the effect; 2 for a difference of two. A main
-            effect averages over variants, so it has less noise.
+    `n_questions` both variants have scored, those of `found` by default. `squares` is the sum of the squared weights
+    that variants have in the effect; 2 for a difference of two. A main effect averages over variants, so it has less
+    noise.
     """
     n = found.n_questions if n_questions is None else n_questions
     variance = found.per_question

@@ -1,8 +1,4 @@
-"""Variants against each other, on the questions that both have a score for.
-
-Tables of scores are as for `complete_cases.summary`. A number that cannot be told is None. Numbers do not depend on the
-order of the rows.
-"""
+"""Variants against each other, on the questions that both have a score for; None where a number is unknown."""
 
 from __future__ import annotations
 
@@ -44,11 +40,7 @@ class Pair:
 def comparisons(
     scores: pd.DataFrame, baseline: Any, *, pairs: Pairs = "baseline", options: Options | None = None
 ) -> pd.DataFrame:
-    """Return `differences_table` of every variant against the baseline, or of all pairs, first metric primary.
-
-    Raises:
-        ConfigError: if `baseline` is no variant of the table, a column is missing, or an option is unknown.
-    """
+    """Return `differences_table` of all variants against the baseline, or of all pairs; the first metric is primary."""
     variants = list(dict.fromkeys(scores["variant_id"])) if "variant_id" in scores else []
     if baseline not in variants:
         raise ConfigError(unknown_name("baseline variant", baseline, map(str, variants)))
@@ -66,10 +58,7 @@ def pairs_among(variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any]]:
 
 
 def score_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[Any, Any]], primary: Any = None) -> list[Pair]:
-    """Return each pair in each metric that its variant has rows for, by pair; `primary` is the metric that decides.
-
-    The first metric of the table where None.
-    """
+    """Return each pair in each metric that its variant has rows for; `primary` decides, the first metric where None."""
     metrics = list(dict.fromkeys(scores["metric"]))
     first = metrics[0] if primary is None and metrics else primary
     there = set(zip(scores["variant_id"], scores["metric"], strict=True))
@@ -85,16 +74,13 @@ def differences_table(pairs: Sequence[Pair], found: Mapping[Hypothesis, Answer])
     """Return one row a pair, in order.
 
     Columns:
-        variant_id, metric
         n: questions that both the variant and `against` have a score for; all that follows is over these
-        difference: mean of variant minus `against`
-        low, high: its interval (see `intervals`)
+        difference, low, high: mean of variant minus `against`, and its interval
         p_value: two-sided sign-flip test of this pair alone
         p_corrected: within its family; None where so few questions differ that it cannot be significant
         wins, ties, losses: questions on which the variant is better, equal, worse
-        verdict: `better`, `worse`, or a sentence that says why neither can be said (see `verdict.Answer`), or why the
-            pair was not compared
-        against: what it is compared with
+        verdict: `better`, `worse`, or a sentence that says why neither (see `verdict.Answer`), or why nothing was
+            compared
         effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
         doubt: why what looks like a finding is none, else ""
         family: `primary` or `secondary`

@@ -1,7 +1,10 @@
-"""Which points are on the Pareto front: no other is as good at no more cost, and better or cheaper.
+"""Which of several variants, each with a quality and costs, no other beats, and how far that depends on the questions.
 
-Pareto dominance, as in Ehrgott (2005), "Multicriteria Optimization", section 2.1, with costs that are too close to be
-told apart taken for equal.
+A point is on the front where no other is as good at no more cost, and better or cheaper: Pareto dominance, as in
+Ehrgott (2005), "Multicriteria Optimization", section 2.1, with costs that are too close to differ taken for equal. In
+what share of resamples a variant is on it is found by the bootstrap of Efron (1979) with Poisson frequencies, as in
+`bootstrap`: each unit counts Poisson(1) times, the same for the quality and the costs of all variants, so what they
+have in common does not count as chance.
 """
 
 from __future__ import annotations
@@ -35,14 +38,10 @@ class Tolerance:
 
 
 def snap(costs: Floats, tolerance: Tolerance) -> Floats:
-    """Return costs in which each that is above a cheaper one by less than the tolerance is equal to it.
+    """Return costs, (k, r), each equal to a cheaper one that it exceeds by less than the tolerance.
 
     From the cheapest upward, all that lie within the tolerance of one cost are counted as that cost; the first that
     lies further begins a new group. So "about as cheap" is the same from all sides, and dominance has no circles.
-
-    Args:
-        costs: (k, r), of k points in r samples.
-        tolerance: the smallest difference that counts.
     """
     order = np.argsort(costs, axis=0, kind="stable")
     ranked = np.take_along_axis(costs, order, axis=0)
@@ -64,9 +63,7 @@ def differ(costs: Sequence[float], tolerance: Tolerance) -> bool:
 def not_dominated(quality: Floats, costs: Sequence[Floats]) -> Bools:
     """Return which points no other dominates, sample by sample.
 
-    Args:
-        quality: (k, r), of k points in r samples; more is better.
-        costs: for each cost (k, r); less is better. Without any, the best quality is the front.
+    `quality` and each of `costs` are (k, r), of k points in r samples; without costs the best quality is the front.
     """
     good = np.round(quality, _DIGITS)
     beaten = np.zeros(good.shape, dtype=bool)
@@ -154,13 +151,7 @@ class Fronts:
 
 
 def fronts(quality: Means, costs: Sequence[tuple[Quantity, Tolerance]], which: Sequence[Sequence[int]]) -> Fronts:
-    """Return the fronts of `quality` against each choice of `costs` in `which`.
-
-    Args:
-        quality: of the variants; more is better.
-        costs: of the same variants and units, with the smallest difference that counts.
-        which: for each front the costs that it is against, by their place.
-    """
+    """Return the fronts of `quality` against each choice of `costs`, by their place, in `which`."""
     units = len(quality.sums)
     seen = _on(quality, costs, which, np.ones((units, 1)))
     resamples = poisson_draws(units, _SEED, _STREAM, N_RESAMPLES // _BATCH, _BATCH)

@@ -1,4 +1,4 @@
-"""From a table of scores to one number a question: repeats are averaged, what is missing is told apart from zero."""
+"""From a table of scores to one number a question: repeats are averaged, and missing is not zero."""
 
 from __future__ import annotations
 
@@ -20,11 +20,8 @@ _QUESTION = [*CELL, "question_id"]
 def per_question(scores: pd.DataFrame, metrics: Collection[Any] | None = None) -> pd.DataFrame:
     """Return a row a (variant_id, metric, question_id), in order of first appearance; of all metrics, or of these.
 
-    Columns beside the three: `scored` and `failed` (any repeat), `mean` over the scored repeats (NaN without one),
-    `kept` and `lost` (the mean with 0 for the failed repeats, and their share: see `with_failures_at`).
-
-    Raises:
-        ConfigError: if a column of the table is missing.
+    Further columns: `scored` and `failed` (any repeat), `mean` over the scored repeats (NaN without one), `kept` and
+    `lost` (the mean with 0 for the failed repeats, and their share: see `with_failures_at`).
     """
     missing = [column for column in INPUT_COLUMNS if column not in scores.columns]
     if missing:
@@ -50,10 +47,7 @@ def per_question(scores: pd.DataFrame, metrics: Collection[Any] | None = None) -
 
 
 def with_failures_at(questions: pd.DataFrame, end: float | None) -> pd.Series[float]:
-    """Return the mean of each row of `per_question` with its failed repeats at `end`; NaN where none was judged.
-
-    Where `end` is None, as the metric has no such value, what failed is left out.
-    """
+    """Return the mean of each row with failed repeats at `end`, left out where that is None; NaN if none was judged."""
     return questions["mean"] if end is None else questions["kept"] + questions["lost"] * end
 
 

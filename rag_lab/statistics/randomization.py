@@ -1,9 +1,10 @@
-"""The paired randomization test of a whole family at once: under the null hypothesis every sign is a coin flip.
+"""The paired randomization test of a whole family at once, and corrections of p-values for many comparisons.
 
-Fisher (1935), "The Design of Experiments", section 21, for one comparison; Westfall and Young (1993), "Resampling-Based
-Multiple Testing", section 2.6, and Romano and Wolf (2005), "Exact and Approximate Stepdown Methods for Multiple
-Hypothesis Testing", section 3, for many. A flip turns a unit (a question, or a cluster of them) in all comparisons
-together, so that the correction knows how they hang together: variants that resemble each other cost little.
+Under the null hypothesis every sign is a coin flip: Fisher (1935), "The Design of Experiments", section 21, for one
+comparison; Westfall and Young (1993), "Resampling-Based Multiple Testing", section 2.6, and Romano and Wolf (2005),
+"Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing", section 3, for many. A flip turns a unit (a
+question, or a cluster of them) in all comparisons together, so that the correction knows how they hang together:
+variants that resemble each other cost little. The corrections at the end know the p-values alone.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     Args:
         sums: (g, k) sums of the differences of each unit in each comparison, 0 where it has none; k at least 1.
         seed: of the random flips.
-        n_flips: m, at least 1; where None at least 20,000, and up to 200,000 in a small family, so that what stands
-            close to a level does not depend on the seed.
+        n_flips: m; where None at least 20,000, and up to 200,000 in a small family, so that what stands close to a
+            level
+            does not depend on the seed.
     """
     used = sums[np.any(sums != 0, axis=1)]
     found = statistics_of(sums)
@@ -139,15 +141,9 @@ def _flips(units: int, seed: int, n_flips: int) -> Iterator[Floats]:
 
 
 def corrected(alone: Sequence[float], adjusted: Sequence[float], method: Correction = "max_t") -> list[float | None]:
-    """Return the p-values of a family by `method`.
+    """Return the p-values of a family, each `alone` or `adjusted` by the step-down maximum, corrected by `method`.
 
-    Args:
-        alone: each for itself.
-        adjusted: by the step-down maximum, see `randomization.step_down`.
-        method: `max_t` (those `adjusted`), `bh` (Benjamini-Hochberg, weaker, for screening many) or `none`.
-
-    Raises:
-        ConfigError: if there is no such method.
+    `max_t` (those adjusted), `bh` (Benjamini-Hochberg, weaker, for screening many) or `none`.
     """
     check_correction(method)
     if method == "bh":

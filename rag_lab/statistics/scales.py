@@ -64,8 +64,8 @@ SHARE, UNKNOWN = Scale(), Scale(None, None)
 def scales_of(scores: pd.DataFrame, known: Mapping[Any, Scale] | None = None) -> dict[Any, Scale]:
     """Return the scale of each metric of the table.
 
-    A known one loses a bound that a score lies beyond. A metric of whose range nothing is known is taken for a share
-    where all its scores could be one, and otherwise for one without a range.
+    A known one loses a bound that a score lies beyond. A metric of unknown range is a share where all its scores could
+    be one, and otherwise has no range.
     """
     value = pd.to_numeric(scores["value"]).astype(float)
     value = value.where((scores["status"] == "scored") & np.isfinite(value))

@@ -1,4 +1,9 @@
-"""What share of a reachable gain was reached: a ratio of two paired means, with Fieller's interval."""
+"""Shares with an interval: of a reachable gain, and of pairs that scores order rightly (the area under the ROC).
+
+The gain's is a ratio of two paired means, with Fieller's interval. The area is the probability that a right answer
+scores higher than a wrong one, ties counted half (Mann and Whitney 1947). Answers to one question belong together, so
+what counts as an observation is a question and not an answer.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +26,9 @@ Cluster = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class GainShare:
-    """The share with its interval; None where it cannot be told, and `reason` then says why.
+    """The share with its interval; None where it is unknown, and `reason` then says why.
 
-    Below 0 the value is worse than the floor, above 1 it is better than the ceiling.
+    Below 0 the value is worse than the floor, above 1 it is better than the ceiling. `n` counts questions.
     """
 
     share: float | None
@@ -42,20 +47,11 @@ def gain_share(
     clusters: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> GainShare:
-    """Return mean(value - floor) / mean(ceiling - floor) over questions.
+    """Return mean(value - floor) / mean(ceiling - floor) over questions; `sign` is -1 where less is better.
 
-    The interval holds the ratios that Student's test of mean(value - floor - ratio * (ceiling - floor)) does not
-    reject (Fieller 1954, "Some Problems in Interval Estimation"), with variances that are robust to clusters. So it is
-    told only where the gain itself can be told from zero, and where it lies on the better side.
-
-    Args:
-        values, floors, ceilings: of the same questions, in the same order.
-        sign: 1 where more is better, -1 where less is.
-        clusters: the cluster of each question, None where questions are independent.
-        confidence: of the interval.
-
-    Raises:
-        ValueError: if the lengths differ or a value is not finite.
+    The interval holds the ratios that Student's test of mean(value - floor - ratio * (ceiling - floor)) does not reject
+    (Fieller 1954, "Some Problems in Interval Estimation"), with variances that are robust to clusters. So there is one
+    only where the gain itself differs from zero, and where it lies on the better side.
     """
     value, floor, ceiling = (np.asarray(column, dtype=np.float64) for column in (values, floors, ceilings))
     if not len(value) == len(floor) == len(ceiling):

@@ -1,10 +1,17 @@
-"""Summaries of a table of scores in which missing is not zero.
+"""Summaries and an order of the variants, of a table of scores in which missing is not zero.
 
 The table has one row a (variant, question, metric, repeat), as in `scores.parquet`: `variant_id`, `question_id`,
 `metric`, `repeat`, `value` (float, null where not scored), `status` (`scored`, `failed`, `not_applicable`), `reason`.
 Repeats are averaged within their question first: they are not further questions. A row marked `scored` without a finite
-value counts as failed. In the results, a number that cannot be told is None, so all columns have dtype object
-(`astype(float)` for plots). Numbers do not depend on the order of the rows.
+value counts as failed. In the results an unknown number is None, so all columns have dtype object (`astype(float)` for
+plots). Numbers do not depend on the order of the rows.
+
+In the order no variant rises because something failed. No order by means over scored questions can promise that: a
+variant that fails on its hardest questions raises its own mean, and where only the questions that all variants have
+scored are counted, it removes from the comparison just those on which it was beaten. So a failed question counts as the
+worst score the metric can take: it is then worth no more than any score it replaced, and the others keep theirs. Where
+a variant has no failures, that is its plain mean. A metric without a worst value cannot be counted so. There, a variant
+with more scored questions stands before one with fewer, and means decide only between equals.
 """
 
 from __future__ import annotations
@@ -48,7 +55,6 @@ def summary(
     """Return one row a (variant_id, metric), in order of first appearance.
 
     Columns:
-        variant_id, metric
         asked: questions with a row; scored + failed + not_applicable
         scored: questions with at least one score; `mean` is over these
         failed: questions without a score of which at least one repeat failed
@@ -57,15 +63,7 @@ def summary(
         worst, best: the mean if every failed row had the worst, or the best, value of the metric; None without one
         reason: why a number is missing or weak, else empty
 
-    Args:
-        scores: the table.
-        confidence: of the intervals.
-        seed: of the resamples.
-        clusters: resampled as a whole, where given; a question that is not named is a cluster of its own.
-        scales: of the metrics that are known; see `scales_of`.
-
-    Raises:
-        ConfigError: if a column of the table is missing.
+    `clusters` are resampled as a whole; a question that is not named is a cluster of its own.
     """
     questions = per_question(scores)
     ranges = scales_of(scores, scales)
@@ -135,16 +133,10 @@ def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataF
 
     Columns:
         rank: from 1; equals share one
-        variant_id
         ranked_by: the mean with the worst value for everything that failed; None without one, or if nothing was asked
         mean: over the scored questions
         scored, failed, asked: questions; one that others were asked and this variant has no row for has failed, one
             to which the metric does not apply is not asked
-
-    Args:
-        scores: as for `summary`.
-        metric: which decides.
-        scale: its worst value, and whether more is better.
 
     Raises:
         ConfigError: if a column of the table is missing, or a score lies beyond the scale.

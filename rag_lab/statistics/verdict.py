@@ -33,13 +33,8 @@ def smallest_difference(
     """Return the smallest true mean difference that is found with power 0.8; None where none is, or without spread.
 
     Test and interval must both leave out zero. The statistic T of n units (see `randomization.statistics_of`) exceeds
-    c where Student's t exceeds c * sqrt((n - 1) / (n - c**2)): T is at most the root of n.
-
-    Args:
-        standard_error: of the mean of so many units.
-        n_units: questions, or clusters.
-        critical: what T must exceed.
-        reach: from the mean to the end of its interval.
+    c, the critical value, where Student's t exceeds c * sqrt((n - 1) / (n - c**2)): T is at most the root of n. `reach`
+    is from the mean to the end of its interval.
     """
     if not standard_error or critical is None or n_units <= critical**2:
         return None
@@ -55,10 +50,9 @@ def sidak(n_comparisons: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The comparisons that are corrected together.
+    """The comparisons that are corrected together; `n_tests` of them can be significant, the others are left out.
 
     alpha: the chance of any false finding among them.
-    n_tests: comparisons that can be significant; those that cannot are left out.
     critical: the statistic (see `randomization.statistics_of`) that the first finding must exceed; None without tests.
     """
 

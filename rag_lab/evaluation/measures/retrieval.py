@@ -136,11 +136,7 @@ def _success(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
     return float(any(found))
 
 
-_TEXT_COMPUTE: dict[str, _Measure] = {
-    "evidence_recall": _evidence_recall,
-    "recall": _recall,
-    "success": _success,
-}
+_TEXT_COMPUTE: dict[str, _Measure] = {"evidence_recall": _evidence_recall, "recall": _recall, "success": _success}
 
 
 @dataclass(frozen=True)

@@ -60,20 +60,12 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         return [(prompt, self._replies[prompt, nth]) for prompt, nth in keys]
 
     def generate(self, prompt: str, response_model: type[Reply]) -> Reply:
-        """Ask the judge and wait.
-
-        Raises:
-            JudgeError: if there is no usable reply.
-        """
+        """Ask the judge and wait."""
         request = self._request(prompt, response_model)
         return self._read(request, response_model, self._queue.judge.generate([request])[0])
 
     async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
-        """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable.
-
-        Raises:
-            JudgeError: if there is no usable reply.
-        """
+        """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable."""
         for _ in range(self._attempts - 1):
             with suppress(UnusableReply):
                 return await self._ask(prompt, response_model)
@@ -175,10 +167,10 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
 
 
 async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str, Any]:
-    """Return the metric's prompts by attribute, translated by the model of `session`.
+    """Return the metric's prompts by attribute, the examples translated by the model of `session`: RAGAs' own
+    adaptation.
 
-    Raises:
-        JudgeError: if the model gives no usable translation.
+    The instructions stay in English, as RAGAs' default has it.
     """
     prompts = {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
     return {name: await _adapted(prompt, language, session) for name, prompt in prompts.items()}

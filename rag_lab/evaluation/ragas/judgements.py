@@ -29,11 +29,8 @@ def judgement_lines(replies: Iterable[Reply], arguments: Mapping[str, Any]) -> s
     """Return a line for each judgement, in the order of the calls: `supported (passage 2): STATEMENT — REASON`.
 
     White space is folded. Statements that the judge wrote and then judged stand once, with the judgement. Beyond
-    `MAX_CHARS` the rest is counted and not kept.
-
-    Args:
-        replies: those that could be used.
-        arguments: what the metric was given, by RAGAs' names: the texts that statements are held against.
+    `MAX_CHARS` the rest is counted and not kept. `arguments` are the metric's, by RAGAs' names: the texts that
+    statements are judged against.
     """
     replies = list(replies)
     judged = {item.get("statement") for _, reply in replies for item in _items(reply)}

@@ -230,10 +230,7 @@ class RagasMetric:
 
     def _models(self) -> tuple[Any, Any]:
         needs = self.needs
-        return (
-            self.tools.judge if "judge" in needs else None,
-            self.tools.embedder if "embeddings" in needs else None,
-        )
+        return (self.tools.judge if "judge" in needs else None, self.tools.embedder if "embeddings" in needs else None)
 
     @cached_property
     def _judge_name(self) -> str:

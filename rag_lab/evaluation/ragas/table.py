@@ -1,4 +1,9 @@
-"""A RAGAs metric as data: its class, its settings, and which of its arguments a trace fills."""
+"""The one table of RAGAs metrics: which class each name is, its settings, and which of its arguments a trace fills.
+
+Names and definitions are RAGAs' own (Es et al. 2023 and its documentation), version 0.4.3; where a class has modes, the
+mode that is not its default is part of the name. The non-LLM context metrics exist only in its older interface. What is
+left out is for other tasks: agents, tools, SQL, tables, images, summaries, and rubrics that the user writes.
+"""
 
 from __future__ import annotations
 
@@ -125,11 +130,7 @@ _IDS = ("retrieved_context_ids", "reference_context_ids")
 
 SPECS: dict[str, RagasSpec] = {
     "semantic_similarity": RagasSpec(
-        "Cosine of the embeddings of answer and reference.",
-        "SemanticSimilarity",
-        _TEXTS,
-        ("embeddings",),
-        low=-1.0,
+        "Cosine of the embeddings of answer and reference.", "SemanticSimilarity", _TEXTS, ("embeddings",), low=-1.0
     ),
     "non_llm_context_precision": RagasSpec(
         "Average precision of the context's passages, relevant where the Levenshtein similarity to a reference context "
@@ -150,9 +151,7 @@ SPECS: dict[str, RagasSpec] = {
         "ROUGE-L F-measure of answer and reference, stemmed.", "RougeScore", _TEXTS, library="rouge-score"
     ),
     "string_presence": RagasSpec(
-        "1 where the answer holds the reference word for word (case counts), else 0.",
-        "StringPresence",
-        _TEXTS,
+        "1 where the answer holds the reference word for word (case counts), else 0.", "StringPresence", _TEXTS
     ),
     "exact_match": RagasSpec(
         "1 where the answer is the reference character for character, else 0.", "ExactMatch", _TEXTS

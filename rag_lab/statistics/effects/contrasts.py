@@ -1,6 +1,8 @@
-"""The effects that a design can show, as contrasts: weights of variants that add up to zero.
+"""What each module adds, alone and next to the others: the effects that a design can show.
 
-Montgomery, "Design and Analysis of Experiments", chapter 5. In a full grid:
+An effect is a contrast, weights of variants that add up to zero, so it is one number a question, with the question as
+its own block; its interval and its test are those of a paired difference. Montgomery, "Design and Analysis of
+Experiments", chapter 5. In a full grid:
 
 - main: level against first level of a factor, averaged over all combinations of the other factors' levels;
 - interaction: how much the effect of one factor changes from the first level of another to a further one (difference
@@ -8,9 +10,10 @@ Montgomery, "Design and Analysis of Experiments", chapter 5. In a full grid:
 - conditional: the effect of one factor at one level of another, averaged over the rest.
 
 In a balanced fraction of a grid the same, averaged over the runs that there are; interactions only where they are not
-confounded with each other. A run that is the same pipeline as another counts by the scores of that.
-
-In any other design: each variant that leaves the baseline in one factor (toggle).
+confounded with each other. In a nested grid over the cells where a factor can differ: where both sides are the same
+pipeline by construction the difference is zero and says nothing of the factor, so it is left out of the mean; where two
+differences are the same two pipelines, they count once. In any other design: each variant that leaves the baseline in
+one factor (toggle).
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ class Contrast:
 
 
 def contrasts(factors: Factors) -> Iterator[Contrast]:
-    """Yield the effects that a design can show."""
+    """Yield the effects that a full grid, a fraction, or a design without a grid can show."""
     if factors.kind not in ("grid", "fraction"):
         yield from _toggles(factors)
         return
@@ -114,7 +117,7 @@ def _weights(factors: Factors, plus: Mapping[str, str], minus: Mapping[str, str]
 
 
 def contrasts_of(factors: Factors) -> Iterator[Contrast]:
-    """Yield the effects that a design can show, a nested grid's among them."""
+    """Yield the effects that any design can show."""
     yield from _nested(factors) if factors.kind == "nested" else contrasts(factors)
 
 
@@ -232,11 +235,7 @@ def design(
     planned: str = "",
     same: Iterable[tuple[Mapping[str, Any], Any]] = (),
 ) -> Factors:
-    """Return the design made by the variants that have any score; see `read_factors`.
-
-    Raises:
-        ConfigError: if it cannot be read; the reason is said.
-    """
+    """Return the design of the variants that have any score; see `read_factors`."""
     present = set(scores.loc[scores["status"] == "scored", "variant_id"].unique()) | {baseline}
     try:
         known = {variant: one for variant, one in values.items() if variant in present}

@@ -1,8 +1,10 @@
-"""What a balanced fraction of a grid cannot tell apart: effects whose columns are the same in every run.
+"""Which variant has which level of which factor, whether they make a full grid, and what a fraction cannot separate.
 
-Box and Hunter (1961), "The 2^(k-p) Fractional Factorial Designs": a *word* is a set of factors whose product is the
-same in every run. An effect is confounded with every other that a word makes of it: in a fraction with the word ABC, A
-with B × C. The *resolution* is the length of the shortest word.
+In a *nested* grid some combinations were not run, since another variant is the same pipeline by construction: a rule
+for HyDE means nothing without HyDE. A *fraction* is a part of the grid of factors with two levels in which every two
+factors have all pairs of their levels equally often. Box and Hunter (1961), "The 2^(k-p) Fractional Factorial Designs":
+a *word* is a set of factors whose product is the same in every run. An effect is confounded with every other that a
+word makes of it: in a fraction with the word ABC, A with B × C. The *resolution* is the length of the shortest word.
 """
 
 from __future__ import annotations
@@ -29,9 +31,7 @@ FRACTIONAL = "fractional"  # the design of an experiment in which a balanced par
 def words(runs: Sequence[Sequence[Hashable]], longest: int = LONGEST) -> list[Word]:
     """Return the words of a fraction with at most `longest` factors, the shortest first; none of a full grid.
 
-    Args:
-        runs: the level of each factor in each run, of two levels a factor.
-        longest: of the words that are looked for.
+    `runs` has the level of each factor in each run, of two levels a factor.
     """
     columns = [_bits([run[place] != runs[0][place] for run in runs]) for place in range(len(runs[0]))]
     sizes = range(1, min(longest, len(columns)) + 1)
@@ -85,12 +85,9 @@ class Factors:
 def factor_values(
     changes: Mapping[Any, Mapping[str, Any]], baseline_values: Mapping[str, Any] | None = None
 ) -> dict[Any, dict[str, str]]:
-    """Return the level of every factor for each variant, from what differs from the baseline in each.
+    """Return the level of every factor for each variant, from the {factor: value} that differ from the baseline.
 
-    Args:
-        changes: variant_id to {factor: value}, as in the plan of a run; a factor that is not named has its baseline
-            value.
-        baseline_values: {factor: value} of the baseline; without it that level is called `baseline`.
+    Without `baseline_values` the level of the baseline is called `baseline`.
     """
     names = list(dict.fromkeys(name for values in changes.values() for name in values))
     base = {name: level_text((baseline_values or {}).get(name, "baseline")) for name in names}
@@ -107,12 +104,12 @@ def read_factors(
     planned: str = "",
     same: Iterable[tuple[Mapping[str, Any], Any]] = (),
 ) -> Factors:
-    """Return the design of variants given by the level of every factor.
+    """Return the design of variants that have a level of every factor.
 
     Args:
         values: variant_id to {factor: level}, the same factors for all.
         baseline: the variant whose levels come first; the others follow in order of appearance.
-        planned: the design of the experiment; only of a grid and a fraction it is said that combinations are absent.
+        planned: the design of the experiment; only a grid and a fraction can lack combinations.
         same: the levels of each combination that was not run, with the variant that is the same pipeline; a factor
             that is not named has the baseline's level.
 

@@ -1,4 +1,10 @@
-"""The differences that an earlier run, or a pilot, saw: what a plan knows of the spread."""
+"""How many questions it takes to say "not worse by more than the margin", if there is no true difference.
+
+A plan knows the spread by the differences of an earlier run, or a pilot. A small pilot knows it only roughly. So the
+truth is drawn as well as the rerun: the units of the pilot get weights from the uniform distribution on those that add
+up to one (Rubin 1981, "The Bayesian Bootstrap"), differences are moved to a mean of zero, n units are drawn, and the
+test is made as it will be, with the unit that it appends.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +47,6 @@ Family = Callable[[Floats], Floats]  # p-values of reruns, (reruns, k), to those
 class Pilot:
     """The differences of the contrasts of one metric, more being better, summed in each unit.
 
-    keys: of the contrasts.
     sums, counts: (units, contrasts); 0 where a question has no difference. The units are those of all metrics.
     reach: (contrasts,) the largest possible difference of a question; None where the metric has no such bound.
     """
@@ -92,14 +97,9 @@ def pilot_of(
     scale: Scale,
     clusters: Clusters | None = None,
 ) -> Pilot:
-    """Return the differences of a metric.
+    """Return the differences of a metric, from what `per_question` returns.
 
-    Args:
-        questions: as `per_question` returns them.
-        metric: of which.
-        contrasts: key to weights of variants that add up to zero.
-        scale: of the metric; failures count at its ends, as in `non_inferiority`, or not at all where it has none.
-        clusters: question_id to cluster; each is one unit.
+    Failures count at the ends of the scale, as in `margin_tests`, or not at all where it has none.
     """
     ours = questions[questions["metric"] == metric]
     places = unit_places(questions["question_id"], clusters)
@@ -139,16 +139,10 @@ class ForMargin:
 
 
 def questions_for_margin(column: Units, margin: float, reach: float, n_tests: int = 1) -> int | None:
-    """Return how many units show "not worse by more than the margin" with a power of 0.8, if nothing differs.
+    """Return how many units show "not worse by the margin" with power 0.8, if nothing differs; None over 20,000.
 
-    Args:
-        column: differences that were seen, more being better.
-        margin: the largest mean loss that would be accepted.
-        reach: the largest possible difference of a question.
-        n_tests: the size of the family, at whose strictest step it is to be shown.
-
-    Returns:
-        The number of questions, or clusters; None where more than 20,000.
+    `column` has differences that were seen, more being better; `reach` is the largest possible difference of a
+    question, `n_tests` the size of the family, at whose strictest step it is to be shown.
     """
     reruns = _Reruns(column.sums[:, None], column.counts[:, None], margin, np.array([reach]), seed=0)
     tried = reruns.tried([lambda p_values: p_values * n_tests])
@@ -161,8 +155,7 @@ def for_margin(
     """Return what a plan of `n_units` could show of each contrast of a family, and how many units it takes.
 
     Args:
-        sums: (m, k) sums of the differences of each unit of the pilot, more being better; 0 where missing.
-        counts: (m, k) numbers of differences of each unit.
+        sums, counts: (m, k) of the differences of each unit of the pilot, more being better; 0 where missing.
         margin: the largest mean loss that would be accepted.
         reach: (k,) the largest possible difference of a question.
         n_units: how many questions, or clusters, are planned.

@@ -61,10 +61,7 @@ _NOTHING = Ceiling(0, "none", None, None, None, None, None)
 def question_ceiling(table: pd.DataFrame, repeated: pd.DataFrame | None = None, scale: Scale = SHARE) -> Ceiling:
     """Return the ceiling of a router that knows each question.
 
-    Args:
-        table: see `routing`.
-        repeated: what `repeated_differences` returns; used where two questions or more have two repeats.
-        scale: of the metric.
+    `repeated` (see `repeated_differences`) is used where two questions or more have two repeats.
     """
     if repeated is not None and len(repeated) > 1:
         return _split(repeated, scale)
@@ -113,7 +110,7 @@ def repeated_differences(
 ) -> pd.DataFrame:
     """Return `always` less `none` by question (rows) and repeat (columns), of questions that have two repeats or more.
 
-    A repeat that lacks a score in an arm is NaN. A column `cluster` stands beside where clusters are given.
+    A repeat without a score in an arm is NaN; there is a column `cluster` where there are clusters.
     """
     ours = scores[(scores["metric"] == metric) & (scores["status"] == "scored")]
     ours = ours.assign(value=pd.to_numeric(ours["value"]).astype(float))
@@ -146,7 +143,7 @@ def _split(repeated: pd.DataFrame, scale: Scale) -> Ceiling:
 
 
 def _ceiling(d: Floats, scale: Scale, seen: float, by_chance: float, ends: tuple[float, float] | None) -> Ceiling:
-    """Give what was found the sign of the scores."""
+    """Return what was found with the sign of the scores."""
     gain = scale.sign * (seen - by_chance)
     low, high = (None, None) if ends is None else sorted(scale.sign * end for end in ends)
     return Ceiling(

@@ -1,4 +1,4 @@
-"""Rules by class, learned on some questions and tried on others; whether classes matter."""
+"""A CLASS2HYDE learned from data, with its gain on questions that it was not learned on; whether classes matter."""
 
 from __future__ import annotations
 
@@ -30,14 +30,12 @@ REPETITIONS = 20
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What rules are learned from and tried on, and how.
+    """What rules are learned from and tried on: (n,) arrays, and how.
 
-    Args:
-        gain: (n,), what HyDE adds to the score of each question, positive where that is better.
-        classes: (n,), each question's class as a number from 1; 0 is no class, for which HyDE is off.
-        groups: (n,), the number of each question's cluster, from 0; a cluster is in one fold as a whole.
-        folds: of a repetition, at least 2.
-        repetitions: with other folds each.
+    gain: what HyDE adds to the score of each question, positive where that is better.
+    classes: each question's class as a number from 1; 0 is no class, for which HyDE is off.
+    groups: the number of each question's cluster, from 0; a cluster is in one fold as a whole.
+    repetitions: with other folds each, of which there are at least 2.
     """
 
     gain: Floats
@@ -137,7 +135,7 @@ class LearnedRouting:
     `class_to_hyde` is learned on all questions. `gains` are those of rules learned in the same way without the question
     they are tried on: over never using HyDE (`none`), over `always`, over the better of these two as known from the
     same training questions (`best_arm`), and, where it was run, over the present rule (`classified`). `reasons` says
-    for each class why it is on or off. `p_value` is that of the gain over the better arm, see `class_rules.p_value`.
+    for each class why it is on or off. `p_value` is that of the gain over the better arm, see `p_value`.
     """
 
     class_to_hyde: dict[str, bool]
@@ -185,7 +183,7 @@ def learn_class_to_hyde(
     few questions take it as the least that the uncertainty can be.)
 
     Args:
-        table: see `routing`.
+        table: see `routing_table`.
         column: `predicted`, since that class is what the rule will be applied to, or `labelled` for what a classifier
             without mistakes could gain.
         seed: of folds and resamples.

@@ -43,15 +43,7 @@ def routing_table(
 ) -> pd.DataFrame:
     """Return the table of this module, from scores and the traces of the classified arm.
 
-    Args:
-        scores: as for `summary`.
-        metric: of which.
-        arms: arm to variant_id.
-        traces: of a variant that classifies; of several repeats, the first tells the class.
-        clusters: question_id to cluster, where questions are not independent.
-
-    Raises:
-        ConfigError: if `none` or `always` is no arm, or a column of the scores is missing.
+    `arms` maps arm to variant_id; of traces of several repeats, the first has the class.
     """
     _check_arms(arms)
     questions = per_question(scores, [metric])
@@ -68,11 +60,7 @@ def routing_table(
 
 
 def complete(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the questions that every arm of the table has scored, sorted by question.
-
-    Raises:
-        ConfigError: if `none` or `always` is no column.
-    """
+    """Return the questions that every arm of the table has scored, sorted by question."""
     _check_arms(table.columns)
     arms = [arm for arm in ARMS if arm in table]
     rows = table.assign(**{arm: pd.to_numeric(table[arm]).astype(float) for arm in arms}).dropna(subset=arms)
@@ -102,13 +90,9 @@ class ArmPair:
 
 
 def arm_pairs(table: pd.DataFrame, column: str, metric: Any, arms: Mapping[str, Any]) -> list[ArmPair]:
-    """Return the pairs of arms on all questions, then on those of each class that every arm has scored.
+    """Return the pairs of arms on all questions, then on those of each class in `column` that every arm has scored.
 
-    Args:
-        table: as `routing_table` returns it.
-        column: `labelled` or `predicted`; questions without a class count in `all` alone.
-        metric: of the scores.
-        arms: arm to variant_id, in the order of `ARMS`.
+    Questions without a class count in `all` alone; `arms` maps arm to variant_id, in the order of `ARMS`.
     """
     rows = complete(table)
     pairs = [(later, earlier) for earlier, later in combinations([arm for arm in ARMS if arm in arms], 2)]
@@ -127,13 +111,7 @@ def by_class(
     """Return one row an arm pair: `query_class`, `arm`, `against`, `n`, the means of both, and what was found.
 
     `difference` with its interval, p-values, `verdict` and `doubt` are as in `pairwise.differences_table`: a pair over
-    all questions has the very answer that it has there.
-
-    Args:
-        table: as `routing_table` returns it.
-        column: by which the pairs were made.
-        pairs: of `arm_pairs`.
-        found: their answers.
+    all questions has the very answer that it has there. `column` is that of `arm_pairs`.
     """
     rows = complete(table)
     lines = []
@@ -152,9 +130,9 @@ def _means(part: pd.DataFrame, arms: tuple[str, str]) -> list[float | None]:
 
 
 def confusion(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the counts of questions by labelled class (rows) and predicted class (columns).
+    """Return the counts of questions by labelled class (rows) and predicted class (columns), scored or not.
 
-    All questions with a label count, scored or not; a question that got no class stands in the column `none given`.
+    A question that got no class stands in the column `none given`.
     """
     rows = table.assign(**{name: [_name(value) for value in table[name]] for name in ("predicted", "labelled")})
     rows = rows[rows["labelled"] != ""].assign(predicted=lambda part: part["predicted"].replace("", "none given"))
