@@ -186,22 +186,30 @@ class TraceMetric:
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order."""
-        return [self._score(trace) for trace in traces]
+        found = [find_gap(trace, self.needs) or self.compute(trace) for trace in traces]
+        return [scored(trace, self.name, value) for trace, value in zip(traces, found, strict=True)]
 
-    def _score(self, trace: Trace) -> Score:
-        value = find_gap(trace, self.needs) or self.compute(trace)
-        return value.to_score(trace, self.name) if isinstance(value, Gap) else scored(trace, self.name, value)
+
+def family_of(*measures: tuple[MetricInfo, Callable[[Trace], float | Gap], int]) -> Family:
+    """Return a family of metrics that are functions of one trace: each with its function and the version of that."""
+    computed = {info.name: (compute, version) for info, compute, version in measures}
+
+    def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
+        return TraceMetric(name, info.needs, *computed[info.name])
+
+    return Family([info for info, _, _ in measures], build)
 
 
 def model_name(identity: Mapping[str, Any]) -> str:
     """Return a model's name in a table, `provider:name`; a digest where its identity has neither."""
-    return (
-        ":".join(str(identity[key]) for key in ("provider", "name") if key in identity) or digest(dict(identity))[:12]
-    )
+    named = ":".join(str(identity[key]) for key in ("provider", "name") if key in identity)
+    return named or digest(dict(identity))[:12]
 
 
-def scored(trace: Trace, metric: str, value: float) -> Score:
-    """Return the score that holds `value`; a value that is no finite number is a failed score."""
+def scored(trace: Trace, metric: str, value: float | Gap) -> Score:
+    """Return the score that holds `value` or records the gap; a value that is no finite number is a failed score."""
+    if isinstance(value, Gap):
+        return value.to_score(trace, metric)
     if not math.isfinite(value):
         return Gap("failed", f"the metric gave {value}, which is no number").to_score(trace, metric)
     return Score(trace.question.question_id, metric, float(value), repeat=trace.repeat)

@@ -37,15 +37,14 @@ class AccessLeak:
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; 0 where nothing was shown."""
-        return [self._score(trace) for trace in traces]
+        return [scored(trace, self.name, find_gap(trace, self.needs) or self._share(trace)) for trace in traces]
 
-    def _score(self, trace: Trace) -> Score:
-        gap = find_gap(trace, self.needs)
-        if gap is not None or self.visible is None:
-            return (gap or _NO_RULES).to_score(trace, self.name)
+    def _share(self, trace: Trace) -> float | Gap:
+        if self.visible is None:
+            return _NO_RULES
         shown = set(_sources(trace))
         closed = [source for source in shown if not self.visible(trace.question, source)]
-        return scored(trace, self.name, len(closed) / len(shown) if shown else 0.0)
+        return len(closed) / len(shown) if shown else 0.0
 
 
 def _sources(trace: Trace) -> Iterator[str]:

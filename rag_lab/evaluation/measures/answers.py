@@ -8,40 +8,14 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable
 
-from rag_lab.evaluation.metric import NOTHING_TO_READ, Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric
+from rag_lab.evaluation.metric import NOTHING_TO_READ, Gap, MetricInfo, Needs, family_of
 from rag_lab.records import Answer, Trace
 
 _NEEDS: Needs = frozenset({"answer", "reference"})
 
-INFOS = (
-    MetricInfo("answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _NEEDS),
-    MetricInfo(
-        "answer.token_f1", "F1 of the normalized words shared with a reference; the best reference counts.", _NEEDS
-    ),
-    MetricInfo(
-        "answer.abstention",
-        "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
-        frozenset({"answer"}),
-    ),
-    MetricInfo(
-        "answer.words",
-        "Words of the answer, as white space parts them; a cost: longer is not better.",
-        frozenset({"answer"}),
-        high=None,
-        higher_is_better=False,
-        is_cost=True,
-    ),
-)
-
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
-    """Return the answer measure called `name`."""
-    return TraceMetric(name, info.needs, _COMPUTE[name], _VERSIONS.get(name, 1))
 
 
 def normalize(text: str) -> str:
@@ -64,13 +38,14 @@ def token_f1(answer: str, reference: str) -> float:
 
 
 def _exact_match(trace: Trace) -> float | Gap:
-    given = normalize(_answer(trace).text)
-    return float(_says_something(trace) and any(given == normalize(reference) for reference in trace.question.answers))
+    words = normalize(_answer(trace).text)
+    is_equal = any(words == normalize(reference) for reference in trace.question.answers)
+    return float(is_equal and not _answer(trace).abstained)
 
 
 def _token_f1(trace: Trace) -> float | Gap:
     found = max(token_f1(_answer(trace).text, reference) for reference in trace.question.answers)
-    return found if _says_something(trace) else 0.0
+    return 0.0 if _answer(trace).abstained else found
 
 
 def _abstention(trace: Trace) -> float | Gap:
@@ -79,25 +54,30 @@ def _abstention(trace: Trace) -> float | Gap:
     return float(_answer(trace).abstained != trace.question.answerable)
 
 
-def _words(trace: Trace) -> float | Gap:
-    return float(len(_answer(trace).text.split()))
-
-
-def _says_something(trace: Trace) -> bool:
-    return not _answer(trace).abstained
-
-
 def _answer(trace: Trace) -> Answer:
     return trace.answer or Answer("")
 
 
-_COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
-    "answer.exact_match": _exact_match,
-    "answer.token_f1": _token_f1,
-    "answer.abstention": _abstention,
-    "answer.words": _words,
-}
-
-_VERSIONS = {"answer.exact_match": 2, "answer.token_f1": 2, "answer.abstention": 2}
-
-FAMILY = Family(INFOS, build)
+_EXACT = MetricInfo("answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _NEEDS)
+_F1 = MetricInfo(
+    "answer.token_f1", "F1 of the normalized words shared with a reference; the best reference counts.", _NEEDS
+)
+_ABSTENTION = MetricInfo(
+    "answer.abstention",
+    "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
+    frozenset({"answer"}),
+)
+_WORDS = MetricInfo(
+    "answer.words",
+    "Words of the answer, as white space parts them; a cost: longer is not better.",
+    frozenset({"answer"}),
+    high=None,
+    higher_is_better=False,
+    is_cost=True,
+)
+FAMILY = family_of(
+    (_EXACT, _exact_match, 2),
+    (_F1, _token_f1, 2),
+    (_ABSTENTION, _abstention, 2),
+    (_WORDS, lambda trace: float(len(_answer(trace).text.split())), 1),
+)

@@ -5,51 +5,13 @@ Citations of one passage count once, and so do equal citations of something that
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rag_lab.data.evidence import distinct
 from rag_lab.evaluation.measures.coverage import covers
-from rag_lab.evaluation.metric import (
-    NOTHING_TO_READ,
-    OF_LABELS,
-    Family,
-    Gap,
-    Metric,
-    MetricInfo,
-    Needs,
-    Tools,
-    TraceMetric,
-)
+from rag_lab.evaluation.metric import NOTHING_TO_READ, OF_LABELS, Gap, MetricInfo, Needs, family_of
 from rag_lab.records import Answer, Passage, Trace
 
 _NO_CITATION = Gap("not_applicable", "the answer cites nothing")
 _WITH_EVIDENCE: Needs = frozenset({"answer", "evidence"})
-
-INFOS = (
-    MetricInfo(
-        "citations.precision",
-        "Share of the citations made that name a passage of the context which covers an evidence item.",
-        _WITH_EVIDENCE,
-    ),
-    MetricInfo(
-        "citations.recall", "Share of the evidence items of which a covering passage was cited.", _WITH_EVIDENCE
-    ),
-    MetricInfo(
-        "citations.validity",
-        "Share of the citations made that name a passage of the context at all.",
-        frozenset({"answer"}),
-    ),
-    MetricInfo(
-        "citations.quotes_verified",
-        "Share of the quotes of citations that stand in the passage they cite, white space aside.",
-        frozenset({"answer"}),
-    ),
-)
-
-
-def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
-    """Return the citation check called `name`."""
-    return TraceMetric(name, info.needs, _COMPUTE[name], _VERSIONS.get(name, 1))
 
 
 def _precision(trace: Trace) -> float | Gap:
@@ -96,13 +58,14 @@ def _citations(trace: Trace) -> tuple[list[Passage], int]:
     return [p for p in trace.passages if p.number in numbers], len(numbers) + len(set(answer.rejected_citations))
 
 
-_COMPUTE: dict[str, Callable[[Trace], float | Gap]] = {
-    "citations.precision": _precision,
-    "citations.recall": _recall,
-    "citations.validity": _validity,
-    "citations.quotes_verified": _quotes_verified,
-}
-
-_VERSIONS = {"citations.precision": 2, "citations.recall": 3}
-
-FAMILY = Family(INFOS, build)
+_OF_ANSWER: Needs = frozenset({"answer"})
+_PRECISION = "Share of the citations made that name a passage of the context which covers an evidence item."
+_RECALL = "Share of the evidence items of which a covering passage was cited."
+_VALIDITY = "Share of the citations made that name a passage of the context at all."
+_QUOTES = "Share of the quotes of citations that stand in the passage they cite, white space aside."
+FAMILY = family_of(
+    (MetricInfo("citations.precision", _PRECISION, _WITH_EVIDENCE), _precision, 2),
+    (MetricInfo("citations.recall", _RECALL, _WITH_EVIDENCE), _recall, 3),
+    (MetricInfo("citations.validity", _VALIDITY, _OF_ANSWER), _validity, 1),
+    (MetricInfo("citations.quotes_verified", _QUOTES, _OF_ANSWER), _quotes_verified, 1),
+)

@@ -21,14 +21,6 @@ def _tokens_per_second(trace: Trace) -> float | Gap:
     return sum(record.tokens_out for record in wrote) / seconds
 
 
-def _load_seconds(trace: Trace) -> float | Gap:
-    return _sum_of_models(trace, lambda use: use.load_s)
-
-
-def _memory_mb(trace: Trace) -> float | Gap:
-    return _sum_of_models(trace, lambda use: use.memory_mb)
-
-
 def _joules(trace: Trace) -> float | Gap:
     uses = _uses(trace)
     known = [use.joules for _, use in uses if use.joules is not None]
@@ -52,8 +44,8 @@ def _uses(trace: Trace) -> list[tuple[str, MachineUse]]:
 
 MEASURES: Mapping[str, Callable[[Trace], float | Gap]] = {
     "cost.tokens_per_second": _tokens_per_second,
-    "cost.load_seconds": _load_seconds,
-    "cost.memory_mb": _memory_mb,
+    "cost.load_seconds": lambda trace: _sum_of_models(trace, lambda use: use.load_s),
+    "cost.memory_mb": lambda trace: _sum_of_models(trace, lambda use: use.memory_mb),
     "cost.joules": _joules,
 }
 

@@ -122,21 +122,17 @@ def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | Gap:
     return measure(found, first_ranks(trace.ranked, evidence))
 
 
-def _evidence_recall(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
-    return sum(found) / len(found)
-
-
 def _recall(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
     """Items that one hit of the whole ranking is the first to cover are one unit, as in recall by rank."""
     units = [f"missing-{number}" if rank is None else str(rank) for number, rank in enumerate(ranks)]
     return len({unit for unit, one in zip(units, found, strict=True) if one}) / len(set(units))
 
 
-def _success(found: Sequence[bool], ranks: Sequence[int | None]) -> float:
-    return float(any(found))
-
-
-_TEXT_COMPUTE: dict[str, _Measure] = {"evidence_recall": _evidence_recall, "recall": _recall, "success": _success}
+_TEXT_COMPUTE: dict[str, _Measure] = {
+    "evidence_recall": lambda found, ranks: sum(found) / len(found),
+    "recall": _recall,
+    "success": lambda found, ranks: float(any(found)),
+}
 
 
 @dataclass(frozen=True)
@@ -157,23 +153,21 @@ class RetrievalMetric:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
         gaps = [find_gap(trace, self.needs) for trace in traces]
         values = iter(self._values_or_gap([trace for trace, gap in zip(traces, gaps, strict=True) if gap is None]))
-        return [self._score(trace, gap or next(values)) for trace, gap in zip(traces, gaps, strict=True)]
-
-    def _score(self, trace: Trace, found: float | Gap) -> Score:
-        return found.to_score(trace, self.name) if isinstance(found, Gap) else scored(trace, self.name, found)
+        return [scored(trace, self.name, gap or next(values)) for trace, gap in zip(traces, gaps, strict=True)]
 
     def _values_or_gap(self, traces: Sequence[Trace]) -> Sequence[float | Gap]:
         """Return the values; what breaks in one of the packages behind ir_measures costs this measure alone."""
+        items, n_hits = [], []
+        for trace in traces:
+            evidence = distinct(trace.question.evidence)
+            counted = counted_ranks(trace.ranked, evidence)
+            items.append([(rank, item.grade) for rank, item in zip(counted.ranks, evidence, strict=True)])
+            n_hits.append(counted.n)
         try:
-            return self._values(traces)
+            return self._mean_by_item(items, n_hits) if self.by_item else _calculate(self.measure, items, n_hits)
         except Exception as error:
             gap = Gap("failed", f"ir_measures gave up: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
             return [gap] * len(traces)
-
-    def _values(self, traces: Sequence[Trace]) -> list[float]:
-        found = [_found(trace) for trace in traces]
-        items, n_hits = [one for one, _ in found], [n for _, n in found]
-        return self._mean_by_item(items, n_hits) if self.by_item else _calculate(self.measure, items, n_hits)
 
     def _mean_by_item(self, items: Sequence[_Items], n_hits: Sequence[int]) -> list[float]:
         """Average the value of each item taken as a topic of its own: two items may share a hit."""
@@ -181,13 +175,6 @@ class RetrievalMetric:
         lengths = [n for n, of_question in zip(n_hits, items, strict=True) for _ in of_question]
         found = iter(_calculate(self.measure, alone, lengths))
         return [sum(next(found) for _ in of_question) / len(of_question) for of_question in items]
-
-
-def _found(trace: Trace) -> tuple[_Items, int]:
-    """Return the evidence items of a trace, and how many ranks its ranking has."""
-    evidence = distinct(trace.question.evidence)
-    counted = counted_ranks(trace.ranked, evidence)
-    return [(rank, item.grade) for rank, item in zip(counted.ranks, evidence, strict=True)], counted.n
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
