@@ -26,12 +26,8 @@ from rag_lab.evaluation.remembered import trace_bytes
 from rag_lab.memory.results import batches
 from rag_lab.records import Score, StageRecord, Trace
 
-FIELDS = frozenset(each.name for each in fields(Trace)) - {
-    "question",
-    "repeat",
-    "stages",
-    "texts",
-}  # those that stages set
+_NOT_OF_STAGES = {"question", "repeat", "stages", "texts"}
+FIELDS = frozenset(each.name for each in fields(Trace)) - _NOT_OF_STAGES
 _MODELS: Mapping[str, Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
 _WHOLE_BATCH = 32
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
@@ -93,23 +89,19 @@ def models_asked(made: Any, name: str) -> list[str]:
 
 def _name(module: Module) -> str:
     made = module.value
-    name = getattr(made, "name", None) or (module.name.rpartition(":")[2] if ":" in module.name else _written(made))
+    written = str(getattr(made, "__name__", type(made).__name__))
+    if is_dataclass(made):  # its parameters, as a configuration has them
+        changed = [f"{f.name}={getattr(made, f.name)}" for f in fields(made) if getattr(made, f.name) != f.default]
+        written = "?".join(filter(None, (type(made).__name__, "&".join(changed))))
+    name = getattr(made, "name", None) or (module.name.rpartition(":")[2] if ":" in module.name else written)
     if not isinstance(name, str) or not name.strip() or set(name) & set(",<>\n"):
         raise ConfigError(f"A metric is called {name!r}; write it with def, or give it a `name` without , < or >.")
     return name
 
 
-def _written(made: Any) -> str:
-    """Return the name of a function, or of a class and the parameters of its instance as a configuration has them."""
-    if not is_dataclass(made):
-        return str(getattr(made, "__name__", type(made).__name__))
-    given = [f"{f.name}={getattr(made, f.name)}" for f in fields(made) if getattr(made, f.name) != f.default]
-    return "?".join(filter(None, (type(made).__name__, "&".join(given))))
-
-
 def _names(made: Any, attribute: str, allowed: Collection[str], name: str) -> frozenset[str]:
-    given = getattr(made, attribute, ())
-    names = (given,) if isinstance(given, str) else tuple(given)
+    value = getattr(made, attribute, ())
+    names = (value,) if isinstance(value, str) else tuple(value)
     if strangers := [each for each in names if str(each).partition(".")[0] not in allowed]:
         what = f"{'need' if attribute == 'needs' else 'field of a trace'} of the metric {name!r}"
         raise ConfigError(unknown_name(what, str(strangers[0]), allowed))
@@ -178,15 +170,15 @@ class WholeMetric:
 
     def _score(self, traces: list[Trace]) -> list[Score]:
         try:
-            scores: list[Score] = self.code.call(traces, accept=lambda given: self._accepted(given, traces))
+            scores: list[Score] = self.code.call(traces, accept=lambda returned: self._accepted(returned, traces))
         except CustomCodeError as error:
             if len(traces) == 1:
                 return [Gap("failed", str(error)).to_score(traces[0], self.name)]
             return [score for trace in traces for score in self._score([trace])]
         return scores
 
-    def _accepted(self, given: Any, traces: Sequence[Trace]) -> list[Score]:
-        scores = list(given) if isinstance(given, Sequence) else [given]
+    def _accepted(self, returned: Any, traces: Sequence[Trace]) -> list[Score]:
+        scores = list(returned) if isinstance(returned, Sequence) else [returned]
         if strangers := [type(score).__name__ for score in scores if not isinstance(score, Score)]:
             raise CustomCodeError(f"the {self.code.what} returned {strangers[0]} where a Score is due")
         due = [(trace.question.question_id, trace.repeat, self.name) for trace in traces]
@@ -257,9 +249,13 @@ class CustomMetric:
     def _score(self, trace: Trace) -> Score:
         if gap := find_gap(trace, self.needs):
             return gap.to_score(trace, self.name)
-        judge = self._judge(trace.repeat)
-        given: dict[str, Any] = {"judge": judge, "embedder": _Unwatched(self.tools.embedder)}
-        models = [given[name] for name in self.models]
+        judge = None
+        if "judge" in self.needs and self.tools.judge is not None:
+            judge = RememberedJudge(
+                self.tools.judge, self.tools.replies or JudgeReplies(self.tools.judge), trace.repeat
+            )
+        known: dict[str, Any] = {"judge": judge, "embedder": _Unwatched(self.tools.embedder)}
+        models = [known[name] for name in self.models]
         started, seen = time.perf_counter(), self._seen(trace)
         try:
             found = self.code.call(seen, *models, accept=self._accepted)
@@ -268,9 +264,7 @@ class CustomMetric:
             found = Gap("failed", f"{after}{error}")
         if seen.stages_read:
             self._of_run.add((trace.question.question_id, trace.repeat))
-        return self._told(trace, found, judge, time.perf_counter() - started)
-
-    def _told(self, trace: Trace, found: Gap | tuple[float, str], judge: RememberedJudge | None, own_s: float) -> Score:
+        own_s = time.perf_counter() - started
         is_gap = isinstance(found, Gap)
         return Score(
             trace.question.question_id,
@@ -285,12 +279,6 @@ class CustomMetric:
             curable=is_gap and judge is not None and judge.is_troubled,
             truncated_tokens=judge.truncated_tokens if judge else 0,
         )
-
-    def _judge(self, repeat: int) -> RememberedJudge | None:
-        if "judge" not in self.needs or self.tools.judge is None:
-            return None
-        replies = self.tools.replies or JudgeReplies(self.tools.judge)
-        return RememberedJudge(self.tools.judge, replies, repeat)
 
     def _seen(self, trace: Trace) -> WatchedTrace:
         """Return the trace without what the metric does not say that it reads: what it says is what counts.

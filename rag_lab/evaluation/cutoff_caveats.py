@@ -49,7 +49,7 @@ class Shallow:
     def sentence(self, metrics: Sequence[str]) -> str:
         """Return the sentence, of all metrics of which it is true."""
         settings = list(self.variants.items())
-        told = [
+        held = [
             f"{depth} ({setting})" + ("" if self.alike and len(settings) == 1 else f" in {listing(names)}")
             for (depth, setting), names in settings
         ]
@@ -60,7 +60,7 @@ class Shallow:
         )
         look = "Metric {} looks" if len(metrics) == 1 else "Metrics {} look"
         return (
-            f"{look.format(listing(metrics))} at {self.cutoff} ranks, but a ranking holds at most {'; '.join(told)}: "
+            f"{look.format(listing(metrics))} at {self.cutoff} ranks, but a ranking holds at most {'; '.join(held)}: "
             f"what would stand below counts as not found{then}"
         )
 
@@ -136,13 +136,21 @@ def unequal_text(
     are_words = not labels or any(item.quote is not None for item in labels)
     ranked = [name for name in names if cutoff(name) is not None]
     by_text = [name for name in names if text_budget(name) is not None]
-    told = ((_too_little(name, configs) if traces is None else _ended_early(name, traces)) for name in by_text)
-    found = [sentence for sentence in told if sentence]
+    short = ((_too_little(name, configs) if traces is None else _ended_early(name, traces)) for name in by_text)
+    found = [sentence for sentence in short if sentence]
     variants_of: dict[Unit, list[str]] = {}
     for variant, config in configs.items():
         variants_of.setdefault(unit_of(config), []).append(variant)
-    is_unequal = ranked and are_words and len(variants_of) > 1
-    return [_unequal(ranked, by_text, variants_of), *found] if is_unequal else found
+    if not (ranked and are_words and len(variants_of) > 1):
+        return found
+    units = "; ".join(f"{unit.name} in {some_of(variants, 3)}" for unit, variants in variants_of.items())
+    fair = f"{listing(by_text)} {'compares' if len(by_text) == 1 else 'compare'}" if by_text else ""
+    unequal = (
+        f"At the same rank the variants read different amounts of text ({units}), so {some_of(ranked, 3)} "
+        f"{'compares' if len(ranked) == 1 else 'compare'} them by unequal text; "
+        f"{fair or f'{EQUAL_TEXT}, added to `metrics`, compares'} them by equal text."
+    )
+    return [unequal, *found]
 
 
 def unit_of(config: PipelineConfig) -> Unit:
@@ -166,22 +174,6 @@ def _children(corpus: CorpusConfig) -> Unit:
     return Unit(f"children of {corpus.chunk_size:,} characters", corpus.chunk_size)
 
 
-def _unequal(ranked: list[str], by_text: list[str], variants_of: Mapping[Unit, list[str]]) -> str:
-    told = "; ".join(f"{unit.name} in {some_of(variants, 3)}" for unit, variants in variants_of.items())
-    compare = "compares" if len(ranked) == 1 else "compare"
-    return (
-        f"At the same rank the variants read different amounts of text ({told}), so {some_of(ranked, 3)} {compare} "
-        f"them by unequal text; {_fair(by_text)}."
-    )
-
-
-def _fair(by_text: list[str]) -> str:
-    if not by_text:
-        return f"{EQUAL_TEXT}, added to `metrics`, compares them by equal text"
-    compare = "compares" if len(by_text) == 1 else "compare"
-    return f"{listing(by_text)} {compare} them by equal text"
-
-
 def _too_little(metric: str, configs: Mapping[str, PipelineConfig]) -> str:
     """Return that some rankings hold less text than the metric reads; "" where none is known to."""
     wanted = text_budget(metric) or 0
@@ -191,24 +183,23 @@ def _too_little(metric: str, configs: Mapping[str, PipelineConfig]) -> str:
         n_tokens = None if unit.characters is None else depth * unit.characters // CHARACTERS_A_TOKEN
         if n_tokens is not None and n_tokens < wanted:
             held.setdefault((n_tokens, depth, unit.name), []).append(variant)
-    told = "; ".join(
+    texts = "; ".join(
         f"about {counted(n_tokens, 'token')} ({depth} {name}) in {some_of(variants, 3)}"
         for (n_tokens, depth, name), variants in sorted(held.items())
     )
-    return told and f"Metric {metric} reads {wanted:,} tokens, but a ranking holds only {told}: {_ADVICE}."
+    return texts and f"Metric {metric} reads {wanted:,} tokens, but a ranking holds only {texts}: {_ADVICE}."
 
 
 def _ended_early(metric: str, traces: Mapping[str, Sequence[Trace]]) -> str:
     """Return which variants' rankings held less text than the metric reads, and how many; "" where few did."""
     wanted = (text_budget(metric) or 0) * CHARACTERS_A_TOKEN
-    told = []
+    short = []
     for variant, asked in traces.items():
         sizes = [sum(hit.end - hit.start for hit in trace.ranked) for trace in asked if trace.ranked]
         n_short = sum(size < wanted for size in sizes)
         if n_short > _FEW * len(sizes):
-            told.append(f"{n_short:,} of {len(sizes):,} rankings of {variant}")
-    return (
-        f"Metric {metric} reads {wanted // CHARACTERS_A_TOKEN:,} tokens, but {some_of(told, 5)} hold less: {_ADVICE}."
-        if told
-        else ""
-    )
+            short.append(f"{n_short:,} of {len(sizes):,} rankings of {variant}")
+    if not short:
+        return ""
+    n_tokens = wanted // CHARACTERS_A_TOKEN
+    return f"Metric {metric} reads {n_tokens:,} tokens, but {some_of(short, 5)} hold less: {_ADVICE}."

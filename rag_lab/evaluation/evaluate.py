@@ -60,7 +60,7 @@ def evaluate(
         raise ConfigError(" ".join(wrong))
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, embedder, JudgeReplies(judge, store) if judge is not None else None, language, visible)
-    scores, given = Scores(), TracesScored(traces)
+    scores, scored = Scores(), TracesScored(traces)
     n_scores = len(metrics) * len(traces)
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
     with store.held_open() if store else nullcontext(), bar:
@@ -68,6 +68,6 @@ def evaluate(
             payer = booked(judge, parse_name(metric).name) if judge is not None else None
             built = build_metric(metric, replace(tools, judge=payer))
             with span(f"metric {built.name}", {"rag_lab.traces": len(traces)}):
-                scores += score_metric(built, given, store, bar.update)
+                scores += score_metric(built, scored, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores

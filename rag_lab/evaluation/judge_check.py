@@ -123,18 +123,21 @@ class JudgeCheck:
     def verdict(self) -> str:
         """Say in a sentence or two whether the judge's scores can be believed."""
         parts = [_discrimination_clause(each) for each in self._overall()]
-        parts += [_objects_clause(each) for each in self.objects if not each.suffices]
+        for each in self.objects:
+            if not each.suffices:
+                why = f", mostly because {each.reasons[0][0]}" if each.reasons else ""
+                parts.append(
+                    f"gave {each.metric} a usable reply for only {each.n_scored} of {each.n_asked} answers{why}"
+                )
         parts += [] if all(each.has_enough for each in self._overall()) else [self._too_few()]
-        return f"{self.judge} {'; it '.join(parts)}: {self._advice()}."
+        advice = "its scores can be used"
+        if not self.passes:
+            advice = "do not build on its scores" + (" before it has passed on more" if self._does_well else "")
+        return f"{self.judge} {'; it '.join(parts)}: {advice}."
 
     @property
     def _does_well(self) -> bool:
         return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall())
-
-    def _advice(self) -> str:
-        if self.passes:
-            return "its scores can be used"
-        return "do not build on its scores" + (" before it has passed on more" if self._does_well else "")
 
     def _too_few(self) -> str:
         if self.n_questions < MIN_QUESTIONS:
@@ -168,7 +171,10 @@ class JudgeCheck:
         return [each for each in self.telling if each.perturbation == ALL]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
-        objects = [[o.metric, f"{o.n_scored} of {o.n_asked}", _reasons(o)] for o in self.objects]
+        objects = [
+            [o.metric, f"{o.n_scored} of {o.n_asked}", "; ".join(f"{n} x {reason}" for reason, n in o.reasons[:2])]
+            for o in self.objects
+        ]
         telling = [[t.perturbation, t.metric, str(t), str(t.n_wrong), str(t.n_questions)] for t in self.telling]
         return [
             (["metric", "usable", "commonest failures"], objects),
@@ -189,15 +195,6 @@ def _discrimination_clause(telling: Discrimination) -> str:
     if telling.high is not None and telling.high < CHANCE:
         return f"is worse than chance {by} ({size})"
     return f"{'is no better than' if telling.has_enough else 'could not be told from'} chance {by} ({size})"
-
-
-def _objects_clause(objects: Objects) -> str:
-    why = f", mostly because {objects.reasons[0][0]}" if objects.reasons else ""
-    return f"gave {objects.metric} a usable reply for only {objects.n_scored} of {objects.n_asked} answers{why}"
-
-
-def _reasons(objects: Objects, n_shown: int = 2) -> str:
-    return "; ".join(f"{count} x {reason}" for reason, count in objects.reasons[:n_shown])
 
 
 def _html_table(head: list[str], rows: list[list[str]]) -> str:

@@ -64,17 +64,16 @@ class JudgeReplies:
         def compute(keys: list[str]) -> dict[str, ChatReply]:
             return dict(zip(keys, generate([requests[key] for key in keys]), strict=True))
 
-        replies = Work(_ROOM, compute, _encode, _REPLY.validate_json, len(requests)).do(self._memory, requests)
+        def encode(reply: ChatReply) -> str | None:
+            return None if reply.error else _REPLY.dump_json(reply).decode()
+
+        replies = Work(_ROOM, compute, encode, _REPLY.validate_json, len(requests)).do(self._memory, requests)
         self._known |= {key: reply for key, reply in replies.items() if not reply.error}
         return [replies[key] for key in requests]
 
     @cached_property
     def _identity(self) -> str:
         return digest(dict(self._judge.identity()))
-
-
-def _encode(reply: ChatReply) -> str | None:
-    return None if reply.error else _REPLY.dump_json(reply).decode()
 
 
 class RememberedJudge:
@@ -186,10 +185,9 @@ class JudgeQueue:
         except RuntimeError:  # stopped
             self._settle([key], self._raise_broken)
         else:
-            done.add_done_callback(partial(self._settle_one, key))
-
-    def _settle_one(self, key: str, done: asyncio.Future[list[ChatReply]]) -> None:
-        self._settle([key], self._raise_broken if done.cancelled() else done.result)
+            done.add_done_callback(
+                lambda done: self._settle([key], self._raise_broken if done.cancelled() else done.result)
+            )
 
     def _settle(self, keys: Sequence[str], replies: Callable[[], list[ChatReply]]) -> None:
         """Give each waiting score its reply; whatever a model raises belongs to the scores that wait for it."""

@@ -228,9 +228,15 @@ def check_judge(
     tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, language=language, progress=progress)
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, replies=JudgeReplies(judge, store), language=language)
-    trials = [(metric, _score(metric, items, store, progress)) for metric in _tried_metrics(tools)]
+    without_cosine = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
+    metrics_on_trial = [
+        make_metric("ragas.faithfulness", SPECS["faithfulness"], tools),
+        make_metric("ragas.answer_correctness without cosine", without_cosine, tools),
+    ]
+    trials = [(metric, _score(metric, items, store, progress)) for metric in metrics_on_trial]
     faithfulness, first = trials[0]
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
+    texts = [name for name in PERTURBATIONS if name != "moved_citation"]  # seen only where the passages are read
     scores = [*tried, *(score for _, found in trials for score in found), *second]
     return JudgeCheck(
         judge=model_name(identity),
@@ -241,7 +247,9 @@ def check_judge(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
         telling=tuple(
-            each for metric, found in trials for each in discriminations(metric.name, items, found, _seen(metric.name))
+            each
+            for metric, found in trials
+            for each in discriminations(metric.name, items, found, PERTURBATIONS if metric is faithfulness else texts)
         ),
         agreement=_agreement(faithfulness.name, first, second),
         calls=sum(score.calls for score in scores),
@@ -249,15 +257,6 @@ def check_judge(
         ragas=version("ragas"),
         language=language,
     )
-
-
-def _tried_metrics(tools: Tools) -> list[Metric]:
-    """Return faithfulness, and answer correctness as the judge alone sees it."""
-    correctness = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
-    return [
-        make_metric("ragas.faithfulness", SPECS["faithfulness"], tools),
-        make_metric("ragas.answer_correctness without cosine", correctness, tools),
-    ]
 
 
 def _score(metric: Metric, items: Sequence[TrialItem], store: Memory | None, progress: bool) -> list[Score]:
@@ -270,11 +269,6 @@ def _objects(metric: str, scores: Sequence[Score]) -> Objects:
     reasons = Counter(_EXCERPT.sub("", score.reason) for score in asked if score.status == "failed")
     n_scored = sum(score.status == "scored" for score in asked)
     return Objects(metric, n_scored, len(asked), tuple(reasons.most_common()))
-
-
-def _seen(metric: str) -> list[Perturbation]:
-    """Return the perturbations that a metric can see: a moved citation only where the passages are read."""
-    return [name for name in PERTURBATIONS if name != "moved_citation" or metric == "ragas.faithfulness"]
 
 
 def _agreement(metric: str, first: Sequence[Score], second: Sequence[Score]) -> Agreement:

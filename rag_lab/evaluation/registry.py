@@ -38,7 +38,6 @@ _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
 BY_EVIDENCE = ("retrieval.ndcg@10",)
 BY_REFERENCE = ("answer.token_f1",)
 WITHOUT_LABELS = ("cost.seconds", "cost.tokens")
-_HEAD = ("| metric | what it is | needs | range |", "|---|---|---|---|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,8 @@ def parse_name(metric: AnyMetric) -> ParsedName:
         ConfigError: if no metric has this name, its cut-off is missing, superfluous or out of range, or it says of
             itself what cannot be.
     """
-    if isinstance(metric, str) and not _is_custom(metric):
+    head = metric.partition("?")[0] if isinstance(metric, str) else ""
+    if isinstance(metric, str) and ":" not in head.partition("(")[0] and head not in installed(METRICS.group):
         return _parse_built_in(metric)
     module = METRICS.find(metric) if isinstance(metric, str) else from_object(metric, METRICS)
     info = custom_info(module)
@@ -103,30 +103,21 @@ def find_info(name: str) -> MetricInfo | None:
 
 def cutoff(name: str) -> int | None:
     """Return how many ranks the metric called `name` looks at; None where it has no cut-off, or nobody knows it."""
-    try:
-        parsed = _parse_built_in(name)
-    except ConfigError:
+    info = find_info(name)
+    if info is None or not info.name.endswith(("@k", "<measure>")):
         return None
-    if parsed.info.name.endswith("@k"):
-        return int(parsed.argument)
-    return ir_cutoff(parsed.argument) if parsed.info.name.endswith("<measure>") else None
+    argument = _parse_built_in(name).argument
+    return int(argument) if info.name.endswith("@k") else ir_cutoff(argument)
 
 
 def text_budget(name: str) -> int | None:
     """Return how many tokens of a ranking the metric called `name` reads; None where it counts none."""
-    try:
-        parsed = _parse_built_in(name)
-    except ConfigError:
-        return None
-    return int(parsed.argument) if parsed.info.name.endswith(IN_TOKENS) else None
+    info = find_info(name)
+    return int(_parse_built_in(name).argument) if info is not None and info.name.endswith(IN_TOKENS) else None
 
 
 def build_metric(metric: AnyMetric, tools: Tools) -> Metric:
-    """Return a metric; no model is loaded yet.
-
-    Raises:
-        ConfigError: as `parse_name`.
-    """
+    """Return a metric; no model is loaded yet."""
     parsed = parse_name(metric)
     if isinstance(parsed.source, Family):
         return parsed.source.build(parsed.name, parsed.info, parsed.argument, tools)
@@ -169,27 +160,18 @@ def _families() -> tuple[Family, ...]:
     return tuple(METRICS.find(name).value for name in METRICS.built_in)
 
 
-def _is_custom(name: str) -> bool:
-    head = name.partition("?")[0]
-    return ":" in head.partition("(")[0] or head in installed(METRICS.group)
-
-
 @cache
 def _parse_built_in(name: str) -> ParsedName:
     for family in _families():
         for info in family.infos:
-            match = re.fullmatch(_pattern(info), name)
+            pattern = re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
+            pattern = pattern.replace(re.escape(IN_TOKENS), r"@(\d+)tokens").replace("<measure>", _IR_MEASURE)
+            match = re.fullmatch(pattern, name)
             if match:
                 argument = (match.groups() or ("",))[0]
                 _check_argument(name, info, argument)
                 return ParsedName(name, info, family, argument)
     raise ConfigError(_unknown(name))
-
-
-def _pattern(info: MetricInfo) -> str:
-    fixed = re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
-    fixed = fixed.replace(re.escape(IN_TOKENS), r"@(\d+)tokens")
-    return fixed.replace("<measure>", _IR_MEASURE)
 
 
 def _check_argument(name: str, info: MetricInfo, argument: str) -> None:
@@ -228,11 +210,10 @@ def default_metrics(questions: Iterable[Question]) -> tuple[str, ...]:
 
 def metrics_table() -> str:
     """Return a Markdown table with one row a metric, in the order of `describe`."""
-    return "\n".join((*_HEAD, *(_info_row(info) for info in describe()))) + "\n"
-
-
-def _info_row(info: MetricInfo) -> str:
-    needs = ", ".join(sorted(info.needs)) or "-"
-    upper = "and up" if info.high is None else f"to {info.high:g}"
-    better = "" if info.higher_is_better else ", lower is better"
-    return f"| `{info.name}` | {info.sentence} | {needs} | {info.low:g} {upper}{better} |"
+    lines = ["| metric | what it is | needs | range |", "|---|---|---|---|"]
+    for info in describe():
+        needs = ", ".join(sorted(info.needs)) or "-"
+        upper = "and up" if info.high is None else f"to {info.high:g}"
+        better = "" if info.higher_is_better else ", lower is better"
+        lines.append(f"| `{info.name}` | {info.sentence} | {needs} | {info.low:g} {upper}{better} |")
+    return "\n".join(lines) + "\n"

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -63,14 +62,10 @@ def score_whole(metric: TracedMetric, scored: TracesScored, memory: Memory) -> l
     set_attributes(rag_lab__remembered=0)
     scores = metric.score(scored.traces)
     if not any(score.status == "failed" for score in scores):
-        text = json.dumps([_row(score) for score in scores], ensure_ascii=False)
+        text = json.dumps([[each.value, each.status, each.reason] for each in scores], ensure_ascii=False)
         if _decoded(text, metric, scored.traces) == scores:
             memory.store(metric.name, {key: text})
     return scores
-
-
-def _row(score: Score) -> list[Any]:
-    return [score.value, score.status, score.reason]
 
 
 def _decoded(text: str, metric: TracedMetric, traces: Sequence[Trace]) -> list[Score]:
@@ -81,18 +76,18 @@ def _decoded(text: str, metric: TracedMetric, traces: Sequence[Trace]) -> list[S
     ]
 
 
-def score_metric(metric: Metric, given: TracesScored, memory: Memory | None, advance: Advance) -> list[Score]:
+def score_metric(metric: Metric, scored: TracesScored, memory: Memory | None, advance: Advance) -> list[Score]:
     """Return one score for each trace, in order, as remembered where the metric's values follow from what traces say.
 
     Costly ones are remembered one by one, quick ones all together. Those that measure the run are measured in each.
     """
     if isinstance(metric, CostlyMetric):
         if memory is None:
-            return score_unremembered(metric, given.traces, advance)
-        return score_costly(metric, given.traces, memory, advance)
+            return score_unremembered(metric, scored.traces, advance)
+        return score_costly(metric, scored.traces, memory, advance)
     if memory is not None and isinstance(metric, TracedMetric) and metric.is_traced:
-        return score_whole(metric, given, memory)
-    return metric.score(given.traces)
+        return score_whole(metric, scored, memory)
+    return metric.score(scored.traces)
 
 
 def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, advance: Advance) -> list[Score]:
@@ -121,8 +116,11 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     set_attributes(rag_lab__remembered=sum(key in found for key in keys))
     found |= work.do(memory, [key for key in wanted if key not in found], lambda new, waits: advance(new))
     without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))
-    return [
-        next(without_key) if key is None else _of(trace, found[key]) for trace, key in zip(traces, keys, strict=True)
+    return [  # two questions may ask the judge for the same thing
+        next(without_key)
+        if key is None
+        else replace(found[key], question_id=trace.question.question_id, repeat=trace.repeat)
+        for trace, key in zip(traces, keys, strict=True)
     ]
 
 
@@ -139,8 +137,3 @@ def score_unremembered(metric: CostlyMetric, traces: Sequence[Trace], advance: A
         scores += metric.score(some)
         advance(len(some))
     return scores
-
-
-def _of(trace: Trace, score: Score) -> Score:
-    """Return the score for `trace`: two questions may ask the judge for the same thing."""
-    return replace(score, question_id=trace.question.question_id, repeat=trace.repeat)

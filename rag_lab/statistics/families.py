@@ -110,7 +110,9 @@ class ScoreTable:
             return Sample((), nothing, (), nothing, 0, (hypothesis.metric, hypothesis.unsigned, b""))
         columns = np.array([self._column[name] for name, _ in variants], dtype=np.int64)
         weights = np.array([weight for _, weight in variants])
-        among = self._among(hypothesis.questions)
+        among = np.arange(len(self._row))
+        if hypothesis.questions is not None:
+            among = np.array(sorted(self._row[one] for one in hypothesis.questions if one in self._row), dtype=np.int64)
         scored = among[~np.isnan(self.mean[np.ix_(among, columns)]).any(axis=1)]
         asked = among[~np.isnan(self.lost[np.ix_(among, columns)]).any(axis=1)]
         n_failed = int((self.lost[np.ix_(asked, columns[weights != 0])] > 0).any(axis=1).sum())
@@ -118,11 +120,6 @@ class ScoreTable:
         key = (hypothesis.metric, hypothesis.unsigned, scored.tobytes())
         values = _exact(self.mean[np.ix_(scored, columns)] @ weights)
         return Sample(tuple(self.questions[scored]), values, tuple(self.questions[asked]), filled, n_failed, key)
-
-    def _among(self, questions: frozenset[Any] | None) -> npt.NDArray[np.int64]:
-        if questions is None:
-            return np.arange(len(self._row))
-        return np.array(sorted(self._row[one] for one in questions if one in self._row), dtype=np.int64)
 
 
 def _exact(values: Floats) -> Floats:
@@ -170,15 +167,20 @@ def answers(
     samples = {one: tables[one.metric].sample(one) for one in wanted if one.metric in tables}
     found: dict[Hypothesis, Answer] = {}
     tested: dict[Hashable, _Tested] = {}
+    primary = {sample.key for one, sample in samples.items() if one.is_primary}
     for name in get_args(FamilyName):
-        tested |= _tested(_members(samples, name), name, options)
+        members = {one.key: one for one in samples.values() if (one.key in primary) is (name == "primary")}
+        tested |= _tested(members, name, options)
     kept = [one for one in wanted if one in samples]
     for one, difference in zip(kept, _differences(kept, samples, scales, options), strict=True):
         scale = scales[one.metric]
         floor = floor_over((options.noise or {}).get(one.metric), difference.n, one.squares)
-        test, failures = tested[samples[one].key], _failures(samples[one], tested[samples[one].key])
-        told = (test.p_value, test.p_corrected, test.family, failures)
-        found[one] = Answer(difference, *told, floor, scale.higher_is_better)
+        sample, test, failures = samples[one], tested[samples[one].key], None
+        if sample.n_failed and test.p_corrected is not None:  # it can be significant
+            mean = float(sample.filled.mean()) if len(sample.filled) else None
+            failures = WithFailures(mean, test.with_failures)
+        numbers = (test.p_value, test.p_corrected, test.family, failures)
+        found[one] = Answer(difference, *numbers, floor, scale.higher_is_better)
     nothing = Answer(PairedDifference(None, None, None, 0, 0, 0, 0), None, None)
     return {one: found.get(one, nothing) for one in wanted}
 
@@ -201,12 +203,6 @@ def lone_answer(values: Sequence[float]) -> Answer:
     test = step_down(column[:, None])
     p_value, is_able = float(test.alone[0]), difference.n_differing >= smallest_n(ALPHA)
     return Answer(difference, p_value, p_value if is_able else None, Family(critical=test.critical(ALPHA)))
-
-
-def _members(samples: Mapping[Hypothesis, Sample], name: FamilyName) -> dict[Hashable, Sample]:
-    """Return the comparisons of a family, each once."""
-    primary = {sample.key for one, sample in samples.items() if one.is_primary}
-    return {sample.key: sample for sample in samples.values() if (sample.key in primary) is (name == "primary")}
 
 
 def _tested(members: Mapping[Hashable, Sample], name: FamilyName, options: Options) -> dict[Hashable, _Tested]:
@@ -255,13 +251,6 @@ def _with_failures(
         for (key, one), p_value in zip(members.items(), p_values, strict=True)
         if key in failed
     }
-
-
-def _failures(sample: Sample, test: _Tested) -> WithFailures | None:
-    """Return what becomes of a comparison that can be significant where failures count; None where nothing failed."""
-    if not sample.n_failed or test.p_corrected is None:
-        return None
-    return WithFailures(float(sample.filled.mean()) if len(sample.filled) else None, test.with_failures)
 
 
 class _Units:

@@ -86,19 +86,18 @@ def differences_table(pairs: Sequence[Pair], found: Mapping[Hypothesis, Answer])
         family: `primary` or `secondary`
         smallest_difference: that this comparison could have shown with power 0.8; None where that is unknown
     """
-    rows = [_withheld(one) if one.withheld else _row(one, found[one.hypothesis]) for one in pairs]
+    rows: list[tuple[Any, ...]] = []
+    for pair in pairs:
+        key = (pair.variant_id, pair.metric)
+        if pair.withheld:
+            family = "primary" if pair.is_primary else "secondary"
+            nothing = (0, None, None, None, None, None, 0, 0, 0)
+            rows.append((*key, *nothing, pair.withheld, pair.against, None, "", family, None))
+            continue
+        answer = found[pair.hypothesis]
+        d = answer.difference
+        wins, losses = (d.wins, d.losses) if answer.higher_is_better else (d.losses, d.wins)
+        numbers = (d.n, d.mean, d.low, d.high, answer.p_value, answer.p_corrected, wins, d.ties, losses)
+        words = (answer.verdict, pair.against, d.effect_size, answer.doubt, answer.family.name)
+        rows.append((*key, *numbers, *words, answer.smallest_difference))
     return frame(rows, COMPARISON_COLUMNS)
-
-
-def _withheld(pair: Pair) -> tuple[Any, ...]:
-    family = "primary" if pair.is_primary else "secondary"
-    told = (pair.withheld, pair.against, None, "", family, None)
-    return (pair.variant_id, pair.metric, 0, None, None, None, None, None, 0, 0, 0, *told)
-
-
-def _row(pair: Pair, answer: Answer) -> tuple[Any, ...]:
-    d = answer.difference
-    wins, losses = (d.wins, d.losses) if answer.higher_is_better else (d.losses, d.wins)
-    numbers = (d.n, d.mean, d.low, d.high, answer.p_value, answer.p_corrected, wins, d.ties, losses)
-    told = (answer.verdict, pair.against, d.effect_size, answer.doubt, answer.family.name, answer.smallest_difference)
-    return (pair.variant_id, pair.metric, *numbers, *told)

@@ -81,7 +81,8 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     thresholds = (found[order] - _SLACK)[:, None]
     alone, beyond = np.zeros(len(order)), np.zeros(len(order))
     largest = []
-    for signs in _patterns(len(used)) if exact else _flips(len(used), seed, n_flips or _affordable(scaled.size)):
+    affordable = min(MOST_FLIPS, max(N_FLIPS, _FREE // max(1, scaled.size) // _BATCH * _BATCH))
+    for signs in [_all_signs(len(used))] if exact else _flips(len(used), seed, n_flips or affordable):
         drawn = np.abs(scaled @ signs)
         alone += (drawn >= thresholds).sum(axis=1)
         np.maximum.accumulate(drawn[::-1], axis=0, out=drawn[::-1])
@@ -97,10 +98,6 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     return FamilyTest(p_alone, adjusted, every)
 
 
-def _affordable(size: int) -> int:
-    return min(MOST_FLIPS, max(N_FLIPS, _FREE // max(1, size) // _BATCH * _BATCH))
-
-
 def smallest_n(alpha: float) -> int:
     """Return how many units must differ before the exact p-value can fall below `alpha`."""
     return int(np.floor(np.log2(2 / alpha))) + 1
@@ -114,18 +111,13 @@ def _exact_where_few(sums: Floats, p_values: Floats) -> Floats:
         # Sorted magnitudes: the sums of all patterns are then the same to the last digit for any order of the units.
         magnitudes = np.sort(np.abs(sums[sums[:, column] != 0, column]))
         threshold = abs(sums[:, column].sum()) - _SLACK * magnitudes.sum()
-        (signs,) = _patterns(len(magnitudes))
-        result[column] = float((np.abs(magnitudes @ signs) >= threshold).mean())
+        result[column] = float((np.abs(magnitudes @ _all_signs(len(magnitudes))) >= threshold).mean())
     return result
-
-
-def _patterns(units: int) -> Iterator[Floats]:
-    """Yield once (units, 2**(units-1)) signs: the other half are mirror images, and just as extreme."""
-    yield _all_signs(units)
 
 
 @cache
 def _all_signs(units: int) -> Floats:
+    """Return (units, 2**(units-1)) signs: the other half are mirror images, and just as extreme."""
     if units == 0:
         return np.zeros((0, 1))
     bits = np.arange(2 ** (units - 1))[None, :] >> np.arange(units)[:, None] & 1

@@ -69,9 +69,9 @@ def summary(
     ranges = scales_of(scores, scales)
     cells = _cells(questions)
     groups = None if clusters is None else [cluster_labels(cell.scored_ids, clusters) for _, cell in cells]
-    limits = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
+    possible = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
     samples = [cell.mean[~np.isnan(cell.mean)].tolist() for _, cell in cells]
-    intervals = mean_intervals(samples, confidence, seed, groups, limits)
+    intervals = mean_intervals(samples, confidence, seed, groups, possible)
     reasons = _commonest_reasons(scores)
     rows = []
     for (key, cell), interval in zip(cells, intervals, strict=True):
@@ -81,7 +81,12 @@ def summary(
         reason = interval.reason if scored else reasons.get(key, interval.reason)
         scale = ranges[key[1]]
         ends = (scale.within(interval.low), scale.within(interval.high))
-        rows.append((*key, *counts, interval.mean, *ends, *_limits(cell, scale), reason))
+        judged = cell.scored | cell.failed
+        n, kept, lost = int(judged.sum()), cell.kept[judged], cell.lost[judged]
+        limits = [
+            None if end is None or not n else math.fsum(kept + lost * end) / n for end in (scale.worst, scale.best)
+        ]
+        rows.append((*key, *counts, interval.mean, *ends, *limits, reason))
     return frame(rows, SUMMARY_COLUMNS)
 
 
@@ -112,13 +117,6 @@ def _cells(questions: pd.DataFrame) -> list[tuple[tuple[Any, Any], _Cell]]:
     named = list(zip(questions["variant_id"], questions["metric"], strict=True))
     columns = [questions[each.name].to_numpy() for each in fields(_Cell)]
     return [(named[part[0]], _Cell(*(column[part] for column in columns))) for part in parts]
-
-
-def _limits(cell: _Cell, scale: Scale) -> list[float | None]:
-    """Return the worst and the best mean that the failed rows leave open."""
-    judged = cell.scored | cell.failed
-    n, kept, lost = int(judged.sum()), cell.kept[judged], cell.lost[judged]
-    return [None if end is None or not n else math.fsum(kept + lost * end) / n for end in (scale.worst, scale.best)]
 
 
 def _commonest_reasons(scores: pd.DataFrame) -> dict[Any, str]:

@@ -108,7 +108,8 @@ class Answer:
         if d.mean is None:
             return "no question has a score under both"
         if d.n_units < 2:
-            return f"{CANNOT_TELL}: only {_lone(d)} under both"
+            lone = "one question has a score" if d.n == 1 else f"one cluster ({d.n} questions) has scores"
+            return f"{CANNOT_TELL}: only {lone} under both"
         if d.ties == d.n:
             missed = f"; {d.n} could have missed one of up to {plain(d.high)} on average" if d.high else ""
             return f"{NO_DIFFERENCE} on any of the {d.n} questions{missed}"
@@ -180,7 +181,3 @@ class Answer:
 
     def _units(self, n: int) -> str:
         return counted(n, "question" if self.difference.n_units == self.difference.n else "cluster")
-
-
-def _lone(difference: PairedDifference) -> str:
-    return "one question has a score" if difference.n == 1 else f"one cluster ({difference.n} questions) has scores"

@@ -59,7 +59,9 @@ class RagasCall:
         except RagLabError as error:
             return None, JudgeError(str(error), permanent=False)
         except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
-            return None, JudgeError(f"RAGAs gave up: {_first_line(error)}", permanent=False)
+            text = str(error).strip()
+            first_line = one_line(text.splitlines()[0], 200) if text else type(error).__name__
+            return None, JudgeError(f"RAGAs gave up: {first_line}", permanent=False)
         if self.session and self.session.error:
             return None, self.session.error
         if not math.isfinite(value):
@@ -79,11 +81,6 @@ class RagasCall:
             sample = ragas_module("ragas.dataset_schema").SingleTurnSample(**arguments)
             return float(await metric.single_turn_ascore(sample))
         return float((await metric.ascore(**arguments)).value)
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return one_line(text.splitlines()[0], 200) if text else type(error).__name__
 
 
 def ragas_module(name: str) -> ModuleType:
@@ -153,12 +150,13 @@ class RagasMetric:
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order, `batch_size` of them at a time."""
         arguments = [self._arguments(trace) for trace in traces]
-        if gaps := _all_gaps(arguments):  # RAGAs is not imported for them
+        gaps = [each for each in arguments if isinstance(each, Gap)]
+        if len(gaps) == len(arguments):  # RAGAs is not imported for them
             return [gap.to_score(trace, self.name) for trace, gap in zip(traces, gaps, strict=True)]
         scores: list[Score] = []
         for start in range(0, len(traces), self.batch_size):
             batch = self._score_batch(traces[start : start + self.batch_size])
-            scores += run_to_end(batch, self._stop)
+            scores += run_to_end(batch, self.queue.stop if self.queue is not None else lambda: None)
         return scores
 
     async def _score_batch(self, traces: Sequence[Trace]) -> list[Score]:
@@ -177,9 +175,14 @@ class RagasMetric:
     async def _score(self, trace: Trace, arguments: dict[str, Any] | Gap, embeddings: Any, share_s: float) -> Score:
         if isinstance(arguments, Gap):
             return arguments.to_score(trace, self.name)
-        session = self._session(trace.repeat) if self.queue else None
+        session = translator = None
+        if self.queue:
+            attempts = 1 if self.spec.asks_again else _ATTEMPTS
+            session = ragas_module(_ADAPTER).JudgeSession(self.queue, trace.repeat, attempts)
+        if self._is_translated:  # the same translations for all repeats, and not counted as calls of a score
+            translator = ragas_module(_ADAPTER).JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
         started = time.perf_counter()
-        call = RagasCall(self.spec, session, embeddings, self.tools.language, self._translator())
+        call = RagasCall(self.spec, session, embeddings, self.tools.language, translator)
         value, error = await call.value(arguments)
         lines = judgement_lines(session.replies, arguments) if session else ""
         own_s = session.seconds if session else time.perf_counter() - started
@@ -209,21 +212,6 @@ class RagasMetric:
         embeddings.prime(text for arguments in asked for text in _texts(arguments))
         return embeddings
 
-    def _stop(self) -> None:
-        if self.queue is not None:
-            self.queue.stop()
-
-    def _session(self, repeat: int) -> Any:
-        return ragas_module(_ADAPTER).JudgeSession(self.queue, repeat, 1 if self.spec.asks_again else _ATTEMPTS)
-
-    def _translator(self) -> Any:
-        """Return a session for translations: the same ones for all repeats, and not counted as calls of a score."""
-        return (
-            ragas_module(_ADAPTER).JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
-            if self._is_translated
-            else None
-        )
-
     @property
     def _is_translated(self) -> bool:
         return bool(self.tools.language) and "judge" in self.needs
@@ -238,12 +226,6 @@ class RagasMetric:
         judge, embedder = self._models()
         model = judge or embedder
         return "" if model is None else model_name(model.identity())
-
-
-def _all_gaps(arguments: Sequence[dict[str, Any] | Gap]) -> list[Gap]:
-    """Return the gaps where there is nothing else."""
-    gaps = [each for each in arguments if isinstance(each, Gap)]
-    return gaps if len(gaps) == len(arguments) else []
 
 
 def _texts(arguments: Mapping[str, Any]) -> list[str]:

@@ -90,10 +90,6 @@ def _no_context(evidence: Sequence[Evidence]) -> str:
     )
 
 
-def _response(trace: Trace) -> str:
-    return trace.answer.text if trace.answer is not None else ""
-
-
 def _retrieved_ids(trace: Trace) -> list[str]:
     unpaged = {item.source for item in trace.question.evidence if item.page is None}
     return [p.source if p.source in unpaged else _place(p.source, p.page) for p in trace.passages]
@@ -112,7 +108,7 @@ def _place(source: str, page: int | None) -> str:
 
 _FILL: dict[str, Callable[[Trace], Any]] = {
     "user_input": lambda trace: trace.question.text,
-    "response": _response,
+    "response": lambda trace: trace.answer.text if trace.answer is not None else "",
     "reference": lambda trace: trace.question.answers[0],
     "retrieved_contexts": lambda trace: [passage.text for passage in trace.passages],
     "whole_contexts": lambda trace: [passage.retrieved for passage in trace.passages],

@@ -217,14 +217,14 @@ def effects_table(wanted: Sequence[Effect], found: Mapping[Hypothesis, Answer]) 
         effect, low, high: mean over questions, with its interval
         p_value, p_corrected, effect_size, verdict, doubt, family, smallest_difference: as in `differences_table`
     """
-    return frame([_row(one, found[one.hypothesis]) for one in wanted], EFFECT_COLUMNS)
-
-
-def _row(effect: Effect, answer: Answer) -> tuple[Any, ...]:
-    c, d = effect.contrast, answer.difference
-    what = (effect.metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
-    tested = (answer.p_value, answer.p_corrected, d.effect_size, answer.verdict, answer.doubt)
-    return (*what, d.n, d.mean, d.low, d.high, *tested, answer.family.name, answer.smallest_difference)
+    rows: list[tuple[Any, ...]] = []
+    for effect in wanted:
+        c, answer = effect.contrast, found[effect.hypothesis]
+        d = answer.difference
+        what = (effect.metric, c.kind, c.factor, c.level, c.first, c.other, c.other_level, c.other_first)
+        tested = (answer.p_value, answer.p_corrected, d.effect_size, answer.verdict, answer.doubt)
+        rows.append((*what, d.n, d.mean, d.low, d.high, *tested, answer.family.name, answer.smallest_difference))
+    return frame(rows, EFFECT_COLUMNS)
 
 
 def design(

@@ -127,22 +127,14 @@ def read_factors(
     cells = {tuple(level_text(values[variant][name]) for name in varied): variant for variant in ordered}
     if len(cells) < len(ordered):
         raise ValueError("two variants have the same level of every factor")
-    found = _cells_of(same, {name: one[0] for name, one in levels.items()})
-    alike = {
-        cell: variant
-        for cell, variant in found.items()
-        if cell not in cells and variant in values and all(map(_is_in, cell, levels.values()))
-    }
+    alike = {}
+    for of_cell, variant in same:
+        cell = tuple(level_text(of_cell.get(name, one[0])) for name, one in levels.items())
+        is_in_grid = all(level in known for level, known in zip(cell, levels.values(), strict=True))
+        if cell not in cells and variant in values and is_in_grid:
+            alike[cell] = variant
     kind, reason = _kind(levels, cells, alike, planned)
     return Factors(levels, cells, kind, reason, alike if kind in ("nested", "fraction") else {})
-
-
-def _cells_of(same: Iterable[tuple[Mapping[str, Any], Any]], first: Mapping[str, str]) -> dict[Levels, Any]:
-    return {tuple(level_text(levels.get(name, first[name])) for name in first): variant for levels, variant in same}
-
-
-def _is_in(level: str, levels: Levels) -> bool:
-    return level in levels
 
 
 def _kind(
@@ -160,19 +152,14 @@ def _kind(
             return "fraction", f"{len(runs)} of the {size} combinations are run"
         return "other", f"{len(runs)} combinations are left of the fraction, which are not balanced"
     if planned == GRID and len(levels) > 1:
-        return "other", _absent(levels, cells, alike, size)
+        known = {*cells, *alike}
+        absent = next(cell for cell in product(*levels.values()) if cell not in known)  # the grid may be huge
+        example = ", ".join(f"{name}={level}" for name, level in zip(levels, absent, strict=True))
+        return "other", f"the grid lacks {size - len(known)} of {size} combinations (such as {example})"
     first = tuple(one[0] for one in levels.values())
     if all(sum(a != b for a, b in zip(cell, first, strict=True)) <= 1 for cell in cells):
         return "one_factor", "one factor is changed at a time, so interactions cannot be seen"
     return "other", "the variants differ in several settings at once"
-
-
-def _absent(levels: dict[str, Levels], cells: Mapping[Levels, Any], alike: Mapping[Levels, Any], size: int) -> str:
-    """Return how many combinations of a grid have no scores, with an example."""
-    known = {*cells, *alike}
-    absent = next(cell for cell in product(*levels.values()) if cell not in known)  # the grid may be huge
-    example = ", ".join(f"{name}={level}" for name, level in zip(levels, absent, strict=True))
-    return f"the grid lacks {size - len(known)} of {size} combinations (such as {example})"
 
 
 def level_text(value: Any) -> str:

@@ -148,8 +148,12 @@ def margin_samples(
     questions = per_question(scores, list(margins))
     ranges = scales_of(scores, scales)
     for metric, margin in margins.items():
-        if metric in ranges:
-            _check(metric, margin, ranges[metric])
+        width = ranges[metric].width if metric in ranges else None
+        if metric in ranges and (not margin > 0 or (width is not None and margin > width)):
+            most = "" if width is None else f" and at most {plain(width)}, the metric's range"
+            raise ConfigError(
+                f"The margin of {metric} is {margin}; it is the largest mean loss that you would accept, above 0{most}."
+            )
     return {
         metric: _sample(questions[questions["metric"] == metric], ranges[metric], margin, clusters)
         for metric, margin in margins.items()
@@ -166,14 +170,6 @@ def _sample(rows: pd.DataFrame, scale: Scale, margin: float, clusters: Clusters 
     labels = None if clusters is None else cluster_labels(wide["lost"].index, clusters)
     places = {variant: place for place, variant in enumerate(wide["lost"].columns)}
     return MarginSample(places, worst, best, lost > 0, lost < 1, labels, scale, margin)
-
-
-def _check(metric: Any, margin: float, scale: Scale) -> None:
-    if not margin > 0 or (scale.width is not None and margin > scale.width):
-        most = "" if scale.width is None else f" and at most {plain(scale.width)}, the metric's range"
-        raise ConfigError(
-            f"The margin of {metric} is {margin}; it is the largest mean loss that you would accept, above 0{most}."
-        )
 
 
 def not_worse(
@@ -257,7 +253,8 @@ def not_worse_than_best(
         for variant in variants:
             rivals = [other for other in variants if other != variant and sample.has_score(other)]
             others = {rival: sample.answer({variant: 1.0, rival: -1.0}) for rival in rivals}
-            worst = max(others, key=lambda other: _hardness(others[other]), default=None)
+            # The one that shows least; nothing is shown where there is no p-value.
+            worst = max(others, key=lambda other: 2.0 if (p := others[other].p_value) is None else p, default=None)
             against.append(worst)
             alone = NotWorse(0, 0, None, sample.margin, None, "there is no other variant to compare it with")
             answers.append(alone if worst is None else others[worst])
@@ -278,8 +275,3 @@ def _corrected(found: Sequence[NotWorse]) -> list[tuple[Any, ...]]:
         (one.n, one.n_failed, one.difference, one.margin, one.p_value, p, p is not None and p < ALPHA, one.reason)
         for one, p in zip(found, corrected, strict=True)
     ]
-
-
-def _hardness(one: NotWorse) -> float:
-    """Order answers by how little they show; nothing is shown where there is no p-value."""
-    return 2.0 if one.p_value is None else one.p_value

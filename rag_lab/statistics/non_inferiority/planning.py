@@ -162,7 +162,9 @@ def for_margin(
         seed: of the reruns.
     """
     reruns = _Reruns(sums, counts, margin, reach, seed)
-    family, halves, alone = (_needed(tried) for tried in reruns.tried([_together, _in_halves, _alone]))
+    family, halves, alone = (
+        _needed(tried) for tried in reruns.tried([_together, _in_halves, lambda p_values: p_values])
+    )
     planned = _share_below_alpha(_together(reruns.p_values(n_units)))
     needed = zip(family, halves, alone, strict=True)
     return [ForMargin(float(power), units) for power, units in zip(planned, needed, strict=True)]
@@ -183,17 +185,13 @@ class _Reruns:
         m, k = self.sums.shape
         random = np.random.default_rng([self.seed, 6])
         kept = np.ones(k, dtype=bool) if without is None else ~without
-        found = np.zeros((self._n_reruns, k))
+        # Of a large pilot fewer reruns, so that no dry run waits: what the spread is known by are its units.
+        found = np.zeros((int(np.clip(_MOST_CELLS / self.sums.size, _LEAST_RERUNS, N_RERUNS)), k))
         at_once = max(1, _CELLS // (m * k))
         for start in range(0, len(found), at_once):
             truth = random.dirichlet(np.ones(m), len(found[start : start + at_once]))
             found[start : start + at_once, kept] = self._tested(truth, random.multinomial(n, truth), kept)
         return found
-
-    @property
-    def _n_reruns(self) -> int:
-        """Of a large pilot fewer reruns, so that no dry run waits: what the spread is known by are its units."""
-        return int(np.clip(_MOST_CELLS / self.sums.size, _LEAST_RERUNS, N_RERUNS))
 
     def _tested(self, truth: Floats, drawn: npt.NDArray[np.int64], kept: npt.NDArray[np.bool_]) -> Floats:
         """Return the p-values (b, k) of reruns in which each unit of the pilot was `drawn` (b, m) so many times."""
@@ -236,10 +234,6 @@ def _in_halves(p_values: Floats) -> Floats:
     for first in range(min(2, p_values.shape[1])):
         halves[:, first::2] = _together(p_values[:, first::2])
     return halves
-
-
-def _alone(p_values: Floats) -> Floats:
-    return p_values
 
 
 def _share_below_alpha(p_values: Floats) -> Floats:

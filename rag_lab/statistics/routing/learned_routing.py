@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +82,7 @@ def p_value(trial: Trial, seed: int, n_permutations: int = N_PERMUTATIONS) -> fl
 
 def dealt_out(classes: Numbers, groups: Numbers, random: np.random.Generator) -> Numbers:
     """Return the classes dealt out anew: each cluster gets those of another, repeated or cut to its size."""
-    members = _members(groups)
+    members = np.split(np.argsort(groups, kind="stable"), np.bincount(groups).cumsum()[:-1])
     if len(members) == len(classes):
         return random.permutation(classes)
     dealt = np.empty_like(classes)
@@ -102,10 +101,6 @@ def _rules(counts: Floats, sums: Floats) -> Rules:
 def _gain(trial: Trial, classes: Numbers, random: np.random.Generator) -> float:
     by_class, for_all = cross_validated(trial, classes, random)
     return float(np.mean(trial.gain * (by_class - for_all)))
-
-
-def _members(groups: Numbers) -> list[Numbers]:
-    return np.split(np.argsort(groups, kind="stable"), np.bincount(groups).cumsum()[:-1])
 
 
 def _folds(classes: Numbers, groups: Numbers, folds: int, random: np.random.Generator) -> Numbers:
@@ -197,7 +192,9 @@ def learn_class_to_hyde(
     known = [*QUERY_CLASSES, *sorted(set(classes) - set(QUERY_CLASSES) - {""})]
     numbers = np.array([known.index(name) + 1 if name else 0 for name in classes], dtype=np.int64)
     trial = Trial(scale.sign * gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
-    class_to_hyde = _rule(trial, known)
+    on = learned(trial) if len(trial.gain) else np.zeros(0, dtype=np.bool_)
+    # A class that no question has is off.
+    class_to_hyde = {name: place < len(on) and bool(on[place]) for place, name in enumerate(known, start=1)}
     return LearnedRouting(
         class_to_hyde=class_to_hyde,
         reasons={name: _reason(gain[classes == name], on) for name, on in class_to_hyde.items()},
@@ -205,12 +202,6 @@ def learn_class_to_hyde(
         p_value=p_value(trial, seed) if trial.folds >= 2 else None,
         n=len(rows),
     )
-
-
-def _rule(trial: Trial, known: Sequence[str]) -> dict[str, bool]:
-    """Return the rule by the names of the classes; one that no question has is off."""
-    on = learned(trial) if len(trial.gain) else np.zeros(0, dtype=np.bool_)
-    return {name: number < len(on) and bool(on[number]) for number, name in enumerate(known, start=1)}
 
 
 def _gains(rows: pd.DataFrame, trial: Trial, seed: int, scale: Scale) -> dict[str, PairedDifference]:

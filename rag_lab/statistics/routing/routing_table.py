@@ -20,7 +20,7 @@ import pandas as pd
 from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.families import Hypothesis
-from rag_lab.statistics.intervals import PairedDifference, paired_differences
+from rag_lab.statistics.intervals import paired_differences
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question
 from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import Answer
@@ -120,13 +120,10 @@ def by_class(
         both = table[list(arms)].apply(pd.to_numeric).astype(float).dropna()
         part = both if pair.query_class == ALL else rows[rows[column] == pair.query_class]
         d = answer.difference
-        told = (answer.p_value, answer.p_corrected, answer.verdict, answer.doubt)
-        lines.append((pair.query_class, *arms, d.n, *_means(part, arms), d.mean, d.low, d.high, *told))
+        means = [float(part[arm].mean()) if len(part) else None for arm in arms]
+        tested = (answer.p_value, answer.p_corrected, answer.verdict, answer.doubt)
+        lines.append((pair.query_class, *arms, d.n, *means, d.mean, d.low, d.high, *tested))
     return frame(lines, CLASS_COLUMNS)
-
-
-def _means(part: pd.DataFrame, arms: tuple[str, str]) -> list[float | None]:
-    return [float(part[arm].mean()) if len(part) else None for arm in arms]
 
 
 def confusion(table: pd.DataFrame) -> pd.DataFrame:
@@ -154,29 +151,20 @@ def mistake_cost(
     """
     rows = complete(table)
     rows = rows[rows["labelled"] != ""]
-    ways = {"right": "labelled", "given": "predicted"}
-    routed = {name: _routed(rows, rows[column], class_to_hyde) for name, column in ways.items()}
-    rows = rows.assign(**{name: scale.sign * scores for name, scores in routed.items()})
+    for name, column in (("right", "labelled"), ("routed", "predicted")):
+        on = pd.Series([class_to_hyde.get(one, False) for one in rows[column]], index=rows.index, dtype=bool)
+        rows = rows.assign(**{name: scale.sign * rows["always"].where(on, rows["none"])})
     wrong = rows[rows["labelled"] != rows["predicted"]]
     parts: list[tuple[Any, pd.DataFrame]] = [((ALL, ALL), rows), *wrong.groupby(["labelled", "predicted"])]
-    pairs = [(list(part["right"]), list(part["given"])) for _, part in parts]
+    pairs = [(list(part["right"]), list(part["routed"])) for _, part in parts]
     clusters, reach = cluster_column([part for _, part in parts]), [scale.width] * len(pairs)
     found = paired_differences(pairs, seed=seed, clusters=clusters, reach=reach)
-    lines = [_mistake(key, part, d, class_to_hyde) for (key, part), d in zip(parts, found, strict=True)]
+    lines: list[tuple[Any, ...]] = []
+    for ((labelled, predicted), part), d in zip(parts, found, strict=True):
+        ways_of = zip(part["labelled"], part["predicted"], strict=True)
+        moved = sum(class_to_hyde.get(a, False) != class_to_hyde.get(b, False) for a, b in ways_of)
+        lines.append((labelled, predicted or "none given", d.n, moved, d.mean, d.low, d.high))
     return frame(lines, MISTAKE_COLUMNS)
-
-
-def _mistake(
-    key: tuple[str, str], part: pd.DataFrame, d: PairedDifference, class_to_hyde: Mapping[str, bool]
-) -> tuple[Any, ...]:
-    pairs = zip(part["labelled"], part["predicted"], strict=True)
-    moved = sum(class_to_hyde.get(a, False) != class_to_hyde.get(b, False) for a, b in pairs)
-    return (key[0], key[1] or "none given", d.n, moved, d.mean, d.low, d.high)
-
-
-def _routed(rows: pd.DataFrame, classes: pd.Series[str], class_to_hyde: Mapping[str, bool]) -> pd.Series[float]:
-    on = pd.Series([class_to_hyde.get(name, False) for name in classes], index=rows.index, dtype=bool)
-    return rows["always"].where(on, rows["none"])
 
 
 def _classes(column: pd.Series[str]) -> list[str]:
@@ -189,7 +177,7 @@ def _name(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _check_arms(given: Any) -> None:
-    missing = [arm for arm in ARMS[:2] if arm not in given]
+def _check_arms(arms: Any) -> None:
+    missing = [arm for arm in ARMS[:2] if arm not in arms]
     if missing:
         raise ConfigError(f"The HyDE study needs the arms none and always; missing: {', '.join(missing)}.")
