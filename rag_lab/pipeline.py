@@ -40,11 +40,12 @@ from rag_lab.stages.retrieval.retrieval_stages import hyde_search, merge, prepar
 from rag_lab.stages.retrieval.select import select_stage
 from rag_lab.stages.run_stage import Progress, run_stage, with_readers
 from rag_lab.stages.stage import Off, Stage
+from rag_lab.stages.steps import STEPS
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
 # Where an object can stand in place of what the configuration names: stages, and models by their role.
-STAGE_SLOTS = ("understand", "rewrite", "hyde", "search", "fusion", "rerank", "select", "context", "reader")
+STAGE_SLOTS = tuple(step.slot for step in STEPS if step.slot)
 INDEX_SLOTS = ("splitter", "file_readers", "store", "embedding_model", "vision_model")  # what an index is made with
 SLOTS = (*STAGE_SLOTS, *INDEX_SLOTS[:3], *(f"{role}_model" for role in ModelsConfig.model_fields))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
+
+from rag_lab.records import Hit
 
 Group = Literal["query", "corpus", "retrieval", "rerank", "answer"]  # of steps that are chosen together, in this order
 
@@ -51,6 +53,7 @@ STEPS = (
         "understand",
         "query.understanding",
     ),
+    Step("propose", "Proposed rewrite", "query", ("query.rewrite",)),
     Step(
         "rewrite",
         "Rewriting",
@@ -116,8 +119,8 @@ STEPS = (
         "merge",
         "Merging",
         "rerank",
-        ("query.hyde",),
-        ("retrieval.merge", "rerank.input_limit"),
+        ("rerank.input_limit",),
+        ("retrieval.merge",),
         scores={"rrf": ScoreName("RRF", "sum of 1 / (constant + rank) over the lists that hold it")},
     ),
     Step(
@@ -156,7 +159,8 @@ STEPS = (
     Step("parse", "Parsing", "answer", ("answer.name",)),
 )
 
-SCORES = {name: score for step in STEPS for name, score in step.scores.items()}  # in the order of the pipeline
+ORDERED_BY = ScoreName("sum", "reranker's and retrieval score, each scaled to 0…1, summed by weight")
+_SCORES = {name: score for step in STEPS for name, score in step.scores.items()}  # in the order of the pipeline
 
 
 def step_named(name: str) -> Step | None:
@@ -169,3 +173,21 @@ def step_of(key: str) -> Step | None:
     """Return the step that reads a key: the one that names the longest beginning of it."""
     found = [(len(start), step) for step in STEPS for start in (*step.switches, *step.keys) if key.startswith(start)]
     return max(found, key=lambda item: item[0])[1] if found else None
+
+
+def stage_name(stage: str) -> str:
+    """Return what a stage is called where people read it; a custom search by its name."""
+    found = next((step.title for step in STEPS if step.name == stage), "")
+    return found or stage.removeprefix("search_")
+
+
+def score_name(step: str) -> ScoreName:
+    """Return what the score of a step is called and means; nothing is known of a custom one."""
+    return _SCORES.get(step) or ScoreName(step, "")
+
+
+def steps_of(hits: Iterable[Hit]) -> list[str]:
+    """Return the steps that scored any of the hits, in the order of the pipeline, custom ones last."""
+    found = dict.fromkeys(step for hit in hits for step in hit.scores)
+    order = {step: place for place, step in enumerate(_SCORES)}
+    return sorted(found, key=lambda step: order.get(step, len(order)))

@@ -9,7 +9,7 @@ from rag_lab.comparison.questions.in_common import share
 from rag_lab.comparison.questions.passage_table import Rank, ranking
 from rag_lab.comparison.questions.question_cards import cards, refused_rewrite
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
-from rag_lab.stages.query.rewrite import GuardedRewrite, OwnWords
+from rag_lab.stages.query.rewrite import GuardedRewrite, PlainWords
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Stage
 from rag_lab.testing import HashEmbedder
@@ -70,7 +70,11 @@ def test_cards_group_equal_answers_and_tell_failures(comparison: Comparison) -> 
 
 @pytest.mark.parametrize(
     ("stage", "refused"),
-    [(OwnWords(), None), (GuardedRewrite(HashEmbedder(), 0.5), "weather"), (GuardedRewrite(HashEmbedder(), -1), None)],
+    [
+        (PlainWords(), None),
+        (GuardedRewrite(HashEmbedder(), 0.5), "weather"),
+        (GuardedRewrite(HashEmbedder(), -1), None),
+    ],
 )
 def test_a_rewrite_is_refused_by_the_guard_alone(stage: Stage, refused: str | None) -> None:
     (trace,) = run_stage(stage, [Trace(Question("q", "Why does the oven trip?"), proposed_query="weather")])

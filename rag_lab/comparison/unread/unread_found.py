@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rag_lab.comparison.step_names import stage_name
 from rag_lab.models.limits.unread import NOTICED, percent
 from rag_lab.records import StageRecord, Trace
 from rag_lab.runs.truncation_record import SEARCHES, TruncationRecord, truncation_record
+from rag_lab.stages.steps import stage_name
 
 if TYPE_CHECKING:
     import pandas as pd

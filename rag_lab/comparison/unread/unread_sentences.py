@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from rag_lab._kit.wording import listing, some_of
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.step_names import stage_name
 from rag_lab.comparison.unread.unread_found import VariantUnread, is_unlike
 from rag_lab.models.limits.unread import NOTICED, percent, short_name
+from rag_lab.stages.steps import stage_name
 
 _NAMED = 6  # pairs that are written out
 

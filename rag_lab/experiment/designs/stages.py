@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, get_args
 
 from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values
+from rag_lab.stages.steps import Group, step_of
 
 STAGED = "staged"  # the name of the design
-STAGES = ("query", "corpus", "retrieval", "rerank", "answer")  # in the order in which a question passes them
-_SECTIONS = {"conversation": "query", "store": "retrieval", "select": "rerank"}
-_ROLES = {
-    **dict.fromkeys(("understanding", "hyde", "phrasings", "summary"), "query"),
-    **dict.fromkeys(("embedding", "vision"), "corpus"),
-    **dict.fromkeys(("cross_encoder", "likelihood"), "rerank"),
-}
+STAGES: tuple[Group, ...] = get_args(Group)
 _NOTHING = Wanted()
 
 
 def stage_of(key: str) -> str:
     """Return the stage to which a dotted key belongs; what belongs to none is chosen last, with the answer."""
-    section, _, name = key.partition(".")
-    if section in ("models", "prompts"):
-        return _ROLES.get(name, STAGES[-1])
-    stage = _SECTIONS.get(section, section)
-    return stage if stage in STAGES else STAGES[-1]
+    if key.startswith("corpus.") or key in ("models.embedding", "models.vision"):
+        return "corpus"
+    step = step_of(key)
+    return step.group if step else STAGES[-1]
 
 
 def stages_of(factors: Factors) -> dict[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from rag_lab._kit.config_file import parse_yaml
 from rag_lab.config import PipelineConfig, dotted_keys
+from rag_lab.stages.steps import step_named
 
 FieldKind = Literal["choice", "module", "flag", "flags", "int", "float", "text", "yaml"]
 
@@ -30,31 +31,18 @@ class Box:
     title: str
     mains: tuple[str, ...]
     keys: tuple[str, ...]
-    stages: tuple[str, ...] = ()  # whose seconds it shows; of a search also what follows `search_`
     is_stage: bool = True
 
 
 BOXES = (
-    Box(
-        "understand",
-        "Understand",
-        ("query.rewrite",),
-        ("query.", "prompts.", "conversation."),
-        ("remember", "understand", "propose", "rewrite", "rephrase"),
-    ),
-    Box(
-        "hyde",
-        "HyDE",
-        ("query.hyde",),
-        ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde"),
-        ("route", "hyde"),
-    ),
-    Box("search", "Search", ("retrieval.mode",), ("retrieval.",), ("search_", "retrieve", "retrieve_hyde")),
-    Box("merge", "Merge", ("rerank.input_limit",), ("rerank.input",), ("merge",)),
-    Box("rerank", "Rerank", ("rerank.name",), ("rerank.",), ("rerank",)),
-    Box("select", "Select", ("select.cut", "select.diversity"), ("select.",), ("select",)),
-    Box("context", "Context", ("answer.context_tokens",), ("answer.context",), ("context",)),
-    Box("answer", "Answer", ("answer.name",), ("answer.", "seed", "prompts.answer"), ("generate", "parse")),
+    Box("understand", "Understand", ("query.rewrite",), ("query.", "prompts.", "conversation.")),
+    Box("hyde", "HyDE", ("query.hyde",), ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde")),
+    Box("search", "Search", ("retrieval.mode",), ("retrieval.",)),
+    Box("merge", "Merge", ("rerank.input_limit",), ("rerank.input",)),
+    Box("rerank", "Rerank", ("rerank.name",), ("rerank.",)),
+    Box("select", "Select", ("select.cut", "select.diversity"), ("select.",)),
+    Box("context", "Context", ("answer.context_tokens",), ("answer.context",)),
+    Box("answer", "Answer", ("answer.name",), ("answer.", "seed", "prompts.answer")),
     Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store."), is_stage=False),
     Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
 )
@@ -91,8 +79,9 @@ def box_of(key: str) -> Box:
 
 
 def box_of_stage(stage: str) -> Box | None:
-    """Return the box to which a stage belongs; None for one that nobody drew."""
-    return next((box for box in BOXES if any(_is(stage, name) for name in box.stages)), None)
+    """Return the box in which a stage's seconds are shown; None for one that nobody knows."""
+    step = step_named(stage)
+    return box_of(step.switches[0]) if step else None
 
 
 def is_off(box: Box, values: Mapping[str, Any]) -> bool:
@@ -117,10 +106,6 @@ def problem_of_module(key: str, value: Any) -> str:
     """Return why the module that `value` names cannot be used here, in one sentence, or ''."""
     kinds = [rule for rule in _info(key).metadata if hasattr(rule, "problem")]
     return str(kinds[0].problem(value)) if kinds and isinstance(value, str) else ""
-
-
-def _is(stage: str, name: str) -> bool:
-    return stage.startswith(name) if name.endswith("_") else stage == name
 
 
 def _info(key: str) -> FieldInfo:

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 
 from rag_lab._kit.wording import counted
 from rag_lab.config import PipelineConfig
+from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.notebook.views.view import Box, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.page.templates import setting
 from rag_lab.report.tables.table import Table
+from rag_lab.stages.steps import STEPS
 
 
 def came_from(config: PipelineConfig) -> str:
@@ -35,53 +37,52 @@ def config_view(config: PipelineConfig) -> View:
 
 # What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
 _KEYS: dict[str, tuple[str, ...]] = {
-    "Documents": ("corpus.", "models.vision"),
+    "Documents": ("corpus.", "models.vision", "on_truncation"),
     "Vectors": ("store.", "models.embedding"),
-    "Understanding": ("query.understanding", "models.understanding"),
-    "Rewriting": ("query.rewrite", "query.guard", "query.min_similarity", "query.phrasings"),
-    "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "retrieval.hyde_k", "retrieval.merge"),
+    "Understanding": (
+        "query.understanding",
+        "models.understanding",
+        "prompts.understanding",
+        "prompts.summary",
+        "conversation.",
+    ),
+    "Rewriting": ("query.rewrite", "query.guard", "query.min_similarity", "query.phrasings", "prompts.phrasings"),
+    "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "prompts.hyde", "retrieval.hyde_k", "retrieval.merge"),
     "Search": ("retrieval.",),
     "Reranking": ("rerank.", "models.cross_encoder", "models.likelihood"),
     "Selection": ("select.",),
     "Context": ("answer.context",),
-    "Answer": ("answer.", "models.generation", "seed"),
+    "Answer": ("answer.", "models.generation", "prompts.answer", "seed"),
 }
-_PLACES = {
-    "Documents": ("splitter", "file_readers", "vision_model"),
-    "Vectors": ("store", "embedding_model"),
-    "Understanding": ("understand", "understanding_model"),
-    "Rewriting": ("rewrite",),
-    "HyDE": ("hyde", "hyde_model"),
-    "Search": ("search", "fusion"),
-    "Reranking": ("rerank", "cross_encoder_model", "likelihood_model"),
-    "Selection": ("select",),
-    "Context": ("context",),
-    "Answer": ("reader", "generation_model"),
-}
-_INSTEAD = ("understand", "rewrite", "hyde", "search", "rerank", "select", "context", "reader")
-_MODELS = {"cross_encoder": "cross_encoder", "query_likelihood": "likelihood"}  # of the rerankers that ask one
+_MODULES = {step.slot: step.module for step in STEPS if step.slot}  # by slot, the key that an object replaces
+_OF_DOCUMENTS = {"splitter": "corpus.splitter", "file_readers": "corpus.readers", "store": "store.name"}
 
 
 def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...]:
     """Return the stages in their order; `replaced` are the objects in place of what the configuration names."""
     changes: dict[str, list[str]] = {name: [] for name in _KEYS}
     for change in config.changes():
-        changes[_box_of(change.key)].append(f"{change.key} = {setting(change.value)}")
+        changes[box_of(change.key)].append(f"{change.key} = {setting(change.value)}")
     said = _said(config)
     return tuple(_box(name, said[name], tuple(changes[name]), replaced) for name in _KEYS)
 
 
 def _box(name: str, said: str, changes: tuple[str, ...], replaced: Mapping[str, str]) -> Box:
     """Return one box; an object in the place of the stage itself stands instead of what the configuration says."""
-    objects = {place: replaced[place] for place in _PLACES[name] if place in replaced}
-    whole = [what for place, what in objects.items() if place in _INSTEAD]
-    beside = [f"{place}: {what}" for place, what in objects.items() if place not in _INSTEAD]
+    objects = {slot: what for slot, what in replaced.items() if box_of(_key_of(slot)) == name}
+    whole = [what for slot, what in objects.items() if slot in _MODULES and slot != "fusion"]
+    beside = [f"{slot}: {what}" for slot, what in objects.items() if slot not in _MODULES or slot == "fusion"]
     told = ", ".join(filter(None, [*(whole or [said]), *beside]))
     return Box(name, told, bool(said or whole), (*changes, *("replaced by an object" for _ in objects)))
 
 
-def _box_of(key: str) -> str:
-    """Return the box of a key: the one that names most of it."""
+def _key_of(slot: str) -> str:
+    """Return the key that names what an object in this slot replaces."""
+    return (_MODULES | _OF_DOCUMENTS).get(slot) or f"models.{slot.removesuffix('_model')}"
+
+
+def box_of(key: str) -> str:
+    """Return the box of a key: the one that names the longest beginning of it."""
     fitting = [(len(start), name) for name, starts in _KEYS.items() for start in starts if key.startswith(start)]
     return max(fitting)[1]
 
@@ -150,7 +151,8 @@ def _hyde(config: PipelineConfig) -> str:
 
 def _reranking(config: PipelineConfig) -> str:
     rerank = config.rerank
-    model = getattr(config.models, _MODELS[rerank.name]) if rerank.name in _MODELS else ""
+    role = next(iter(roles_used(config, Readers()) & {"cross_encoder", "likelihood"}), "")
+    model = getattr(config.models, role) if role else ""
     return f"{rerank.name}{f' by {model}' if model else ''}, of {rerank.input_limit} candidates"
 
 

@@ -11,12 +11,12 @@ from rag_lab.comparison.questions.passage_table import holds_evidence
 from rag_lab.comparison.questions.question_cards import refused_rewrite
 from rag_lab.comparison.questions.replies import place, thinking_of
 from rag_lab.comparison.stage_tables import NOTICED_S
-from rag_lab.comparison.step_names import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
 from rag_lab.models.toy_note import toy_note
 from rag_lab.notebook.views.view import Page, TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.stages.retrieval.fusion import HYDE
 from rag_lab.stages.stage import OFF
+from rag_lab.stages.steps import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
 
 _OPENING_CHARS = 78  # of a passage in a terminal
 _WITH_TEXT = 5  # passages that are told there with their text; the others only by where they stand

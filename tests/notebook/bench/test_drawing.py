@@ -59,7 +59,7 @@ def test_every_stage_of_a_pipeline_has_its_box(dataset: Path, tmp_path: Path) ->
     for config in (PipelineConfig(), PipelineConfig().override(every)):
         stages = Pipeline(dataset, config, home=tmp_path, progress=False).stages
         assert [stage.name for stage in stages if box_of_stage(stage.name) is None] == []
-    assert box_of_stage("search_bm25").name == "search" and box_of_stage("retrieve_hyde").name == "search"
+    assert box_of_stage("search_bm25").name == "search" and box_of_stage("retrieve_hyde").name == "hyde"
 
 
 def test_a_box_is_off_where_all_its_main_switches_are() -> None:
