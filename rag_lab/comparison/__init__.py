@@ -1,4 +1,5 @@
-"""Computes what a report says of a run, or of two: tables of scores, effects, studies, and the sentences on them.
+"""What a report says of a run, or of two, in two floors: `tables` below, `findings` (sentences and advice) above.
 
-Imports `runs`, `evaluation`, `statistics` and what stands above them. It knows no HTML, no page and no figure.
+`comparison` reads the tables of a run once. Imports `runs`, `evaluation`, `statistics` and what stands above them; it
+knows no HTML, no page and no figure.
 """

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison.advice.not_worse import Key, NotWorse, best_found, not_worse_found, questions_for_margin
-from rag_lab.comparison.advice.price import Price, prices
-from rag_lab.comparison.bounds.reachable_gain import Reach, reachable_gain
-from rag_lab.comparison.changes.preferred import Preferred, preferred
-from rag_lab.comparison.changes.what_changed import Changes, what_changed
-from rag_lab.comparison.effects import EffectsFound, effects_found
-from rag_lab.comparison.evidence.waterfall import Waterfall, waterfall
-from rag_lab.comparison.front.pareto_front import CostFronts, pareto_fronts
-from rag_lab.comparison.hyde_studies import RoutingStudy, routing_studies
-from rag_lab.comparison.judges import JudgeNote, judge_notes
-from rag_lab.comparison.paired_questions import paired_questions
-from rag_lab.comparison.run_tables import RunTables
-from rag_lab.comparison.unread.unread_found import VariantUnread, unread_found
+from rag_lab.comparison.questions.preferences import Preferred, preferred
+from rag_lab.comparison.questions.question_tables import by_class, by_tag, paired_questions
+from rag_lab.comparison.tables.bounds import Reach, reachable_gain
+from rag_lab.comparison.tables.changes import Changes, what_changed
+from rag_lab.comparison.tables.effects import EffectsFound, effects_found
+from rag_lab.comparison.tables.evidence import Waterfall, waterfall
+from rag_lab.comparison.tables.hyde_study import RoutingStudy, routing_studies
+from rag_lab.comparison.tables.not_worse import Key, NotWorse, best_found, not_worse_found, questions_for_margin
+from rag_lab.comparison.tables.pareto import CostFronts, pareto_fronts
+from rag_lab.comparison.tables.prices import Price, prices
+from rag_lab.comparison.tables.reliability import JudgeNote, VariantUnread, judge_notes, unread_found
+from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.cutoff_caveats import Shallow, ranks_seen, shallow, unequal_text
-from rag_lab.records import QUERY_CLASSES, Trace
+from rag_lab.records import Trace
 from rag_lab.runs.race_record import RaceRecord, read_race
 from rag_lab.statistics.scales import UNKNOWN
-from rag_lab.statistics.summaries import RANKING_COLUMNS, SUMMARY_COLUMNS, ranking, summary
+from rag_lab.statistics.summaries import RANKING_COLUMNS, ranking
 
 
 @dataclass(frozen=True)
@@ -183,29 +182,3 @@ class Comparison(RunTables):
         """Return what stands above the column of a metric: its name, its direction, and what limits it."""
         mark = f" ({self.shallow[metric].mark})" if metric in self.shallow else ""
         return self.directed(metric) + mark
-
-
-def by_class(tables: RunTables) -> pd.DataFrame:
-    """Return `summary` of each query class, as the dataset labels it, in their usual order."""
-    asked = tables.asked
-    groups: dict[str, Collection[str]] = {
-        name: {q for q, one in asked.items() if one.query_class == name} for name in QUERY_CLASSES
-    }
-    return _by_group(tables, groups, "query_class")
-
-
-def by_tag(tables: RunTables) -> pd.DataFrame:
-    """Return `summary` of each tag, in order of first appearance; a question counts in each of its tags."""
-    asked = tables.asked
-    tags = dict.fromkeys(tag for question in asked.values() for tag in question.tags)
-    groups = {tag: {name for name, one in asked.items() if tag in one.tags} for tag in tags}
-    return _by_group(tables, groups, "tag")
-
-
-def _by_group(tables: RunTables, groups: Mapping[str, Collection[str]], column: str) -> pd.DataFrame:
-    parts, scores = [], tables.scores
-    for name, questions in groups.items():
-        rows = scores[scores["question_id"].isin(questions)]
-        if not rows.empty:
-            parts.append(summary(rows, clusters=tables.clusters, scales=tables.scales).assign(**{column: name}))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SUMMARY_COLUMNS, column])

@@ -9,13 +9,12 @@ from typing import get_args
 
 import pandas as pd
 
-from rag_lab.comparison.bounds.known_questions import Read
-from rag_lab.comparison.bounds.known_questions import without_known as leave_out_known
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.cut_offs import withheld
-from rag_lab.comparison.effects import planned_effects
-from rag_lab.comparison.hyde_studies import planned_studies
-from rag_lab.comparison.stage_tables import latencies, stage_problems, stage_table
+from rag_lab.comparison.tables.bounds import Read, without_known_questions
+from rag_lab.comparison.tables.comparable import withheld
+from rag_lab.comparison.tables.effects import planned_effects
+from rag_lab.comparison.tables.hyde_study import planned_studies
+from rag_lab.comparison.tables.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import Question, Trace
@@ -51,7 +50,7 @@ def read_comparison(
     run = with_margins(RunFolder.open(run_dir), margins or {})
     read = Read(run, _traces(run), run.scores())
     if without_known is not None:
-        read = leave_out_known(read, without_known)
+        read = without_known_questions(read, without_known)
     run, traces, scores = read.run, read.traces, read.scores
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
     cost_metrics = tuple(metric for metric in metrics if _is_cost(run, metric))

@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_lab.comparison.changes.blind_trials import Trial, Trials, blind_trials
-from rag_lab.comparison.changes.preferred import Preferred, preferred_of
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.questions.preferences import Preferred, Trial, Trials, blind_trials, preferred_of
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.report.page.templates import render

@@ -9,11 +9,10 @@ from typing import Literal
 from markupsafe import Markup
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions, noise_sentences
-from rag_lab.comparison.evidence.state_names import evidence_told
-from rag_lab.comparison.front.front_sentences import fronts_told
-from rag_lab.comparison.hyde_sentences import sentences as routing_sentences
-from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.comparison.findings.conclusions import conclusions, fronts_told, noise_sentences
+from rag_lab.comparison.findings.evidence_sentences import evidence_told
+from rag_lab.comparison.findings.search_sentences import race_sentences
+from rag_lab.comparison.tables.hyde_study import study_sentences
 from rag_lab.report.figures import page_figures
 from rag_lab.report.tables import evidence_tables, score_tables, study_tables
 from rag_lab.report.tables.table import Table
@@ -100,7 +99,7 @@ def _race(comparison: Comparison) -> list[str]:
 def _routing(comparison: Comparison) -> list[str]:
     told = []
     for study in comparison.routing:
-        told += routing_sentences(study)
+        told += study_sentences(study)
         if study.learned is not None:
             told += [
                 *study.learned.sentences(),

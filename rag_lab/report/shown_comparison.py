@@ -11,7 +11,7 @@ import pandas as pd
 
 from rag_lab._kit.wording import text_table
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.questions.run_texts import RunTexts
+from rag_lab.comparison.questions.passages import RunTexts
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from rag_lab.comparison.across import compare_runs
-from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.errors import RagLabError
 from rag_lab.report.page.report_page import question_html, to_html
 from rag_lab.report.shown_comparison import compare

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
 

@@ -13,8 +13,8 @@ import pytest
 
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions
-from rag_lab.comparison.hyde_sentences import conclusion
+from rag_lab.comparison.findings.conclusions import conclusions
+from rag_lab.comparison.tables.hyde_study import study_conclusion
 from rag_lab.report.figures.run_figures import class_figure, quality_figure
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
@@ -105,9 +105,9 @@ def test_mirrored_scores_have_the_same_routing(routed: Comparison, tmp_path: Pat
         assert (one.gain, one.low, one.high) == pytest.approx((-other.gain, -other.high, -other.low))
     assert list(ours.mistakes["cost"]) == pytest.approx(list(plain.mistakes["cost"]))
     assert (
-        "(lower is better) by −" in conclusion(ours)
-        and ": a rule learned from these questions pays" in conclusion(plain)
-        and ": a rule learned from these questions pays" in conclusion(ours)
+        "(lower is better) by −" in study_conclusion(ours)
+        and ": a rule learned from these questions pays" in study_conclusion(plain)
+        and ": a rule learned from these questions pays" in study_conclusion(ours)
     )
 
 

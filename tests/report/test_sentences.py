@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab._kit.wording import MINUS
-from rag_lab.comparison import hyde_sentences as routing_text
 from rag_lab.comparison.across import compare_runs
-from rag_lab.comparison.advice.module_rows import module_rows
-from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.findings.conclusions import conclusions
+from rag_lab.comparison.findings.recommendation import recommendation
+from rag_lab.comparison.findings.statements import module_rows
+from rag_lab.comparison.tables.hyde_study import study_sentences
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
@@ -113,7 +113,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     advice = recommendation(comparison)
     yield from (advice.headline, *advice.reasons)
     for study in comparison.routing:
-        yield from routing_text.sentences(study)
+        yield from study_sentences(study)
         yield from study.learned.sentences() if study.learned else ()
 
 

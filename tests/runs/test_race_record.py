@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.errors import DamagedFile
 from rag_lab.runs.race_record import (
     RACE_FILE,

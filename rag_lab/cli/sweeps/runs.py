@@ -314,7 +314,7 @@ def run_with_status(
     checked: Plan, out: Path | None, options: RunOptions, scores: bool = False, *, yes: bool = False
 ) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
-    from rag_lab.comparison.race_sentences import race_sentences
+    from rag_lab.comparison.findings.search_sentences import race_sentences
     from rag_lab.experiment.forecast.cost_text import spent_text
     from rag_lab.experiment.forecast.describe import counted_truncations, cut_off_sentences, not_applicable_sentences
     from rag_lab.experiment.forecast.spending import spending_rows

@@ -1,4 +1,4 @@
-"""Question by question: what every variant did with it, and its scores as plain lists.
+"""Question by question: what every variant did with it, its passages, its scores, and what a person preferred.
 
-Imports the comparison; knows no HTML.
+Imports `tables`; knows no HTML.
 """

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from rag_lab._kit.wording import number
-from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.questions.in_common import Shared, share
-from rag_lab.comparison.questions.passage_table import Ranking, ranking
+from rag_lab.comparison.questions.passages import Ranking, ranking
 from rag_lab.comparison.questions.remade_prompts import Remade, remade_prompts
-from rag_lab.comparison.questions.replies import Answered, answered
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.models.thinking import split_thinking
 from rag_lab.records import Question, StageRecord, Trace
 from rag_lab.stages.query.rewrite import REWRITE
 
@@ -53,14 +52,14 @@ class QuestionCard:
     ranking: Ranking
 
 
-def cards(comparison: Comparison, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
+def cards(tables: RunTables, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
     """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
     wanted = None if only is None else set(only)
-    runs = _by_question(comparison, wanted)
-    scores = _scores(comparison.quality_scores, wanted)
-    unread, remade = comparison.run.passages(), remade_prompts(comparison.manifest)
+    runs = _by_question(tables, wanted)
+    scores = _scores(tables.quality_scores, wanted)
+    unread, remade = tables.run.passages(), remade_prompts(tables.manifest)
     for name, asked in runs.items():
-        yield _card(comparison, asked, scores.get(name, {}), unread, remade)
+        yield _card(tables, asked, scores.get(name, {}), unread, remade)
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -78,15 +77,15 @@ Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, re
 _COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 
 
-def _by_question(comparison: Comparison, wanted: set[str] | None) -> dict[str, Runs]:
+def _by_question(tables: RunTables, wanted: set[str] | None) -> dict[str, Runs]:
     """Return the traces of each question; a letter carries its repeat where there are several."""
     runs: dict[str, Runs] = {}
-    for plan in comparison.variants:
-        for trace in comparison.traces[plan.variant_id]:
+    for plan in tables.variants:
+        for trace in tables.traces[plan.variant_id]:
             name = trace.question.question_id
             if wanted is None or name in wanted:
-                letter = comparison.codes[plan.variant_id]
-                letter += f"·{trace.repeat + 1}" if comparison.run.repeats > 1 else ""
+                letter = tables.codes[plan.variant_id]
+                letter += f"·{trace.repeat + 1}" if tables.run.repeats > 1 else ""
                 runs.setdefault(name, {})[plan.variant_id, trace.repeat] = (letter, trace)
     return runs
 
@@ -104,7 +103,7 @@ def _scores(rows: pd.DataFrame, wanted: set[str] | None) -> dict[str, Scores]:
 
 
 def _card(
-    comparison: Comparison, asked: Runs, scores: Scores, unread: Mapping[str, str], remade: Mapping[str, Remade]
+    tables: RunTables, asked: Runs, scores: Scores, unread: Mapping[str, str], remade: Mapping[str, Remade]
 ) -> QuestionCard:
     runs, total = list(asked.values()), len(asked)
     stage_problems = [(letter, _problem(record)) for letter, trace in runs for record in trace.stages if _bad(record)]
@@ -117,12 +116,12 @@ def _card(
             for stage, prompt in remade.items()
         },
         replies=answered(runs),
-        lines=tuple(_line(comparison.quality_metrics, *one, scores.get(key, {})) for key, one in asked.items()),
+        lines=tuple(_line(tables.quality_metrics, *one, scores.get(key, {})) for key, one in asked.items()),
         problems=share(stage_problems, total),
         score_notes=share(
             [
                 (letter, (metric, status, reason))
-                for metric in comparison.quality_metrics
+                for metric in tables.quality_metrics
                 for key, (letter, _) in asked.items()
                 for _, status, reason in [scores.get(key, {}).get(metric, (None, "", ""))]
                 if reason and status != "not_applicable"
@@ -155,3 +154,87 @@ def _problem(record: StageRecord) -> tuple[str, str, str]:
 def _understanding(trace: Trace) -> Understanding:
     searched = trace.search_query if trace.search_query != trace.question.text else None
     return Understanding(trace.query_class, searched, refused_rewrite(trace))
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Something several variants have in common. `who` are their letters, `everyone` is set where it is all of them."""
+
+    who: tuple[str, ...]
+    everyone: bool
+    value: Any
+
+
+def share(items: Iterable[tuple[str, Any]], total: int) -> tuple[Shared, ...]:
+    """Group (letter, value) pairs by value, in order of first appearance; `total` letters are everyone."""
+    groups: dict[Any, list[str]] = {}
+    for letter, value in items:
+        groups.setdefault(value, []).append(letter)
+    return tuple(Shared(tuple(who), len(who) == total and total > 1, value) for value, who in groups.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the variant answered, or what its model wrote where that could not be read."""
+
+    text: str
+    abstained: bool
+    citations: tuple[tuple[int, str, str], ...]  # number, place, quote
+    rejected: tuple[str, ...]
+    failure: str  # empty where there is an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a model was sent, message by message, and what came back; each empty where there was none."""
+
+    prompt: str
+    raw: str  # without the thinking
+    thinking: str
+    thinking_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply, and how those who share it came to it: `exchanges` share an `Exchange`."""
+
+    reply: Shared
+    exchanges: tuple[Shared, ...]
+
+
+def answered(runs: Sequence[tuple[str, Trace]]) -> tuple[Answered, ...]:
+    """Return what was answered, for (letter, trace) pairs of one question; equal replies stand together."""
+    replies = share([(letter, reply) for letter, trace in runs if (reply := _reply(trace))], len(runs))
+    traces = dict(runs)
+    return tuple(
+        Answered(one, share([(who, _exchange(traces[who])) for who in one.who], len(one.who))) for one in replies
+    )
+
+
+def place(source: str, page: int | None) -> str:
+    """Write where a passage stands: `manual.pdf, p. 3`."""
+    return source if page is None else f"{source}, p. {page}"
+
+
+def _reply(trace: Trace) -> Reply | None:
+    """Return the reply, or None where the variant was not to answer and nothing failed."""
+    if trace.answer is None:
+        failure = trace.failure
+        if failure is None:
+            return None
+        written, _ = split_thinking(trace.raw_text or "")
+        return Reply(written, False, (), (), f"{failure.stage} failed: {failure.reason}")
+    cited = tuple((c.number, place(c.source, c.page), c.quote) for c in trace.answer.citations)
+    return Reply(trace.answer.text, trace.answer.abstained, cited, trace.answer.rejected_citations, "")
+
+
+def thinking_of(trace: Trace) -> str:
+    """Return what the reader thought, also where no answer came of it."""
+    return trace.answer.thinking if trace.answer else split_thinking(trace.raw_text or "")[1]
+
+
+def _exchange(trace: Trace) -> Exchange:
+    thinking = thinking_of(trace)
+    raw = split_thinking(trace.raw_text or "")[0] if thinking else trace.raw_text or ""
+    tokens = sum(record.thinking_tokens for record in trace.stages if record.stage == "generate")
+    return Exchange(trace.prompt or "", raw, thinking, tokens)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from rag_lab.comparison.designs.fraction_sentences import fraction_told
+from rag_lab.comparison.tables.effects import fraction_told
 from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values
 from rag_lab.experiment.experiment_error import ExperimentError
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rag_lab._kit.wording import counted, listing
-from rag_lab.comparison.cut_offs import not_compared
+from rag_lab.comparison.tables.comparable import not_compared
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.metric import question_gap

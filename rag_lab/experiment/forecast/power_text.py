@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import fill
 
 from rag_lab._kit.wording import counted, listing, plain, text_table
-from rag_lab.comparison.cut_offs import half_told, not_compared
+from rag_lab.comparison.tables.comparable import half_told, not_compared
 from rag_lab.evaluation.cutoff_caveats import comparable
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast, measured_questions, n_units

@@ -18,8 +18,8 @@ from rag_lab._kit.home import working_at
 from rag_lab._kit.logs import begin_inherited_logs, working
 from rag_lab._kit.machine import peak_memory_mb
 from rag_lab._kit.tracing import flush, span
-from rag_lab.comparison.evidence.unindexed import unindexed
-from rag_lab.comparison.questions.passage_table import unread_passages
+from rag_lab.comparison.questions.passages import unread_passages
+from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.corpus.files.folder import visible_in
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison.questions.passage_table import holds_evidence
+from rag_lab.comparison.questions.passages import holds_evidence
 from rag_lab.config import PipelineConfig
 from rag_lab.records import Hit, Question, StageRecord, Trace
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from rag_lab._kit.wording import counted, some_of
-from rag_lab.comparison.questions.replies import place
+from rag_lab.comparison.questions.question_cards import place
 from rag_lab.config import nested
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_lab._kit.wording import plain, seconds
-from rag_lab.comparison.marked_text import opening, pieces
-from rag_lab.comparison.questions.passage_table import holds_evidence
-from rag_lab.comparison.questions.question_cards import refused_rewrite
-from rag_lab.comparison.questions.replies import place, thinking_of
-from rag_lab.comparison.stage_tables import NOTICED_S
+from rag_lab.comparison.questions.passages import holds_evidence, opening, pieces
+from rag_lab.comparison.questions.question_cards import place, refused_rewrite, thinking_of
+from rag_lab.comparison.tables.stage_tables import NOTICED_S
 from rag_lab.models.toy_note import toy_note
 from rag_lab.notebook.views.view import Page, TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import counted, number
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.front.front_sentences import COST_NAMES, share_of_resamples
-from rag_lab.comparison.front.pareto_front import Cost, Front
+from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
+from rag_lab.comparison.tables.pareto import Cost, Front
 from rag_lab.report.figures.figure_style import (
     ABOVE,
     BELOW,

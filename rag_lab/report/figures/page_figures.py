@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rag_lab._kit.wording import signed
-from rag_lab.comparison.advice.module_rows import ModuleRow
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings.statements import ModuleRow
 from rag_lab.report.figures import effects_figure
 from rag_lab.report.figures import run_figures as figures
 from rag_lab.report.figures.effects_figure import front_figure

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_lab._kit.wording import number
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.evidence.fate import State
-from rag_lab.comparison.evidence.state_names import state_names
+from rag_lab.comparison.findings.evidence_sentences import state_names
+from rag_lab.comparison.tables.evidence import State
 from rag_lab.report.figures.figure_style import (
     ABOVE,
     BELOW,

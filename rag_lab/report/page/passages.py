@@ -10,9 +10,8 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from rag_lab.comparison.marked_text import Piece, opening, pieces
-from rag_lab.comparison.questions.passage_table import Rank, holds_evidence
-from rag_lab.comparison.questions.replies import place
+from rag_lab.comparison.questions.passages import Piece, Rank, holds_evidence, opening, pieces
+from rag_lab.comparison.questions.question_cards import place
 from rag_lab.records import Hit, Question
 
 _LONGEST = 80  # characters of an id that are kept: with what is added a file name that every file system takes

@@ -17,9 +17,9 @@ from markupsafe import Markup
 from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import number, plain
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.evidence.state_names import state_names
+from rag_lab.comparison.findings.evidence_sentences import state_names
 from rag_lab.comparison.questions.question_cards import QuestionCard, cards
-from rag_lab.comparison.questions.question_values import QuestionValues, question_values
+from rag_lab.comparison.questions.question_tables import QuestionValues, question_values
 from rag_lab.errors import RagLabError
 from rag_lab.records import Question
 from rag_lab.redaction import shown

@@ -16,13 +16,12 @@ from markupsafe import Markup
 
 from rag_lab._kit.process import in_background
 from rag_lab._kit.whole_file import whole_file
-from rag_lab.comparison.advice.index_price import index_cells
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import topics
-from rag_lab.comparison.incidents import stage_incidents
+from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.comparison.stage_tables import stage_cells, stage_names
+from rag_lab.comparison.tables.prices import index_cells
+from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page.question_pages import FOLDER, MOST_CHARS, bodies_or_pages, card_body, question_list

@@ -14,19 +14,15 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
-from rag_lab.comparison import hyde_sentences as routing_text
-from rag_lab.comparison.advice.module_rows import module_rows
-from rag_lab.comparison.advice.recommendation import recommendation
-from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
-from rag_lab.comparison.advice.statements import difference_said
-from rag_lab.comparison.conclusions import NOT_MEASURED, noise_sentences
-from rag_lab.comparison.evidence.state_names import evidence_told, state_names
-from rag_lab.comparison.front.front_sentences import MEANING, fronts_told
-from rag_lab.comparison.marked_text import pieces
-from rag_lab.comparison.questions.passage_table import holds_evidence
-from rag_lab.comparison.questions.replies import place
-from rag_lab.comparison.race_sentences import race_sentences
-from rag_lab.comparison.verdict_caveats import families_told
+from rag_lab.comparison.findings.caveats import families_told, set_apart, set_apart_sentences
+from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED, fronts_told, noise_sentences
+from rag_lab.comparison.findings.evidence_sentences import evidence_told, state_names
+from rag_lab.comparison.findings.recommendation import recommendation
+from rag_lab.comparison.findings.search_sentences import race_sentences
+from rag_lab.comparison.findings.statements import difference_said, module_rows
+from rag_lab.comparison.questions.passages import holds_evidence, pieces
+from rag_lab.comparison.questions.question_cards import place
+from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
 from rag_lab.redaction import shown
 from rag_lab.report.figures.page_figures import EffectAxis
 from rag_lab.report.figures.plan_tree import plan_tree_of
@@ -87,10 +83,11 @@ def _environment() -> Environment:
         holds_evidence, is_open, judged, marked, module_rows, moved_table, noise_sentences, noise_table, passage,
         pieces, place, preferences_table, race_sentences, race_tables, rank_cells, ranked, recommendation,
         routing_tables, rule_table, set_apart, set_apart_sentences, state_names,
+        study_conclusion, study_sentences,
     )  # fmt: skip
     made.globals |= {one.__name__: one for one in functions}
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval}
-    made.globals |= {"effect_axis": EffectAxis.around, "plan_tree": plan_tree_of, "routing": routing_text}
+    made.globals |= {"effect_axis": EffectAxis.around, "plan_tree": plan_tree_of}
     made.globals |= {"rl": f"rl {NO_FORMULAS}", "MOST_ROWS": MOST_ROWS, "STAR": STAR}
     made.globals |= {"FRONT_MEANING": MEANING, "NOT_MEASURED": NOT_MEASURED}
     return made

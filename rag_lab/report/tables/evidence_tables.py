@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict
-from rag_lab.comparison.changes.preferred import Preferred
-from rag_lab.comparison.changes.what_changed import QuestionChange, VariantChange
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.evidence.state_names import state_names
-from rag_lab.comparison.marked_text import excerpt
+from rag_lab.comparison.findings.evidence_sentences import state_names
+from rag_lab.comparison.questions.passages import excerpt
+from rag_lab.comparison.questions.preferences import Preferred
+from rag_lab.comparison.tables.changes import QuestionChange, VariantChange
 from rag_lab.report.tables.table import Table
 
 if TYPE_CHECKING:

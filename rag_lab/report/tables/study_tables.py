@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict, signed, signed_interval
-from rag_lab.comparison.advice.module_rows import ModuleRow
-from rag_lab.comparison.bounds.gain_sentences import share_of_gain
-from rag_lab.comparison.bounds.reachable_gain import Reach
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.front.front_sentences import COST_NAMES, share_of_resamples
-from rag_lab.comparison.front.pareto_front import Cost as Priced
-from rag_lab.comparison.front.pareto_front import Front
-from rag_lab.comparison.hyde_studies import RoutingStudy
-from rag_lab.comparison.race_sentences import dropped
+from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
+from rag_lab.comparison.findings.evidence_sentences import share_of_gain
+from rag_lab.comparison.findings.search_sentences import dropped
+from rag_lab.comparison.findings.statements import ModuleRow
+from rag_lab.comparison.tables.bounds import Reach
+from rag_lab.comparison.tables.hyde_study import RoutingStudy
+from rag_lab.comparison.tables.pareto import Cost as Priced
+from rag_lab.comparison.tables.pareto import Front
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.race_record import Cost, RaceRecord, cost_of
 from rag_lab.statistics.routing.routing_table import ALL

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed, signed_interval, some_of, text_table
 from rag_lab.comparison.across import AcrossRuns
-from rag_lab.comparison.advice.recommendation import recommendation
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions
-from rag_lab.comparison.evidence.state_names import baseline_told
-from rag_lab.comparison.race_sentences import race_sentences
-from rag_lab.comparison.unread.unread_sentences import measures_cutting
-from rag_lab.comparison.verdict_caveats import FEW
+from rag_lab.comparison.findings.caveats import FEW, measures_cutting
+from rag_lab.comparison.findings.conclusions import conclusions
+from rag_lab.comparison.findings.evidence_sentences import baseline_told
+from rag_lab.comparison.findings.recommendation import recommendation
+from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.redaction import shown
 from rag_lab.report.tables.score_tables import CORRECTIONS
 from rag_lab.runs.omissions import asked_sentence

@@ -45,7 +45,7 @@ def compare_text(
     Raises:
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
     """
-    from rag_lab.comparison.conclusions import conclusions
+    from rag_lab.comparison.findings.conclusions import conclusions
     from rag_lab.report.sections import named_tables
     from rag_lab.report.tables.score_tables import tables_across
     from rag_lab.runs.omissions import asked_sentence

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_lab._kit.wording import DASH, counted, interval, plain, seconds
-from rag_lab.comparison.advice.index_price import index_cells
-from rag_lab.comparison.advice.module_rows import module_rows
-from rag_lab.comparison.advice.recommendation import recommendation
-from rag_lab.comparison.advice.set_apart import set_apart, set_apart_sentences
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions
-from rag_lab.comparison.incidents import score_incidents, stage_incidents
-from rag_lab.comparison.verdict_caveats import families_told
+from rag_lab.comparison.findings.caveats import families_told, set_apart, set_apart_sentences
+from rag_lab.comparison.findings.conclusions import conclusions
+from rag_lab.comparison.findings.recommendation import recommendation
+from rag_lab.comparison.findings.statements import module_rows
+from rag_lab.comparison.tables.prices import index_cells
+from rag_lab.comparison.tables.stage_tables import score_incidents, stage_incidents
 from rag_lab.report.sections import Section, sections
 from rag_lab.report.tables.study_tables import module_table
 from rag_lab.report.tables.table import escape_markdown

@@ -9,7 +9,7 @@ from in_process import run_in_process
 from raced import race_plan
 from whole_plan import install_doubles
 
-from rag_lab.comparison.race_sentences import race_sentences
+from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.race.rounds import ELSEWHERE, round_plan

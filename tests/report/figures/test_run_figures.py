@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.evidence.fate import STATES
+from rag_lab.comparison.tables.evidence import STATES
 from rag_lab.report.figures.figure_style import to_svg
 from rag_lab.report.figures.run_figures import class_figure, evidence_figure, quality_figure
 from rag_lab.report.shown_comparison import compare

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_lab.comparison.evidence.state_names import NOTHING, baseline_told, evidence_told
+from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_told, evidence_told
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.sections import named_tables
 from rag_lab.report.tables.evidence_tables import evidence_by_class_table, evidence_table, moved_table

@@ -5,7 +5,7 @@ import pytest
 from html_page import Page
 from priced_run import certain, priced
 
-from rag_lab.comparison.front.front_sentences import fronts_told
+from rag_lab.comparison.findings.conclusions import fronts_told
 from rag_lab.report.page.report_page import overview_html, to_html
 from rag_lab.report.sections import named_tables
 from rag_lab.report.shown_comparison import compare

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rag_lab._kit import wording as numbers
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.conclusions import conclusions
+from rag_lab.comparison.findings.conclusions import conclusions
 
 
 def test_it_holds_question_verdict_numbers_failures_and_origin(comparison: Comparison) -> None:

@@ -11,7 +11,7 @@ from all_effects import effects
 from one_sample import paired_difference
 from statsmodels.formula.api import ols
 
-from rag_lab.comparison.effects import sentences
+from rag_lab.comparison.tables.effects import sentences
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects.contrasts import _nested, contrasts, contrasts_of, design
 from rag_lab.statistics.effects.factors import factor_values, read_factors

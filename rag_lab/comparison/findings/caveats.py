@@ -1,0 +1,198 @@
+"""What qualifies a verdict: missing scores, too few questions, text that models did not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.tables.reliability import VariantUnread, is_unlike
+from rag_lab.models.limits.unread import NOTICED, percent, short_name
+from rag_lab.stages.steps import stage_name
+
+FEW = 20  # questions: fewer show only very large differences
+_ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
+
+
+def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[str]:
+    """Return a sentence for each thing that limits what is said of `metric`."""
+    told = [
+        f"{comparison.called(variant)} {_ENDED[comparison.state(variant)]} and is not compared."
+        for variant in comparison.failed
+    ]
+    baseline = comparison.run.baseline
+    if baseline not in comparison.failed and not is_compared:
+        told.append("No other variant has scores, so there is nothing to compare the baseline with.")
+    if baseline in comparison.failed:
+        told.append("Without scores of the baseline no variant can be compared.")
+    missing = [text for plan in comparison.variants if (text := _coverage(comparison, plan.variant_id, metric))]
+    if missing:
+        told.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
+    return [*told, *_confounded(comparison), *_unable(comparison), *_thin(comparison)]
+
+
+def _confounded(comparison: Comparison) -> list[str]:
+    """Return what the effects of a fraction are confounded with."""
+    return [comparison.effects.confounded] if comparison.effects.confounded else []
+
+
+def families_told(comparison: Comparison) -> str:
+    """Say which comparisons are primary and secondary, how many of each are tested, and at what level."""
+    sizes = {one.family.name: one.family for one in comparison.answers.values() if one.p_value is not None}
+    if not sizes:
+        return ""
+    primary, secondary = (sizes[name].n_tests if name in sizes else 0 for name in ("primary", "secondary"))
+    what = "main effects and interactions" if comparison.effects.is_grid else "the pairs that the experiment is about"
+    what = "the effects that the fraction can tell" if comparison.effects.confounded else what
+    levels = (
+        "in strict mode the primary family has 4% and the secondary 1%"
+        if comparison.run.strict
+        else "each family has its own 5%"
+    )
+    return (
+        f"Primary: {counted(primary, 'comparison')} in {comparison.main_metric} ({what}), declared before the run; "
+        f"secondary: {counted(secondary, 'other comparison')} that can be significant; {levels}."
+    )
+
+
+def _unable(comparison: Comparison) -> list[str]:
+    """Name once how many comparisons cannot be significant; they count in no correction."""
+    answers = {(one.metric, one.unsigned, one.questions): answer for one, answer in comparison.answers.items()}
+    tested = [one for one in answers.values() if one.p_value is not None]
+    unable = [one for one in tested if one.p_corrected is None]
+    if not unable:
+        return []
+    is_are = "cannot be significant and is" if len(unable) == 1 else "cannot be significant and are"
+    return [
+        f"{len(unable)} of {counted(len(tested), 'comparison')} {is_are} not counted in the correction: too few "
+        "questions or clusters differ for any test (fewer than six at the level of 0.05)."
+    ]
+
+
+def _thin(comparison: Comparison) -> list[str]:
+    """Name the metrics that stand on so few questions that hardly a difference could be told."""
+    scored = {metric: comparison.cell(comparison.run.baseline, metric) for metric in comparison.quality_metrics}
+    few = [f"{metric} ({cell['scored']})" for metric, cell in scored.items() if cell and cell["scored"] < FEW]
+    return (
+        [f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}."]
+        if few
+        else []
+    )
+
+
+def _coverage(comparison: Comparison, variant: str, metric: str) -> str:
+    row = comparison.cell(variant, metric)
+    if row is None or not int(row["failed"]):
+        return ""
+    return f"{comparison.codes[variant]} {int(row['scored'])} of {int(row['scored']) + int(row['failed'])}"
+
+
+_NAMED = 6  # pairs that are written out
+
+
+def unread_told(comparison: Comparison) -> list[str]:
+    """Return what models did not read, of which variants."""
+    found = comparison.unread
+    told: dict[str, list[str]] = {}
+    for variant, one in found.items():
+        for sentence in _of(one):
+            told.setdefault(sentence, []).append(comparison.codes[variant])
+    everyone = len(comparison.variants)
+    return [
+        f"{'Under every variant' if len(codes) == everyone else f'{listing(codes)}'}: {sentence}"
+        for sentence, codes in told.items()
+    ]
+
+
+def measures_cutting(comparison: Comparison) -> list[str]:
+    """Say which variants are at a disadvantage, as less of their text was read, where that may decide a verdict.
+
+    What is better in spite of it stays better.
+    """
+    run, share = comparison.run, {name: one.share for name, one in comparison.unread.items()}
+    pairs = [(plan.variant_id, run.baseline) for plan in comparison.variants if plan.variant_id != run.baseline]
+    unlike = [pair for pair in dict.fromkeys([*run.pairs, *pairs]) if is_unlike(*(share.get(one) for one in pair))]
+    behind = {
+        max(pair, key=lambda one: share[one] or 0.0): min(pair, key=lambda one: share[one] or 0.0)
+        for pair in unlike
+        if not _is_better_anyway(comparison, pair, share)
+    }
+    if not behind:
+        return []
+    involved = dict.fromkeys([*behind, *behind.values()])
+    told = [f"{percent(share[one] or 0.0)} of the text under {comparison.codes[one]}" for one in involved]
+    codes = listing([comparison.codes[one] for one in behind])
+    return [
+        f"{codes} {'is' if len(behind) == 1 else 'are'} at a disadvantage: the embedding model does not read "
+        f"{some_of(told, _NAMED)}, and no search finds that part by meaning; make chunks smaller, or take an embedding "
+        "model that reads more."
+    ]
+
+
+def _is_better_anyway(comparison: Comparison, pair: tuple[str, str], share: Mapping[str, float | None]) -> bool:
+    """Tell whether the variant of a pair of which less was read is found to be the better one."""
+    row = comparison.pair(*pair, comparison.main_metric or "")
+    wanted = "better" if (share[pair[0]] or 0.0) > (share[pair[1]] or 0.0) else "worse"
+    return row is not None and row["verdict"] == wanted
+
+
+def _of(one: VariantUnread) -> list[str]:
+    told = []
+    if one.corpus is not None and one.corpus.chunks.share_unread >= NOTICED:
+        chunks, corpus = one.corpus.chunks, one.corpus
+        given = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
+        told.append(
+            f"{chunks.told('the chunks', corpus.model)}; what stands behind, {percent(chunks.share_unread)} of the "
+            f"text, is not searched by meaning, and {given} of the passages at the ranks that a reader gets stand on "
+            "such a chunk."
+        )
+    if one.corpus is not None and one.corpus.asked_cut:
+        longer_by = one.corpus.asked_tokens / one.corpus.asked_cut
+        told.append(
+            f"what {one.corpus.asked_cut:,} of {one.corpus.asked:,} questions were searched by is longer than "
+            f"{short_name(one.corpus.model)} reads, by {longer_by:,.0f} tokens on average."
+        )
+    told += [
+        f"{stage_name(stage)}: its model did not read all that it was sent: {found.told('questions')}."
+        for stage, found in one.stages.items()
+    ]
+    told += [
+        f"{metric}: what was to be judged was not all read, {found.told('scores')}: these judge a part."
+        for metric, found in one.metrics.items()
+    ]
+    return told
+
+
+SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
+
+
+def set_apart(comparison: Comparison) -> dict[str, str]:
+    """Return the quality metrics with scores on less than half as many questions as the main metric, and why.
+
+    The reason reads on after the name of the metric: `5 of 117 questions: no answer was asked for (112)`.
+    """
+    cells: dict[str, dict[Any, Any]] = {}
+    for row in comparison.summary.to_dict("records"):
+        if row["metric"] not in cells or row["scored"] > cells[row["metric"]]["scored"]:
+            cells[row["metric"]] = row
+    most = cells.get(comparison.main_metric or "", {"scored": 0})["scored"]
+    found = {metric: cells[metric] for metric in comparison.quality_metrics if metric in cells}
+    return {metric: _why(comparison, cell) for metric, cell in found.items() if cell["scored"] < SHARE * most}
+
+
+def set_apart_sentences(apart: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each reason, with the metrics that share it."""
+    by_reason: dict[str, list[str]] = {}
+    for metric, why in apart.items():
+        by_reason.setdefault(why, []).append(metric)
+    return [f"{', '.join(metrics)}: {why}." for why, metrics in by_reason.items()]
+
+
+def _why(comparison: Comparison, cell: Mapping[Any, Any]) -> str:
+    gaps, run = comparison.gaps, comparison.run
+    ours = gaps[(gaps["variant_id"] == cell["variant_id"]) & (gaps["metric"] == cell["metric"])]
+    reasons = [f"{reason} ({count})" for reason, count in zip(ours["reason"], ours["count"], strict=True)]
+    if 0 < len(run.answered) < len(run.questions):
+        reasons.append(f"{len(run.answered)} are answered, as `limits.answers` says")
+    return f"{cell['scored']} of {cell['asked']} questions{': ' if reasons else ''}{'; '.join(reasons)}"

@@ -1,0 +1,175 @@
+"""The conclusions of a run in plain words, the first thing a reviewer reads: what differs, why, and what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings.caveats import unread_told
+from rag_lab.comparison.findings.change_sentences import changes_told, is_measured, next_steps, no_labels
+from rag_lab.comparison.findings.evidence_sentences import gain_told
+from rag_lab.comparison.findings.verdict import main_effects_by_margin, verdict
+from rag_lab.comparison.tables.hyde_study import study_conclusion
+from rag_lab.comparison.tables.pareto import SELDOM, Cost, Front
+from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.data.evidence import whole_files_sentences
+from rag_lab.data.sampling import cluster_proposal, clusters_sentence
+from rag_lab.evaluation.cutoff_caveats import shallow_sentences
+from rag_lab.models.toy_note import toy_note
+from rag_lab.runs.margins import post_hoc_sentence
+from rag_lab.runs.omissions import same_pipeline_sentences
+from rag_lab.runs.run_manifest import FAILOVER_KEY, failover_sentences
+from rag_lab.statistics.noise_components import noise_sentence
+
+NOT_MEASURED = (
+    "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
+    "is not known; `repeats: 2` or more in the experiment file measures it."
+)
+
+
+def topics(comparison: Comparison) -> dict[str, list[str]]:
+    """Return the conclusions by topic, the most important first; topics of which nothing can be said are left out."""
+    metric = comparison.main_metric
+    if comparison.is_unlabelled:
+        return _without_labels(comparison)
+    if metric is None or comparison.scores.empty:
+        return {"Variants": verdict(comparison)}
+    found = {
+        "Modules": [*main_effects_by_margin(comparison, metric), *comparison.effects.reliable_sentences(metric)],
+        "Variants": verdict(comparison),
+        "Preferred": [one.sentence for one in comparison.preferences],
+        "Reach": gain_told(comparison),
+        "Cost": against_told(comparison),
+        "Not read": unread_told(comparison),
+        "Labels": whole_files_sentences(list(comparison.asked.values())),
+        "Cut-offs": [*shallow_sentences(comparison.shallow.values()), *comparison.unequal_text],
+        "Clusters": _clusters(comparison),
+        "Margin": [told] if (told := post_hoc_sentence(comparison.run)) else [],
+        "Run once": same_pipeline_sentences(comparison.run.same),
+        "Models": _models(comparison),
+        "Routing": [study_conclusion(study) for study in comparison.routing],
+        "Answers": _toys(comparison),
+        "Judge": [note.sentence for note in comparison.judges],
+        "Noise": noise_sentences(comparison)[:1],
+    }
+    return {topic: sentences for topic, sentences in found.items() if sentences}
+
+
+def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
+    """Return what can be said without labels; metrics that need none, as a judge's, are told beside it."""
+    is_scored = is_measured(comparison)
+    found = {
+        "Labels": [no_labels(comparison)],
+        "Preferred": [one.sentence for one in comparison.preferences],
+        "What changed": changes_told(comparison),
+        "Measured": verdict(comparison) if is_scored else [],
+        "Not read": unread_told(comparison),
+        "Models": _models(comparison),
+        "Answers": _toys(comparison),
+        "Judge": [note.sentence for note in comparison.judges] if is_scored else [],
+        "Next": next_steps(comparison),
+    }
+    return {topic: sentences for topic, sentences in found.items() if sentences}
+
+
+def conclusions(comparison: Comparison) -> list[str]:
+    """Return the sentences of all topics."""
+    return [sentence for sentences in topics(comparison).values() for sentence in sentences]
+
+
+def _clusters(comparison: Comparison) -> list[str]:
+    if comparison.clusters is None:
+        proposal = cluster_proposal(list(comparison.asked.values()), comparison.run.clusters)
+        return [proposal] if proposal else []
+    return [clusters_sentence(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
+
+
+def _models(tables: RunTables) -> list[str]:
+    """Return who played the roles for which several models are named; nothing where none is."""
+    states = tables.manifest.get("variants", {})
+    return failover_sentences(
+        {
+            tables.called(plan.variant_id): states.get(plan.variant_id, {}).get(FAILOVER_KEY, {})
+            for plan in tables.variants
+        }
+    )
+
+
+def _toys(tables: RunTables) -> list[str]:
+    """Return what is to be known of answers that a packaged model wrote; nothing where none did."""
+    records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
+    wrote = {record.model for record in records if record.stage == "generate"}
+    return sorted({toy_note(model, "answers of this run") for model in wrote} - {""})
+
+
+def noise_sentences(tables: RunTables) -> list[str]:
+    """Return a sentence a metric, or one that the noise was not measured."""
+    told = [noise_sentence(found, metric) for metric, found in tables.noise.items()]
+    return told or [NOT_MEASURED]
+
+
+COST_NAMES: dict[Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}
+MEANING = (
+    "On a front stands every variant that no other beats: none is at least as good at no higher cost, and better or "
+    f"cheaper. A failed question counts as the worst value; less than {NOTICED_S} seconds, {NOTICED_TOKENS} tokens and "
+    f"{NOTICED_SHARE:.0%} is no difference in cost."
+)
+_MOST = 4  # variants that are named with their share
+
+
+def fronts_told(comparison: Comparison) -> list[str]:
+    """Return a sentence a front, who has no place, and what is missing; none where nothing was measured."""
+    found = comparison.front
+    if comparison.main_metric is None:
+        return []
+    told = [_told(comparison, front) for front in found.fronts]
+    reasons: dict[str, list[str]] = {}
+    for variant, reason in found.left_out.items():
+        reasons.setdefault(reason, []).append(comparison.codes[variant])
+    out = [f"{some_of(codes)} ({reason})" for reason, codes in reasons.items()]
+    return [*told, *([f"Without a place: {'; '.join(out)}."] if out else []), *([found.note] if found.note else [])]
+
+
+def against_told(comparison: Comparison) -> list[str]:
+    """Return the sentences on one cost each."""
+    return [_told(comparison, front) for front in comparison.front.fronts if len(front.costs) == 1]
+
+
+def share_of_resamples(share: float) -> str:
+    """Write a share of resamples; what is not always is never written as 100%, nor what happens as 0%."""
+    if 0 < share < 0.01 or 0.99 < share < 1:
+        return "< 1%" if share < 0.5 else "> 99%"
+    return f"{100 * share:.0f}%"
+
+
+def _told(comparison: Comparison, front: Front) -> str:
+    against = listing([COST_NAMES[cost] for cost in front.costs])
+    together = " together" if len(front.costs) > 1 else ""
+    members = some_of([comparison.codes[variant] for variant in front.members], 26)
+    metric = comparison.directed(str(comparison.main_metric))
+    return f"On the front of {metric} against {against}{together}: {members}; {_certainty(comparison, front)}."
+
+
+def _certainty(comparison: Comparison, front: Front) -> str:
+    if not front.shares:
+        noun = "question" if comparison.clusters is None else "cluster"
+        return f"{counted(comparison.front.n_units, noun)} cannot tell how certain that is"
+    moves = [
+        _moves(comparison, shares, verb)
+        for shares, verb in ((front.leaving, "leaves"), (front.joining, "joins"))
+        if shares
+    ]
+    if not moves:
+        return f"no variant leaves or joins it in {share_of_resamples(SELDOM)} of resamples or more"
+    return f"{', and '.join(moves)} of resamples, so the front is not certain"
+
+
+def _moves(comparison: Comparison, shares: Mapping[str, float], verb: str) -> str:
+    """Write who leaves or joins a front, the commonest first: `C leaves it in 38%, D in 12%`."""
+    in_order = sorted(shares.items(), key=lambda item: -item[1])
+    (first, share), *others = in_order
+    told = [f"{comparison.codes[first]} {verb} it in {share_of_resamples(share)}"]
+    told += [f"{comparison.codes[variant]} in {share_of_resamples(share)}" for variant, share in others]
+    return some_of(told, _MOST)

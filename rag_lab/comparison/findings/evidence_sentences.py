@@ -1,0 +1,203 @@
+"""Where evidence is lost, what becomes of answers, and what they reach of the labelled evidence, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rag_lab._kit.wording import counted, listing, number, plain, with_interval
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings.caveats import set_apart
+from rag_lab.comparison.tables.bounds import BOUNDS, Reach, answer_metrics, bound_arms
+from rag_lab.comparison.tables.evidence import State, Waterfall
+from rag_lab.stages.answer.bound_contexts import NEAREST
+
+NOTHING = "No question of this run has labelled evidence, so it cannot be told where evidence is lost."
+
+
+class StateName(NamedTuple):
+    """A state in a table, in a bar, and what it means."""
+
+    name: str
+    short: str
+    meaning: str
+
+
+_NAMES: dict[State, StateName] = {
+    "not_indexed": StateName("not indexed", "not indexed", "no passage of the index holds it"),
+    "not_found": StateName("not found", "not found", "no search has it among its hits"),
+    "merging": StateName("lost in merging", "merging", "a search found it, and fusing or merging left it out"),
+    "reranking": StateName("lost in reranking", "reranking", "the reranker put it below what is read, or left it out"),
+    "selection": StateName("lost in selection", "selection", "the selection put it below what is read, or left it out"),
+    "budget": StateName(
+        "lost in the budget", "budget", "it stood below the first `final_k`, or did not fit their tokens"
+    ),
+    "not_answered": StateName("read and not answered", "no answer", "it reached the reader, and there is no answer"),
+    "unused": StateName("read and unused", "unused", "the answer cites no passage that holds it"),
+    "used": StateName("used", "used", "the answer cites a passage that holds it"),
+}
+_EITHER = StateName("not found or not indexed", "not found", "no search has it among its hits; the index may lack it")
+
+
+def state_names(found: Waterfall) -> Mapping[State, StateName]:
+    """Return the names of the states in which pieces of a run ended, in the order of the pipeline."""
+    names: dict[State, StateName] = {**_NAMES, "not_found": _EITHER if found.unrecorded else _NAMES["not_found"]}
+    return {state: names[state] for state in found.states}
+
+
+def evidence_told(comparison: Comparison) -> list[str]:
+    """Return what is to be known beside the tables: how much is counted, and what the run did not record."""
+    if comparison.evidence.is_empty:
+        return [NOTHING]
+    return [_counted(comparison), *_unrecorded(comparison), *_cut(comparison)]
+
+
+def baseline_told(comparison: Comparison) -> list[str]:
+    """Return one sentence on the baseline, or the first variant that was run; none where nothing is labelled."""
+    found = comparison.evidence
+    if found.is_empty:
+        return []
+    row = found.by_variant.to_dict("records")[0]
+    parts = [f"{name.name} {row[state]:,}" for state, name in state_names(found).items() if row[state]]
+    pieces = counted(row["items"], "labelled piece")
+    return [f"Of {pieces} of evidence under {comparison.name(row['variant_id'])}: {listing(parts)}."]
+
+
+def _counted(comparison: Comparison) -> str:
+    items = comparison.evidence.items
+    first = items[items["variant_id"] == items["variant_id"].iloc[0]]
+    repeats = f", each in {comparison.run.repeats} repeats" if comparison.run.repeats > 1 else ""
+    questions = counted(first["question_id"].nunique(), "question")
+    return f"{counted(len(first), 'labelled piece')} of evidence of {questions}{repeats}; each ends in one place."
+
+
+def _cut(comparison: Comparison) -> list[str]:
+    """Say which budget was short: the tokens, or the number of passages."""
+    found = comparison.evidence.cut
+    if not found:
+        return []
+    told = listing([f"{comparison.codes[name]} {cut:,} of {lost:,}" for name, (cut, lost) in found.items()])
+    return [
+        f"Of what was lost in the budget, {told} stood among the first `rerank.final_k` passages and did not fit "
+        "what the context may hold (`answer.context_tokens`); the rest stood below them."
+    ]
+
+
+def _unrecorded(comparison: Comparison) -> list[str]:
+    found = comparison.evidence
+    if not found.unrecorded:
+        return []
+    every = set(found.unrecorded) == set(found.by_variant["variant_id"])
+    where = "by this run" if every else f"for {listing([comparison.codes[name] for name in found.unrecorded])}"
+    return [
+        f"What the index holds was not recorded {where}, so what was not found may be missing from it; a new run "
+        "records it."
+    ]
+
+
+def share_of_gain(value: float) -> str:
+    """Write a share of the reachable gain, which may be negative or above one: `38%`."""
+    return f"{100 * value:.0f}%"
+
+
+def gain_told(comparison: Comparison) -> list[str]:
+    """Return a sentence on each variant in the first metric that reads answers, and who is a bound; none without."""
+    arms = bound_arms(comparison)
+    if not arms:
+        return []
+    named = [f"{comparison.called(one)} reads {BOUNDS[kind]}{_guessed(comparison, one)}" for one, kind in arms.items()]
+    bounds = f"Bounds, which are not recommended: {'; '.join(named)}."
+    first = [one for one in comparison.gain if one.metric == comparison.gain[0].metric]
+    told = [_told(comparison, one, one.means) for one in first if one.means is not None]
+    return [bounds, *told, *_without_bounds(comparison, [one for one in first if one.means is None])]
+
+
+def _guessed(comparison: Comparison, variant: str) -> str:
+    """Say of how many questions a bound had to take the passages nearest to the answer for the evidence."""
+    traces = comparison.traces.get(variant, [])
+    n = sum(any(NEAREST in record.reason for record in trace.stages) for trace in traces)
+    return (
+        f" (of {n:,} of {len(traces):,} questions, whose labels name files or pages, the nearest passages)" if n else ""
+    )
+
+
+def _without_bounds(comparison: Comparison, missing: Sequence[Reach]) -> list[str]:
+    """Name the variants of which no share can be told, once for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for one in missing:
+        by_reason.setdefault(one.found.reason, []).append(comparison.called(one.variant_id))
+    return [f"No share of the gain is told of {listing(names)}: {reason}." for reason, names in by_reason.items()]
+
+
+def _told(comparison: Comparison, one: Reach, bounds: tuple[float, float, float]) -> str:
+    name, metric = comparison.called(one.variant_id), comparison.directed(one.metric)
+    floor, value, ceiling = (plain(mean) for mean in bounds)
+    means = f"{value}, between {floor} of a closed book and {ceiling} of the labelled evidence"
+    over = counted(one.found.n, "question")
+    if one.found.share is None or one.found.low is None or one.found.high is None:
+        return f"{name} has {means} in {metric} over {over}; the share of the gain is not told: {one.found.reason}."
+    ends = f"{share_of_gain(one.found.low)} to {share_of_gain(one.found.high)}"
+    return f"{name} reaches {share_of_gain(one.found.share)} [{ends}] of the gain in {metric}: {means}, over {over}."
+
+
+MUCH = 0.25  # of all labelled pieces: where one place loses less, no setting decides
+_SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
+    "not_indexed": ("read these pages in another way", ("corpus.pdf",)),
+    "not_found": ("search deeper, or in another way", ("retrieval.base_k", "retrieval.mode")),
+    "merging": ("let more candidates through", ("rerank.input_limit",)),
+    "reranking": ("try another reranker, or none", ("rerank.name",)),
+    "selection": ("let more passages through", ("select.name",)),
+    "budget": ("give the reader more passages", ("rerank.final_k",)),
+    "unused": ("try another reader", ("answer.name",)),
+}
+_CUT = ("give the context more tokens", ("answer.context_tokens",))
+
+
+def answers_told(comparison: Comparison, variant: str) -> list[str]:
+    """Say what becomes of the answers of a variant against the baseline, where any were asked for."""
+    told = [part for part in (_scored(comparison, variant), _used(comparison, variant)) if part]
+    return [f"Answers: {'; '.join(told)}."] if told and comparison.run.answered else []
+
+
+def _scored(comparison: Comparison, variant: str) -> str:
+    """Return what the first metric that reads answers says, where it is not the one that decides; else ""."""
+    apart = set_apart(comparison)
+    metrics = [one for one in answer_metrics(comparison) if one not in apart]
+    if not metrics or metrics[0] == comparison.main_metric:
+        return ""
+    row, cell = comparison.difference(variant, metrics[0]), comparison.cell(variant, metrics[0])
+    if row is None or number(row["difference"]) is None:
+        return f"{comparison.directed(metrics[0])} {plain(cell['mean'])}" if cell else ""
+    word = row["verdict"] if row["verdict"] in ("better", "worse") else "the data cannot tell"
+    seen = with_interval(row["difference"], row["low"], row["high"])
+    return f"{comparison.directed(metrics[0])} {seen} against the baseline: {word}"
+
+
+def _used(comparison: Comparison, variant: str) -> str:
+    pieces = _pieces(comparison)
+    if variant not in pieces:
+        return ""
+    ours, base = pieces[variant], pieces.get(comparison.run.baseline)
+    other = "" if base is None or variant == comparison.run.baseline else f", under the baseline {base['used']}"
+    return f"they use {ours['used']} of {counted(ours['items'], 'labelled piece')} of evidence{other}"
+
+
+def largest_loss(comparison: Comparison, variant: str) -> list[str]:
+    """Name the place that loses most of the evidence under a variant, if much, and the setting that decides it."""
+    row, config = _pieces(comparison).get(variant), comparison.pipelines.get(variant)
+    if row is None or config is None:
+        return []
+    state = max(_SETTINGS, key=lambda one: row[one])
+    if row[state] < MUCH * row["items"] or not row[state]:
+        return []
+    cut, lost = comparison.evidence.cut.get(variant, (0, 0))
+    what, keys = _CUT if state == "budget" and 2 * cut > lost else _SETTINGS[state]
+    flat = config.flat()
+    settings = listing([f"`{key}` ({flat[key]})" for key in keys])
+    where = state_names(comparison.evidence)[state].name
+    return [f"First, {what}: {settings}. {row[state]} of {row['items']} labelled pieces of evidence are {where}."]
+
+
+def _pieces(comparison: Comparison) -> dict[Any, dict[Any, Any]]:
+    """Return by variant how many labelled pieces of evidence there are, and how many ended in each state."""
+    return comparison.evidence.by_variant.set_index("variant_id").to_dict("index")

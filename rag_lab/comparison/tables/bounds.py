@@ -1,0 +1,206 @@
+"""Variants that read nothing, the labelled evidence or its files: how far answers can get, and who reaches what of it.
+
+Two of them read labels, which nobody has of a new question, so none can be recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rag_lab._kit.wording import plain
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ConfigError
+from rag_lab.records import Trace
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.statistics.per_question import cluster_labels, exact_mean, per_question
+from rag_lab.statistics.scales import UNKNOWN, Scale
+from rag_lab.statistics.shares import GainShare, gain_share
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+FLOOR, CEILING = "none", "gold"  # of `answer.context`
+BOUNDS: Mapping[str, str] = {
+    FLOOR: "nothing",
+    CEILING: "the labelled evidence",
+    "document": "the files of the labelled evidence",
+}
+_OF_CONTEXT = ("answer.context", "answer.context_tokens", "answer.context_bytes")
+
+
+def bound_arms(tables: RunTables) -> dict[str, str]:
+    """Return the variants that are bounds, each with its `answer.context`."""
+    contexts = {variant: config.answer.context for variant, config in tables.pipelines.items()}
+    return {variant: context for variant, context in contexts.items() if context in BOUNDS}
+
+
+def bound_of(tables: RunTables, variant_id: str, context: str) -> str | None:
+    """Return the bound of this kind that has the reader of a variant, with its budget where there is one; else None."""
+    ours = tables.pipelines.get(variant_id)
+    if ours is None:
+        return None
+    arms = [one for one, kind in bound_arms(tables).items() if kind == context]
+    found = [one for one in arms if _reader(tables.pipelines[one]) == _reader(ours)]
+    return min(found, key=lambda one: _budget(tables.pipelines[one]) != _budget(ours), default=None)
+
+
+def _reader(config: PipelineConfig) -> dict[str, Any]:
+    """Return what decides how a context is answered from."""
+    flat, is_extractive = config.flat(), config.answer.name == "extract"
+    keys = [key for key in flat if key.startswith("answer.") and key not in _OF_CONTEXT]
+    if is_extractive:
+        keys = [key for key in keys if key.startswith(("answer.name", "answer.quote_"))] + ["models.embedding"]
+    else:
+        keys = [key for key in keys if not key.startswith("answer.quote_")] + ["models.generation", "seed"]
+    return {key: flat[key] for key in keys}
+
+
+def _budget(config: PipelineConfig) -> tuple[int, int]:
+    return config.answer.context_tokens, config.answer.context_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one variant reaches in one metric, on the questions that it and its two bounds have scores on.
+
+    floor, ceiling: the variants with its reader that read nothing, and the labelled evidence; None where there is none.
+    means: of the floor, the variant and the ceiling; None without questions.
+    """
+
+    variant_id: str
+    metric: str
+    floor: str | None
+    ceiling: str | None
+    means: tuple[float, float, float] | None
+    found: GainShare
+
+
+def reachable_gain(tables: RunTables) -> tuple[Reach, ...]:
+    """Return a row a metric that reads answers and variant, in the order of the plan; empty where nothing is a bound.
+
+    The files of the labelled evidence are an arm beside the others: what of the gain is left where a reader has to find
+    the place in them.
+    """
+    arms = bound_arms(tables)
+    if not {FLOOR, CEILING} & set(arms.values()):
+        return ()
+    return tuple(_rows(tables, {one for one, kind in arms.items() if kind in (FLOOR, CEILING)}))
+
+
+def answer_metrics(tables: RunTables) -> list[str]:
+    """Return the quality metrics that read answers, in the order of the plan: in others a bound is blind."""
+    infos = {metric: tables.run.metric(metric) for metric in tables.quality_metrics}
+    return [metric for metric, info in infos.items() if info is not None and info.reads_answers]
+
+
+def _rows(tables: RunTables, bounds: set[str]) -> Iterator[Reach]:
+    metrics = answer_metrics(tables)
+    scores = per_question(tables.scores, metrics)
+    for metric in metrics:
+        cells = scores[scores["metric"] == metric]
+        wide = cells.pivot(index="question_id", columns="variant_id", values="mean").sort_index()
+        for plan in tables.variants:
+            if plan.variant_id in wide and plan.variant_id not in bounds:
+                yield _reach(tables, metric, plan.variant_id, wide)
+
+
+def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> Reach:
+    floor, ceiling = (bound_of(tables, variant, kind) for kind in (FLOOR, CEILING))
+    if floor is None or ceiling is None:
+        missing = [BOUNDS[kind] for kind, one in ((FLOOR, floor), (CEILING, ceiling)) if one is None]
+        reason = f"no variant with its reader reads {' or '.join(missing)}"
+        return Reach(variant, metric, floor, ceiling, None, GainShare(None, None, None, 0, reason))
+    if without := [one for one in (floor, ceiling) if one not in wide or wide[one].isna().all()]:
+        reason = f"{tables.called(without[0])} has no score: {_why_not(tables, without[0], metric)}"
+        return Reach(variant, metric, floor, ceiling, None, GainShare(None, None, None, 0, reason))
+    both = wide[[variant, floor, ceiling]].dropna()
+    values, floors, ceilings = (both.iloc[:, place] for place in range(3))
+    clusters = cluster_labels(both.index, tables.clusters) if tables.clusters is not None else None
+    sign = tables.scales.get(metric, UNKNOWN).sign
+    found = gain_share([*values], [*floors], [*ceilings], sign=sign, clusters=clusters)
+    means = (exact_mean(floors), exact_mean(values), exact_mean(ceilings)) if len(both) else None
+    return Reach(variant, metric, floor, ceiling, means, found)
+
+
+def _why_not(tables: RunTables, variant: str, metric: str) -> str:
+    """Return the commonest reason for which a variant has no scores."""
+    rows = tables.gaps[(tables.gaps["variant_id"] == variant) & (tables.gaps["metric"] == metric)]
+    return str(next(iter(rows["reason"]), "none was computed"))
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a run left on disk, as far as it is compared."""
+
+    run: RunFolder
+    traces: Mapping[str, list[Trace]]
+    scores: pd.DataFrame
+
+
+def without_known_questions(read: Read, enough: float) -> Read:
+    """Return a run without the questions that a closed book answers with a score of `enough` or better.
+
+    The score is of the first metric of the run that reads answers, and of the variant that reads nothing; the better
+    one, where several do. Which questions are left out depends on no variant that retrieves.
+
+    Raises:
+        ConfigError: if no variant closes the book, none of its scores is of an answer, `enough` cannot be reached, or
+            no question would be left.
+    """
+    run = read.run
+    metric, scale = _metric(run, enough)
+    arms = [plan.variant_id for plan in run.variants if _is_closed(run, plan.variant_id)]
+    if not arms:
+        raise ConfigError(
+            "Which questions are answered without any context is not known: no variant of this run closes the book; "
+            "add one with answer.context=none to the experiment."
+        )
+    scores = per_question(read.scores[read.scores["variant_id"].isin(arms)], [metric])
+    known = set(scores.loc[scale.sign * (scores["mean"] - enough) >= 0, "question_id"])
+    if known >= set(run.questions):
+        raise ConfigError(
+            f"All {len(run.questions)} questions are answered without any context by {metric} = {enough:g}, so none is "
+            "left to compare on; give a stricter score."
+        )
+    if not known:
+        return read
+    better = "at least" if scale.sign > 0 else "at most"
+    reason = f"which a closed book answers ({metric} {better} {plain(enough)})"
+    asked = tuple(name for name in run.questions if name not in known)
+    kept = replace(
+        run,
+        questions=asked,
+        answered=tuple(name for name in run.answered if name not in known),
+        left_out={**run.left_out, reason: len(run.questions) - len(asked)},
+    )
+    traces = {
+        variant: [trace for trace in some if trace.question.question_id not in known]
+        for variant, some in read.traces.items()
+    }
+    return Read(kept, traces, read.scores[~read.scores["question_id"].isin(known)].reset_index(drop=True))
+
+
+def _metric(run: RunFolder, enough: float) -> tuple[str, Scale]:
+    infos = {metric: info for metric in run.metrics if (info := run.metric(metric)) is not None}
+    found = [metric for metric, info in infos.items() if info.reads_answers and not info.is_cost]
+    if not found:
+        raise ConfigError(
+            "Which questions are answered without any context is not known: no metric of this run reads answers; "
+            "name one that does, as ragas.semantic_similarity."
+        )
+    scale = infos[found[0]].scale
+    low, high = scale.low, scale.high
+    if (low is not None and enough < low) or (high is not None and enough > high):
+        allowed = f"{'any' if low is None else f'{low:g}'} to {'any' if high is None else f'{high:g}'}"
+        raise ConfigError(f"{found[0]} is never {enough:g}; give a score from {allowed}.")
+    return found[0], scale
+
+
+def _is_closed(run: RunFolder, variant_id: str) -> bool:
+    config = run.config(variant_id)
+    return config is not None and config.answer.context == FLOOR

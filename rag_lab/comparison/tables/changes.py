@@ -1,0 +1,222 @@
+"""What each variant changes against the baseline, question by question and in total. Different is not better."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.comparison.tables.stage_tables import as_answered
+from rag_lab.evaluation.measures.answers import normalize, token_f1
+from rag_lab.evaluation.metric import Tools
+from rag_lab.evaluation.registry import build_metric
+from rag_lab.records import Answer, Hit, Trace
+from rag_lab.runs.run_folder import VariantPlan
+
+PERSISTENCE = 0.9  # the first ten ranks have 86% of the weight (Webber et al. 2010, section 4.4)
+
+
+def rank_biased_overlap(
+    first: Sequence[Hashable], second: Sequence[Hashable], persistence: float = PERSISTENCE
+) -> float:
+    """Return the extrapolated rank-biased overlap of two rankings, best first: 1 the same, 0 nothing in common.
+
+    Webber, Moffat and Zobel (2010), A similarity measure for indefinite rankings, equation 32: the mean overlap of the
+    two tops over all depths, where depth d + 1 weighs `persistence` times depth d, and the lists go on as they were
+    seen. So a list and its own beginning have 1. Two empty lists have 1, an empty one and another 0. What is named
+    twice in a list stands at its first place.
+    """
+    short, long = sorted((list(dict.fromkeys(first)), list(dict.fromkeys(second))), key=len)
+    if not short:
+        return float(not long)
+    seen: tuple[set[Hashable], set[Hashable]] = (set(), set())
+    overlap, total, weight = 0, 0.0, 1.0
+    at_end_of_short = 0
+    for depth in range(1, len(long) + 1):
+        added = {long[depth - 1], *short[depth - 1 : depth]}
+        seen[0].update(short[depth - 1 : depth])
+        seen[1].add(long[depth - 1])
+        overlap += sum(one in seen[0] and one in seen[1] for one in added)
+        if depth <= len(short):
+            at_end_of_short = overlap
+        beyond = at_end_of_short * max(0, depth - len(short)) / len(short)
+        total += (overlap + beyond) / depth * weight
+        weight *= persistence
+    rest = (overlap - at_end_of_short) / len(long) + at_end_of_short / len(short)
+    return min(1.0, (1 - persistence) * total + rest * weight)
+
+
+def shared_at(first: Sequence[Hashable], second: Sequence[Hashable], k: int) -> float:
+    """Return the share of the top `k` that both rankings have, of the longer of the two tops; 1 where both are empty.
+
+    Example:
+        >>> shared_at("abc", "bcd", 2)
+        0.5
+    """
+    one, other = set(list(dict.fromkeys(first))[:k]), set(list(dict.fromkeys(second))[:k])
+    longest = max(len(one), len(other))
+    return len(one & other) / longest if longest else 1.0
+
+
+TOP = 5  # what is shared of, where the baseline's configuration does not say how many passages are read
+SAME = 1 - 1e-9  # an overlap above it is rounding
+_MARKS = re.compile(r"\[\d+\]")
+_CUTS = re.compile(r"corpus\.|retrieval\.level$|splitter$|file_readers$")  # settings with which passages are others
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionChange:
+    """What one variant changed of one question, in one repeat."""
+
+    question_id: str
+    variant_id: str
+    overlap: float | None  # of the two rankings, 1 where they are the same; None where one of them is not there
+    shared: float | None  # of their tops
+    answer: float | None  # share of the words that differ, by 1 - F1; None where one of the answers is not there
+    answer_differs: bool = False  # also where the words are the same and their order is not
+
+    @property
+    def size(self) -> float:
+        """How much changed, 0 to 1: the mean of what can be told of ranking and answer."""
+        known = [part for part in (None if self.overlap is None else 1 - self.overlap, self.answer) if part is not None]
+        return fmean(known) if known else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class VariantChange:
+    """What one variant changed over all questions, and what it takes; a mean is None where there is nothing."""
+
+    variant_id: str
+    rankings: int  # compared with the baseline's, each question in each repeat
+    rankings_changed: int
+    overlap: float | None  # mean rank-biased overlap
+    shared: float | None  # mean share of the top k
+    by_page: bool  # whether pages were ranked in place of passages, since the documents are cut otherwise
+    answers: int  # compared
+    answers_changed: int
+    words: float | None  # mean share of words that differ, in the answers that changed
+    answered: int  # questions with an answer, abstentions included
+    abstained: int
+    citations_valid: float | None  # mean of `citations.validity` over the answers that cite
+    cites: int  # these
+    seconds: float | None  # of a question, median
+    tokens: float | None  # of a question, mean
+    cost_usd: float | None  # of a question, mean
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether rankings and answers, as far as there are any, are the baseline's."""
+        return not self.rankings_changed and not self.answers_changed
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the variants of a run change. `variants` begins with the baseline, which is compared with nothing."""
+
+    asked: int  # questions
+    labelled: int  # of these
+    k: int  # of `shared`
+    variants: tuple[VariantChange, ...]
+    questions: tuple[QuestionChange, ...]  # the largest change first
+
+    @property
+    def most(self) -> tuple[QuestionChange, ...]:
+        """For each question the variant that changes it most, largest change first; what nobody changes is left out."""
+        first: dict[str, QuestionChange] = {}
+        for one in self.questions:
+            first.setdefault(one.question_id, one)
+        return tuple(one for one in first.values() if one.size or one.answer_differs)
+
+
+def what_changed(tables: RunTables) -> Changes:
+    """Return what each variant that was run changes against the baseline, from the traces alone."""
+    baseline = next(plan for plan in tables.variants if plan.variant_id == tables.run.baseline)
+    config = tables.run.config(baseline.variant_id)
+    k = TOP if config is None else config.rerank.final_k
+    ran = [plan for plan in tables.variants if tables.traces[plan.variant_id]]
+    others = [plan for plan in ran if plan is not baseline] if baseline in ran else []
+    by_page = {plan.variant_id: _cuts(plan) != _cuts(baseline) for plan in others}
+    found = {plan.variant_id: _questions(tables, plan, k, by_page[plan.variant_id]) for plan in others}
+    asked = tables.asked
+    return Changes(
+        asked=len(asked),
+        labelled=sum(question.is_labelled for question in asked.values()),
+        k=k,
+        variants=tuple(
+            _variant(tables, plan.variant_id, found.get(plan.variant_id, []), by_page.get(plan.variant_id, False))
+            for plan in ran
+        ),
+        questions=tuple(sorted((one for part in found.values() for one in part), key=lambda one: -one.size)),
+    )
+
+
+def _cuts(plan: VariantPlan) -> dict[str, str]:
+    return {key: str(value) for key, value in plan.changes.items() if _CUTS.match(key)}
+
+
+def _questions(tables: RunTables, plan: VariantPlan, k: int, by_page: bool) -> list[QuestionChange]:
+    before = {(t.question.question_id, t.repeat): t for t in tables.traces[tables.run.baseline]}
+    pairs = [(before.get((t.question.question_id, t.repeat)), t) for t in tables.traces[plan.variant_id]]
+    return [_question(plan.variant_id, first, second, k, by_page) for first, second in pairs if first is not None]
+
+
+def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool) -> QuestionChange:
+    rankings = _places(before.ranked, by_page), _places(now.ranked, by_page)
+    overlap = shared = answer = None
+    if not _lost_ranking(before) and not _lost_ranking(now):
+        overlap, shared = rank_biased_overlap(*rankings), shared_at(*rankings, k)
+    differs = False
+    if before.answer is not None and now.answer is not None:
+        texts = _words(before.answer), _words(now.answer)
+        differs = normalize(texts[0]) != normalize(texts[1])
+        answer = 1 - token_f1(*texts)
+    return QuestionChange(now.question.question_id, variant_id, overlap, shared, answer, differs)
+
+
+def _places(hits: Sequence[Hit], by_page: bool) -> list[Hashable]:
+    return [(hit.source, hit.page) if by_page else hit.parent_id for hit in hits]
+
+
+def _lost_ranking(trace: Trace) -> bool:
+    """Tell whether a ranking is missing, which is not one that is empty."""
+    return not trace.ranked and trace.failure is not None
+
+
+def _words(answer: Answer) -> str:
+    return _MARKS.sub(" ", answer.text)
+
+
+def _variant(tables: RunTables, variant_id: str, found: Sequence[QuestionChange], by_page: bool) -> VariantChange:
+    traces = tables.traces[variant_id]
+    overlaps = [one.overlap for one in found if one.overlap is not None]
+    changed = [one.answer for one in found if one.answer_differs and one.answer is not None]
+    valid = _scores("citations.validity", traces)
+    return VariantChange(
+        variant_id=variant_id,
+        rankings=len(overlaps),
+        rankings_changed=sum(overlap < SAME for overlap in overlaps),
+        overlap=_mean(overlaps),
+        shared=_mean([one.shared for one in found if one.shared is not None]),
+        by_page=by_page,
+        answers=sum(one.answer is not None for one in found),
+        answers_changed=len(changed),
+        words=_mean(changed),
+        answered=sum(trace.answer is not None for trace in traces),
+        abstained=sum(trace.answer is not None and trace.answer.abstained for trace in traces),
+        citations_valid=_mean(valid),
+        cites=len(valid),
+        seconds=median(seconds) if (seconds := _scores("cost.seconds", as_answered(traces))) else None,
+        tokens=_mean(_scores("cost.tokens", traces)),
+        cost_usd=_mean(_scores("cost.usd", traces)),
+    )
+
+
+def _scores(metric: str, traces: Sequence[Trace]) -> list[float]:
+    scores = build_metric(metric, Tools()).score(traces)
+    return [score.value for score in scores if score.value is not None]
+
+
+def _mean(values: Collection[float]) -> float | None:
+    return fmean(values) if values else None

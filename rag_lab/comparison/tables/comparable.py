@@ -1,0 +1,94 @@
+"""What cannot be compared: rankings of different depth, and metrics that read nothing that a change touches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rag_lab._kit.wording import counted
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.config import PipelineConfig
+from rag_lab.evaluation.cutoff_caveats import ranks_seen, unit_of
+from rag_lab.evaluation.measures.coverage import Counted
+from rag_lab.evaluation.registry import cutoff, text_budget
+
+_NOT_COMPARED = "not compared: "
+
+
+def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:
+    """Return why variants are not compared in a metric, or "": one whose pipeline is not known is compared."""
+    seen = {ranks_seen(metric, configs[variant]) for variant in variants if variant in configs}
+    depths = sorted(depth for depth in seen if depth is not None)
+    if len(depths) < 2:
+        return ""
+    return f"{_NOT_COMPARED}{metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
+
+
+def half_told(verdicts: Sequence[str]) -> str:
+    """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
+
+    Args:
+        verdicts: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
+    """
+    reasons = [one.removeprefix(_NOT_COMPARED) for one in verdicts if one.startswith(_NOT_COMPARED)]
+    if not reasons or 2 * len(reasons) <= len(verdicts):
+        return ""
+    return f"{len(reasons)} of {len(verdicts) + 1} variants cannot be compared with the baseline: {reasons[0]}."
+
+
+def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
+    """Return why variants of a run are not compared in a metric, by their settings and by what they ranked; or "".
+
+    Of labels that name files, or pages, a ranking of smaller texts holds fewer than one of larger texts that is as
+    long. Evidence that stands where only the latter has ranks is no merit of its order.
+    """
+    variants = list(variants)
+    if reason := not_compared(metric, tables.pipelines, variants):
+        return reason
+    units = {unit_of(tables.pipelines[variant]) for variant in variants if variant in tables.pipelines}
+    if len(units) < 2 or not metric.startswith("retrieval.") or text_budget(metric) is not None:
+        return ""
+    rankings = [tables.counted[variant] for variant in variants if variant in tables.counted]
+    deepest = cutoff(metric) or math.inf
+    beyond = [
+        rank
+        for key in (rankings[0] if rankings else ())
+        if all(key in one for one in rankings) and (rank := _beyond([one[key] for one in rankings])) <= deepest
+    ]
+    if not beyond:
+        return ""
+    k = min(beyond) - 1
+    up_to = f"a cut-off of {k:g} or " if k else ""
+    return (
+        f"{_NOT_COMPARED}labels name files or pages, of which one ranking holds more than the other, and {metric} "
+        f"finds evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger "
+        "rerank.final_k compares them"
+    )
+
+
+def _beyond(rankings: Sequence[Counted]) -> float:
+    """Return the first rank of evidence that stands behind the end of the shortest of these rankings."""
+    end = min(one.n for one in rankings)
+    return min((rank for one in rankings for rank in one.ranks if rank is not None and rank > end), default=math.inf)
+
+
+def unmoved(tables: RunTables, variant: str, against: str, metric: str) -> str:
+    """Return the fields that a metric reads where two variants have them all alike, else "".
+
+    A metric that reads nothing that a change touches is blind to it; that all scores are equal is then no finding.
+    """
+    info = tables.run.metric(metric)
+    ours, theirs = tables.traces.get(variant, []), tables.traces.get(against, [])
+    if info is None or info.is_cost or not info.reads or len(ours) != len(theirs):
+        return ""
+    names = sorted(info.reads)
+    is_same = all(getattr(a, name) == getattr(b, name) for a, b in zip(ours, theirs, strict=True) for name in names)
+    return " and ".join({"ranked": "ranking"}.get(name, name) for name in names) if is_same else ""
+
+
+def is_blind(tables: RunTables, variant: str, against: str, metric: str) -> bool:
+    """Tell whether a metric scores two variants alike on every question because it reads nothing that differs."""
+    row = tables.pair(variant, against, metric)
+    is_tied = row is not None and 0 < int(row["n"]) == int(row["ties"])
+    return is_tied and bool(unmoved(tables, variant, against, metric))

@@ -1,0 +1,268 @@
+"""Where evidence is lost: what became of each labelled piece under each variant, by the lists that its stages left.
+
+The hits of the searches are fused and merged to the candidates. From there on there are orders, of which the reader
+takes the first `final_k` within its budget: a stage after merging loses what it puts below them, or leaves out, and
+that stood among them before. What stands among the first of no order is lost in that budget: a longer one reaches it.
+A stage that failed has lost what came to it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, get_args
+
+import pandas as pd
+
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.data.evidence import distinct
+from rag_lab.evaluation.measures.coverage import covers, first_ranks
+from rag_lab.records import QUERY_CLASSES, Evidence, Hit, Passage, Question, Span, Trace
+from rag_lab.stages.stage import OFF
+
+State = Literal[
+    "not_indexed", "not_found", "merging", "reranking", "selection", "budget", "not_answered", "unused", "used"
+]
+STATES: tuple[State, ...] = get_args(State)  # in the order of the pipeline
+
+_FAILED_AT: dict[str, State] = {"rerank": "reranking", "select": "selection"}
+
+
+def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) -> list[State]:
+    """Return where each evidence item of the trace's question ended, in order; labels of one passage are one item.
+
+    `not_answered` is what reached the reader of a question that has no answer, as where none was asked for; no context
+    was assembled then, perhaps, and all of the first `final_k` count as read.
+
+    Args:
+        trace: what the variant did.
+        final_k: how many passages its reader takes; None where that is not known, which is taken for all.
+        not_indexed: places (from 0) of the items that no passage of the index covers.
+    """
+    items = distinct(trace.question.evidence)
+    found = _Found(trace, items, sys.maxsize if final_k is None else final_k)
+    return [found.state(place, item, place in not_indexed) for place, item in enumerate(items)]
+
+
+def in_reach(trace: Trace, final_k: int | None) -> list[bool]:
+    """Tell of each item whether it stood among the first `final_k` in the end: what the context could have held."""
+    ranks = _ranks(trace.ranked, distinct(trace.question.evidence))
+    return [rank <= (sys.maxsize if final_k is None else final_k) for rank in ranks]
+
+
+class _Found:
+    """The lists of a trace, with the rank of each item in each order."""
+
+    def __init__(self, trace: Trace, items: Sequence[Evidence], final_k: int) -> None:
+        self._trace, self._final_k = trace, final_k
+        self._orders = [(stage, _ranks(hits, items)) for stage, hits in _orders(trace)]
+        self._has_context = trace.answer is not None or any(record.stage == "context" for record in trace.stages)
+        numbers = {citation.number for citation in trace.answer.citations} if trace.answer else set()
+        self._cited = [passage for passage in trace.passages if passage.number in numbers]
+
+    def state(self, place: int, item: Evidence, is_missing: bool) -> State:
+        if _covered(self._trace.passages, item):
+            return self._read(item)
+        ranks = [(stage, of_items[place]) for stage, of_items in self._orders]
+        if all(rank == math.inf for _, rank in ranks):
+            return self._before(item, is_missing)
+        return self._after_merging(ranks)
+
+    def _read(self, item: Evidence) -> State:
+        if self._trace.answer is None:
+            return "not_answered"
+        return "used" if _covered(self._cited, item) else "unused"
+
+    def _before(self, item: Evidence, is_missing: bool) -> State:
+        """Return the state of what is in no order."""
+        if any(_covered(hits, item) for hits in (*self._trace.hits.values(), self._trace.base_hits)):
+            return "merging"
+        return "not_indexed" if is_missing else "not_found"
+
+    def _after_merging(self, ranks: Sequence[tuple[State, float]]) -> State:
+        """Return the state of what is in an order and was not read; `ranks` names the stage that made each order."""
+        failure = self._trace.failure
+        if failure is not None and not self._has_context:
+            return _FAILED_AT.get(failure.stage, "budget" if self._trace.ranked else "reranking")
+        if ranks[-1][1] <= self._final_k:
+            return "budget" if self._has_context else "not_answered"
+        for (_, before), (stage, after) in pairwise(ranks):
+            if before <= self._final_k < after:
+                return stage
+        return "budget"
+
+
+def _orders(trace: Trace) -> Iterator[tuple[State, Sequence[Hit]]]:
+    """Give the orders of a trace, each with the stage that loses what falls out of it."""
+    yield "merging", trace.candidates
+    if trace.reranked:
+        yield "reranking", trace.reranked
+    yield "selection" if trace.reranked or _selected(trace) else "reranking", trace.ranked
+
+
+def _selected(trace: Trace) -> bool:
+    """Tell whether a selection ran; a trace that was written before `Trace.reranked` says so in its records alone."""
+    return any(record.stage == "select" and record.reason != OFF for record in trace.stages)
+
+
+def _ranks(hits: Sequence[Hit], items: Sequence[Evidence]) -> list[float]:
+    return [math.inf if rank is None else rank for rank in first_ranks(hits, items)]
+
+
+def _covered(places: Sequence[Hit | Passage], item: Evidence) -> bool:
+    return any(covers(place, item) for place in places)
+
+
+NO_CLASS = "no class"
+_ITEM = ["question_id", "repeat", "item"]
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """Each labelled piece of evidence of each question, in each repeat, ends in one state under each variant.
+
+    items: variant_id, question_id, repeat, item (its place among the question's, from 0), query_class, state, and
+        whether it was `cut`: lost in the budget though it stood among the first `final_k`. The baseline's first.
+    unrecorded: variants that did not record what their index holds: there `not_found` may be `not_indexed`.
+    """
+
+    baseline: str
+    items: pd.DataFrame = field(repr=False)
+    unrecorded: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no question that was asked has labelled evidence."""
+        return self.items.empty
+
+    @cached_property
+    def states(self) -> tuple[State, ...]:
+        """The states in which any piece ended, in the order of the pipeline."""
+        found = set(self.items["state"])
+        return tuple(state for state in STATES if state in found)
+
+    @cached_property
+    def by_variant(self) -> pd.DataFrame:
+        """A row a variant: variant_id, items, and how many ended in each state."""
+        return _counts(self.items, ["variant_id"])
+
+    @cached_property
+    def by_class(self) -> pd.DataFrame:
+        """A row a query class and variant, as `by_variant`; none where the dataset labels no class."""
+        is_labelled = bool((self.items["query_class"] != NO_CLASS).any())
+        counts = _counts(self.items if is_labelled else self.items[:0], ["query_class", "variant_id"])
+        place = {name: number for number, name in enumerate((*QUERY_CLASSES, NO_CLASS))}
+        return counts.sort_values("query_class", key=lambda names: names.map(place), kind="stable", ignore_index=True)
+
+    @cached_property
+    def cut(self) -> dict[str, tuple[int, int]]:
+        """By variant, of how many pieces that were lost in the budget how many were cut; those without any left out."""
+        lost = self.items[self.items["state"] == "budget"].groupby("variant_id", sort=False)["cut"]
+        return {str(name): (int(cut.sum()), len(cut)) for name, cut in lost}
+
+    @cached_property
+    def moved(self) -> pd.DataFrame:
+        """What ended elsewhere than under the baseline: variant_id, before, after, items; the most first."""
+        is_base = self.items["variant_id"] == self.baseline
+        columns = [*_ITEM, "n", "state"]
+        counted = self.items.assign(n=self.items.groupby(["variant_id", *_ITEM[:2]])["item"].transform("size"))
+        before = counted.loc[is_base, columns]
+        both = counted[~is_base].merge(before, on=[*_ITEM, "n"], suffixes=("", "_before"))
+        both = both[both["state"] != both["state_before"]]
+        groups = both.groupby(["variant_id", "state_before", "state"], sort=False).size().reset_index(name="items")
+        found = groups.rename(columns={"state_before": "before", "state": "after"})
+        return self._in_order(found)
+
+    @cached_property
+    def by_question(self) -> dict[tuple[str, str], frozenset[State]]:
+        """The states in which the pieces of a question ended under a variant, by their ids."""
+        found: dict[tuple[str, str], set[State]] = {}
+        columns = (self.items[name].tolist() for name in ("question_id", "variant_id", "state"))
+        for question_id, variant_id, state in zip(*columns, strict=True):
+            found.setdefault((question_id, variant_id), set()).add(state)
+        return {key: frozenset(states) for key, states in found.items()}
+
+    def _in_order(self, moved: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows by variant, the most first; ties in the order of the pipeline, whatever that of the rows."""
+        place = {variant: number for number, variant in enumerate(self.items["variant_id"].unique())}
+        rank = {state: number for number, state in enumerate(STATES)}
+        keys = pd.DataFrame(
+            {
+                "variant": moved["variant_id"].map(place),
+                "items": -moved["items"],
+                "before": moved["before"].map(rank),
+                "after": moved["after"].map(rank),
+            }
+        )
+        return moved.loc[keys.sort_values([*keys.columns]).index].reset_index(drop=True)
+
+
+def waterfall(tables: RunTables) -> Waterfall:
+    """Return what became of the evidence under each variant that was run, from its traces alone."""
+    ran = [plan.variant_id for plan in tables.variants if tables.traces[plan.variant_id]]
+    rows = [row for variant_id in ran for row in _items(tables, variant_id)]
+    return Waterfall(
+        tables.run.baseline,
+        pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"]),
+        tuple(variant_id for variant_id in ran if tables.run.not_indexed(variant_id) is None),
+    )
+
+
+def _items(tables: RunTables, variant_id: str) -> Iterator[tuple[str, str, int, int, str, State, bool]]:
+    config, missing = tables.run.config(variant_id), tables.run.not_indexed(variant_id) or {}
+    final_k = None if config is None else config.rerank.final_k
+    for trace in tables.traces[variant_id]:
+        name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
+        states = fates(trace, final_k, missing.get(name, ()))
+        reached = in_reach(trace, final_k) if "budget" in states else [False] * len(states)
+        for place, state in enumerate(states):
+            yield variant_id, name, trace.repeat, place, group, state, state == "budget" and reached[place]
+
+
+def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the items and the states by groups, in the order of their first appearance."""
+    groups = items.groupby(by, sort=False)["state"]
+    counts = groups.value_counts().unstack(fill_value=0).reindex(columns=list(STATES), fill_value=0)
+    counts = counts.reindex(groups.size().index)
+    counts.insert(0, "items", counts.sum(axis=1))
+    counts.columns.name = None
+    return counts.reset_index()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    source: str
+    page: int | None
+    start: int
+    end: int
+
+
+def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str, list[int]]:
+    """Return the places (from 0) of the evidence of each question that no passage covers; other questions stand not.
+
+    Labels of one passage are one, and have one place.
+
+    Args:
+        spans: where the passages of the index stand.
+        questions: with their evidence as located in it.
+    """
+    wanted = {source for question in questions for one in question.evidence for source in (one.source, *one.copies)}
+    held: dict[str, list[_Place]] = {}
+    for span in spans:
+        if span[0] in wanted:
+            held.setdefault(span[0], []).append(_Place(*span))
+    found = {
+        question.question_id: [
+            place for place, one in enumerate(distinct(question.evidence)) if not _is_held(one, held)
+        ]
+        for question in questions
+    }
+    return {name: places for name, places in found.items() if places}
+
+
+def _is_held(evidence: Evidence, held: dict[str, list[_Place]]) -> bool:
+    sources = (evidence.source, *evidence.copies)
+    return any(covers(place, evidence) for source in sources for place in held.get(source, ()))

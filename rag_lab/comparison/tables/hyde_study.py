@@ -1,0 +1,327 @@
+"""Does routing pay: the HyDE studies that a run holds, each with a rule that was learned from it.
+
+A study is a set of variants that differ in `query.hyde` alone: `none`, `always` and, where it was run, `classified`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from rag_lab._kit.wording import number, p_text, plain, signed, signed_interval, with_interval
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.statistics.effects.factors import factor_values
+from rag_lab.statistics.intervals import PairedDifference
+from rag_lab.statistics.randomization import holm
+from rag_lab.statistics.routing.ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
+from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
+from rag_lab.statistics.routing.routing_table import (
+    ALL,
+    ARMS,
+    ArmPair,
+    arm_pairs,
+    by_class,
+    confusion,
+    mistake_cost,
+    routing_table,
+)
+from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.verdict import ALPHA
+
+HYDE, RULE = "query.hyde", "query.class_to_hyde"
+FILE_STEM = "learned_class_to_hyde"
+
+
+@dataclass(frozen=True)
+class RoutingStudy:
+    """One HyDE study, in one metric.
+
+    scale: of the metric. Differences have the sign of the scores, what mistakes cost is positive where they hurt.
+    where: the levels of the other factors in which it was made, empty where nothing else varies.
+    arms: arm to variant_id.
+    column: the class that `by_class` and `learned` go by: `labelled` by the dataset or `predicted` by the pipeline.
+    by_class, question_ceiling, class_ceiling, confusion, mistakes: see `statistics.routing`; the second ceiling is
+        None where no question has a class, `confusion` is None without labels or predictions,
+        `mistakes` without a classified arm as well.
+    learned: a rule, with its gain on questions that it was not learned on; None where no question has a class.
+    p_gain: p-value of that gain over the better of no HyDE and HyDE for all, corrected over the studies of the run.
+    yaml: the pipeline of the study with the learned rule; `file_name` is what the report calls it.
+    """
+
+    metric: str
+    scale: Scale
+    where: str
+    arms: Mapping[str, str]
+    column: str
+    by_class: pd.DataFrame = field(repr=False)
+    question_ceiling: Ceiling = field(repr=False)
+    class_ceiling: Ceiling | None = field(repr=False)
+    confusion: pd.DataFrame | None = field(repr=False)
+    mistakes: pd.DataFrame | None = field(repr=False)
+    learned: LearnedRouting | None = field(repr=False)
+    yaml: str = field(repr=False)
+    p_gain: float | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file with the learned rule, beside the report."""
+        where = re.sub(r"[^A-Za-z0-9._]+", "-", self.where).strip("-.")
+        return f"{FILE_STEM}{f'__{where}' if where else ''}.yaml"
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """The arms of a study, its table of scores by question, and the pairs of arms that are compared.
+
+    where, arms, column: as in `RoutingStudy`.
+    """
+
+    where: str
+    arms: Mapping[str, str]
+    table: pd.DataFrame = field(repr=False)
+    column: str
+    pairs: tuple[ArmPair, ...]
+
+
+def planned_studies(tables: RunTables) -> tuple[PlannedStudy, ...]:
+    """Return a study for each setting of the other factors that has the arms `none` and `always`, baseline's first."""
+    metric, run = tables.main_metric, tables.run
+    if metric is None or tables.scores.empty:
+        return ()
+    scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"])
+    values = factor_values({plan.variant_id: plan.changes for plan in tables.variants}, tables.baseline_values)
+    settings: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for variant, levels in values.items():
+        others = tuple((name, level) for name, level in levels.items() if name not in (HYDE, RULE))
+        if variant in scored and levels.get(HYDE) in ARMS:
+            settings.setdefault(others, {}).setdefault(levels[HYDE], variant)
+    found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
+    baseline = tuple((name, level) for name, level in values[run.baseline].items() if name not in (HYDE, RULE))
+    ordered = sorted(found, key=lambda others: others != baseline)
+    return tuple(_planned(tables, metric, _where(others, ordered), found[others]) for others in ordered)
+
+
+def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
+    """Return the studies of the run, in the main metric."""
+    studies = [_study(tables, planned) for planned in planned_studies(tables)]
+    p_values = [study.learned.p_value if study.learned else None for study in studies]
+    adjusted = holm(p_values)
+    return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
+
+
+def _planned(tables: RunTables, metric: str, where: str, arms: Mapping[str, str]) -> PlannedStudy:
+    ordered = {arm: arms[arm] for arm in ARMS if arm in arms}
+    table = routing_table(tables.scores, metric, ordered, tables.traces[_classifying(ordered)], tables.clusters)
+    column = "labelled" if table["labelled"].notna().any() else "predicted"
+    return PlannedStudy(where, ordered, table, column, tuple(arm_pairs(table, column, metric, ordered)))
+
+
+def _classifying(arms: Mapping[str, str]) -> str:
+    """Return the variant whose traces tell the class of a question."""
+    return arms.get("classified", arms["always"])
+
+
+def _where(others: tuple[tuple[str, str], ...], settings: list[tuple[tuple[str, str], ...]]) -> str:
+    """Name the levels of a setting in the factors that vary between the settings."""
+    varied = {name for setting in settings for name, level in setting if (name, level) not in settings[0]}
+    return ", ".join(f"{name}={level}" for name, level in others if name in varied)
+
+
+def _study(tables: RunTables, planned: PlannedStudy) -> RoutingStudy:
+    metric, table, arms = tables.main_metric or "", planned.table, planned.arms
+    scale = tables.scales.get(metric, SHARE)
+    is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
+    config = tables.run.config(_classifying(arms))
+    rule = config.query.class_to_hyde if config is not None and "classified" in arms else None
+    learned = None
+    if is_labelled or is_predicted:
+        learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
+    both = is_labelled and is_predicted
+    repeated = repeated_differences(tables.scores, metric, arms, tables.clusters)
+    return RoutingStudy(
+        metric=metric,
+        scale=scale,
+        where=planned.where,
+        arms=arms,
+        column=planned.column,
+        by_class=by_class(table, planned.column, planned.pairs, tables.answers),
+        question_ceiling=question_ceiling(table, repeated, scale=scale),
+        class_ceiling=class_ceiling(table, planned.column, scale=scale) if learned else None,
+        confusion=confusion(table) if both else None,
+        mistakes=mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)
+        if both and rule
+        else None,
+        learned=learned,
+        yaml=learned.to_yaml(config) if learned else "",
+    )
+
+
+_ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
+_NO_COST = "changed no score"
+_BETTER_ARM = "the better of no HyDE and HyDE for all"
+
+
+def study_conclusion(study: RoutingStudy) -> str:
+    """Return in a few words whether a rule that is learned from this run pays."""
+    if study.learned is None:
+        return f"No question has a class, so no routing of HyDE can be learned{_setting(study)}.{_most(study)}"
+    gain = study.learned.gains["best_arm"]
+    seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
+    on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
+    return (
+        f"Routing HyDE by class{_setting(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
+        f"questions they were not learned on, such rules change {study.scale.named(study.metric)} by {seen} against "
+        f"{_BETTER_ARM}: {_pays(study, gain)}.{_most(study)}"
+    )
+
+
+def _pays(study: RoutingStudy, gain: PairedDifference) -> str:
+    """Say whether a gain is one, by its interval and by the classes dealt out at random; both must agree."""
+    if gain.mean is None or gain.ties == gain.n:
+        return "no question could be scored" if gain.mean is None else "they change no question"
+    low, high = sorted(study.scale.sign * (number(end) or 0.0) for end in (gain.low, gain.high))
+    if high < 0:
+        return "no rule learned from these questions pays"
+    rare = study.p_gain is not None and study.p_gain < ALPHA
+    if rare and low > 0:
+        return "a rule learned from these questions pays"
+    unlike = f"p {p_text(study.p_gain)} where classes are dealt out at random"
+    why = f" ({unlike})" if low > 0 else f" ({unlike}, but the interval holds zero)" if rare else ""
+    return f"the data cannot tell whether a rule learned from these questions pays{why}"
+
+
+def _most(study: RoutingStudy) -> str:
+    """Say what the best rule could gain, where it can be told."""
+    known, one = study.class_ceiling, study.question_ceiling
+    if known is not None and known.gain is not None:
+        more = f"{_left(known)} against {_BETTER_ARM}, beyond what classes dealt out at random would show"
+        return f" The ceiling of a rule by these classes: {more}."
+    if one.gain is None:
+        return ""
+    if one.is_of_repeats:
+        return f" The ceiling of a router that knows each question: {_left(one)} against {_BETTER_ARM}."
+    return f" Choosing afterwards for each question: {_left(one)} beyond what chance alone would show."
+
+
+def study_sentences(study: RoutingStudy) -> list[str]:
+    """Return what the study says, the most important first."""
+    told = [*_arms(study), _classes(study), *_ceilings(study)]
+    if study.confusion is not None:
+        told.append(_classifier(study))
+    return [sentence for sentence in told if sentence]
+
+
+def _arms(study: RoutingStudy) -> list[str]:
+    return [
+        f"{_ARM[row['arm']]}, against {_ARM[row['against']]}{_setting(study)}: {_seen(row, 'difference')} in "
+        f"{study.scale.named(study.metric)} over {row['n']} questions; {_said(row)}."
+        for row in study.by_class.to_dict("records")
+        if row["query_class"] == ALL
+    ]
+
+
+def _classes(study: RoutingStudy) -> str:
+    rows = [row for row in study.by_class.to_dict("records") if row["query_class"] != ALL]
+    if not rows:
+        return ""
+    found = [row for row in rows if row["verdict"] in ("better", "worse")]
+    told = [
+        f"{row['query_class']} ({_ARM[row['arm']]} against {_ARM[row['against']]}: {_seen(row, 'difference')})"
+        for row in found
+    ]
+    return f"By class, reliable differences: {'; '.join(told)}." if told else "In no class is a difference reliable."
+
+
+def _ceilings(study: RoutingStudy) -> list[str]:
+    one, known = study.question_ceiling, study.class_ceiling
+    if one.gain is None:
+        return ["No question has a score in every arm."]
+    told = [_of_repeats(study, one) if one.is_of_repeats else _of_single_scores(one)]
+    return [*told, _of_classes(known)] if known is not None and known.gain is not None else told
+
+
+def _of_classes(known: Ceiling) -> str:
+    arm = _ARM[known.best_arm]
+    if not known.seen:
+        return (
+            f"In every class {arm} scores best: no rule by these classes could gain on these questions, on others "
+            f"{_left(known)} beyond chance."
+        )
+    return (
+        f"Choosing afterwards the better arm for each class shows {signed(known.seen)} over {arm}, and classes dealt "
+        f"out at random would show {signed(known.by_chance)}: a gain of {_left(known)} beyond that, the ceiling of a "
+        "rule by these classes."
+    )
+
+
+def _of_repeats(study: RoutingStudy, one: Ceiling) -> str:
+    return (
+        "Taking for each question the arm that was better for it in one repeat, and not the better one for all, "
+        f"changes {study.scale.named(study.metric)} in the other repeats by {_left(one)}: the ceiling, on these "
+        f"{one.n} questions, of a router that knows each of them."
+    )
+
+
+def _of_single_scores(one: Ceiling) -> str:
+    return (
+        f"Choosing afterwards the better of no HyDE and HyDE for each question shows {signed(one.seen)} over "
+        f"{_ARM[one.best_arm]}, and two arms that differ by their mean and by chance alone would show "
+        f"{signed(one.by_chance)}: a gain of {_left(one)} beyond chance. What lasts and what was chance cannot be told "
+        "from one score a question; `repeats: 2` tells them apart."
+    )
+
+
+def _left(one: Ceiling) -> str:
+    return _seen({"gain": one.gain, "low": one.low, "high": one.high}, "gain")
+
+
+def _classifier(study: RoutingStudy) -> str:
+    table = study.confusion
+    if table is None or not table.to_numpy().sum():
+        return ""
+    right = sum(int(table.loc[name, name]) for name in table.index if name in table.columns)
+    total = int(table.to_numpy().sum())
+    told = f"The pipeline gave {right} of {total} labelled questions the dataset's class ({right / total:.0%})"
+    if study.mistakes is None or study.mistakes.empty:
+        return f"{told}."
+    row = study.mistakes.iloc[0]
+    if not row["n_routed_otherwise"]:
+        return f"{told}; no mistake sent a question to another arm."
+    moved = f"its mistakes sent {row['n_routed_otherwise']} of {row['n']} to another arm"
+    per = "" if (cost := _cost(row)) == _NO_COST else " a question on average"
+    return f"{told}; {moved}, which {cost}{per}."
+
+
+def _cost(row: Any) -> str:
+    cost, low, high = (number(row[name]) for name in ("cost", "low", "high"))
+    if cost is None or low is None or high is None:
+        return f"cost {_seen(row, 'cost')}"
+    if cost == low == high == 0:
+        return _NO_COST
+    does = (
+        f"cost {plain(cost)} [{signed_interval(low, high)}]"
+        if cost >= 0
+        else (f"gained {plain(-cost)} [{signed_interval(-high, -low)}]")
+    )
+    return does if low > 0 or high < 0 else f"{does} (the data cannot tell it from chance)"
+
+
+def _setting(study: RoutingStudy) -> str:
+    return f" with {study.where}" if study.where else ""
+
+
+def _seen(row: Any, name: str) -> str:
+    if number(row["low"]) is None or number(row["high"]) is None:
+        return f"{signed(row[name])} (no interval)"
+    return with_interval(row[name], row["low"], row["high"])
+
+
+def _said(row: Any) -> str:
+    return {"better": "reliably better", "worse": "reliably worse"}.get(row["verdict"], str(row["verdict"]))
+
+
+def _listing(names: list[str]) -> str:
+    return ", ".join(names) if names else "no class"

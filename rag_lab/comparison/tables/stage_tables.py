@@ -1,0 +1,184 @@
+"""What each stage cost, where it failed or fell back, and why. No fallback stays silent."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.records import StageRecord, Trace
+
+NOTICED_S = 0.001
+_ANSWERING = ("context", "generate", "parse")
+STAGE_COLUMNS = [
+    "variant_id",
+    "stage",
+    "runs",
+    "median_s",
+    "tokens_in",
+    "tokens_out",
+    "thinking_tokens",
+    "cost_usd",
+    "fallbacks",
+    "failures",
+]
+PROBLEM_COLUMNS = ["variant_id", "stage", "status", "reason", "count", "runs"]
+
+
+def stage_table(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
+    """Return one row a (variant, stage), in the order in which the stages ran.
+
+    `median_s` is per question and as first computed (a replay from the store costs what the original cost); tokens are
+    means per question, thinking among those written, `cost_usd` is the sum, `fallbacks` and `failures` are counts of
+    the `runs`.
+    """
+    rows = []
+    for variant_id, records in _by_stage(traces).items():
+        for stage, runs in records.items():
+            rows.append([variant_id, stage, *_totals(runs)])
+    return pd.DataFrame(rows, columns=STAGE_COLUMNS)
+
+
+def _totals(runs: list[StageRecord]) -> list[float]:
+    n = len(runs)
+    return [
+        n,
+        median(record.seconds for record in runs),
+        sum(record.tokens_in for record in runs) / n,
+        sum(record.tokens_out for record in runs) / n,
+        sum(record.thinking_tokens for record in runs) / n,
+        sum(record.cost_usd for record in runs),
+        sum(record.status == "fallback" for record in runs),
+        sum(record.status == "failed" for record in runs),
+    ]
+
+
+def stage_problems(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
+    """Return one row a (variant, stage, status, reason) of fallbacks and failures, the commonest first."""
+    rows = []
+    for variant_id, records in _by_stage(traces).items():
+        for stage, runs in records.items():
+            counts = Counter((r.status, r.reason) for r in runs if r.status != "ok")
+            rows += [[variant_id, stage, status, reason, n, len(runs)] for (status, reason), n in counts.items()]
+    table = pd.DataFrame(rows, columns=PROBLEM_COLUMNS)
+    return table.sort_values("count", ascending=False, kind="stable", ignore_index=True)
+
+
+def stage_names(stages: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the stages in the order in which they ran, and apart from them those that took no time anywhere."""
+    did = (stages["median_s"] >= NOTICED_S) | (stages[["tokens_in", "tokens_out", "fallbacks", "failures"]] > 0).any(
+        axis=1
+    )
+    shown = set(stages.loc[did, "stage"])
+    names = list(dict.fromkeys(stages["stage"]))
+    return [name for name in names if name in shown], [name for name in names if name not in shown]
+
+
+def stage_cells(stages: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the rows of a `stage_table` by (variant_id, stage)."""
+    rows = stages.to_dict("records")
+    return {(row["variant_id"], row["stage"]): {str(key): value for key, value in row.items()} for row in rows}
+
+
+def latencies(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
+    """Return median seconds for each variant that has traces, as first computed.
+
+    Columns:
+        variant_id, n
+        median_s: of a whole question: of those that are answered, where any is
+        search_s: of all that comes before a context
+        answer_s: of context and answer, of the questions that are answered; None where none is
+    """
+    rows = [
+        [variant_id, len(one), _median_s(as_answered(one)), _median_s(one, False), _median_s(_answered(one), True)]
+        for variant_id, one in traces.items()
+        if one
+    ]
+    return pd.DataFrame(rows, columns=["variant_id", "n", "median_s", "search_s", "answer_s"]).astype(object)
+
+
+def as_answered(traces: Sequence[Trace]) -> Sequence[Trace]:
+    """Return the traces that were answered, all where none was: what they took is the price of a question."""
+    return _answered(traces) or traces
+
+
+def _answered(traces: Sequence[Trace]) -> list[Trace]:
+    return [trace for trace in traces if any(record.stage == "generate" for record in trace.stages)]
+
+
+def _median_s(traces: Sequence[Trace], is_answering: bool | None = None) -> float | None:
+    """Return the median of what traces took in all stages, or in those that answer or do not; None without traces."""
+    took = [
+        sum(one.seconds for one in trace.stages if is_answering in (None, one.stage in _ANSWERING)) for trace in traces
+    ]
+    return median(took) if took else None
+
+
+def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[str, dict[str, list[StageRecord]]]:
+    result: dict[str, dict[str, list[StageRecord]]] = {}
+    for variant_id, one in traces.items():
+        records: dict[str, list[StageRecord]] = defaultdict(list)
+        for trace in one:
+            for record in trace.stages:
+                records[record.stage].append(record)
+        result[variant_id] = records
+    return result
+
+
+COMMONEST = 3  # reasons shown before the rest is counted
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """The commonest reasons with their counts, and how many had others."""
+
+    shown: tuple[tuple[str, int], ...]
+    more: int
+
+
+def commonest(rows: pd.DataFrame) -> Reasons:
+    """Return the commonest of the reasons in `rows` (columns `reason` and `count`), each by its first example."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[str]] = {}
+    for reason, count in zip(rows["reason"], rows["count"], strict=True):
+        shape = _PARTICULARS.sub("", str(reason))
+        counts[shape] += int(count)
+        examples.setdefault(shape, []).append(str(reason) or "no reason was recorded")
+    shown = tuple(
+        (examples[shape][0] + (" and alike" if len(set(examples[shape])) > 1 else ""), count)
+        for shape, count in counts.most_common(COMMONEST)
+    )
+    return Reasons(shown, counts.total() - sum(count for _, count in shown))
+
+
+def stage_incidents(tables: RunTables) -> list[dict[str, Any]]:
+    """Return fallbacks and failures by stage and status with their commonest reasons, and how often in each variant."""
+    groups = tables.stage_problems.groupby(["stage", "status"], sort=False)
+    return [
+        {"stage": stage, "status": status, "where": _where(tables, rows), "found": commonest(rows)}
+        for (stage, status), rows in groups
+    ]
+
+
+def score_incidents(tables: RunTables) -> list[dict[str, Any]]:
+    """Return failed scores by metric with their commonest reasons, and how often in each variant."""
+    groups = tables.gaps[tables.gaps["status"] == "failed"].groupby("metric", sort=False)
+    return [{"metric": metric, "where": _where(tables, rows), "found": commonest(rows)} for metric, rows in groups]
+
+
+def _where(tables: RunTables, rows: Any) -> list[tuple[str, int, int | None]]:
+    """Return (letter, count, runs) for each variant; runs are None where the rows do not know them."""
+    counts = rows.groupby("variant_id")["count"].sum()
+    runs = rows.groupby("variant_id")["runs"].first() if "runs" in rows else {}
+    return [
+        (letter, int(counts[variant]), int(runs[variant]) if variant in runs else None)
+        for variant, letter in tables.codes.items()
+        if variant in counts.index
+    ]
