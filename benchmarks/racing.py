@@ -23,8 +23,8 @@ import numpy as np
 from simulated_scores import FAMILIES, Family, Floats, true_mean
 from simulation.false_winners import is_apart
 
-from rag_lab.experiment.race.config import RaceConfig
-from rag_lab.experiment.race.questions import SHARES
+from rag_lab.experiment.designs.design_keys import RaceConfig
+from rag_lab.experiment.questions import SHARES
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.bounded_mean import is_above
 from rag_lab.statistics.randomization import step_down

@@ -21,7 +21,7 @@ def doctor() -> None:
     from rag_lab._kit.machine import NO_METER, bytes_on_disk, meters
     from rag_lab.data.dataset import list_datasets
     from rag_lab.experiment.manifest import package_versions
-    from rag_lab.experiment.runnable import shipped_presets
+    from rag_lab.experiment.model_checks import shipped_presets
     from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.requirements import missing_package
     from rag_lab.models.shared import provider_problem

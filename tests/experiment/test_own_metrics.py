@@ -10,7 +10,7 @@ from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe, not_applicable_sentences
-from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.run.outputs import merge_scores
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.memory.ledger import Ledger

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from small_dataset import write_dataset
 
 from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import plan
+from rag_lab.experiment.questions import choose_questions
 from rag_lab.records import QUERY_CLASSES, Question
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stores.config import STORES

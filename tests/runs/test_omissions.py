@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.questions import choose_questions
 from rag_lab.records import Question
 from rag_lab.runs.omissions import MOST, SamePipeline, asked_sentence, left_out, same_pipeline_sentences
 

@@ -20,8 +20,8 @@ from rag_lab.experiment.forecast.truncation import refusals, truncation_sentence
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.model_checks import models_asked
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race.questions import SEARCHES
-from rag_lab.experiment.race.rounds import aims, deciding_metric, full_plan
+from rag_lab.experiment.questions import SEARCHES
+from rag_lab.experiment.race import aims, deciding_metric, full_plan
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.figures.plan_tree import tree_lines

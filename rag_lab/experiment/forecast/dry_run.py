@@ -18,8 +18,8 @@ from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.foresight import ExpectedGap, counted_tokens, counts, foresee_traces
 from rag_lab.experiment.forecast.work import Step, Tally, Work, WorkTree, new_work
 from rag_lab.experiment.model_checks import embedding_price
-from rag_lab.experiment.race.questions import SEARCHES
-from rag_lab.experiment.race.rounds import proof_plan, round_plan
+from rag_lab.experiment.questions import SEARCHES
+from rag_lab.experiment.race import proof_plan, round_plan
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
 from rag_lab.models.remembered_embeddings import RememberedEmbedder

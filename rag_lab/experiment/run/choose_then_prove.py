@@ -19,23 +19,25 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Expansion
 from rag_lab.experiment.designs.combinations import OPTUNA
+from rag_lab.experiment.designs.design_keys import RACING, RaceConfig
 from rag_lab.experiment.designs.factors import Changes
 from rag_lab.experiment.designs.stages import STAGED, stage_choices, stages_of
 from rag_lab.experiment.forecast.cost_estimate import estimate
-from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race.config import RACING, RaceConfig
-from rag_lab.experiment.race.drop import closest_call, race_standings, standings
-from rag_lab.experiment.race.rounds import (
+from rag_lab.experiment.race import (
     Round,
     Rounds,
     aims,
     best_of,
+    closest_call,
     deciding_metric,
     full_plan,
     looks_of,
     proof_plan,
+    race_standings,
     round_plan,
+    standings,
     staying,
 )
 from rag_lab.experiment.run.outputs import begin_race

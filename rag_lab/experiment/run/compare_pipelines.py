@@ -23,11 +23,11 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import AnyMetric, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
-from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.questions import choose_questions
 from rag_lab.experiment.run.outputs import keep_manifest
 from rag_lab.experiment.run.progress import is_watched
 from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork

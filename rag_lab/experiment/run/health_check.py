@@ -13,7 +13,7 @@ from itertools import chain
 from rag_lab._kit.wording import listing
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.experiment.executors.job import Done, Job
-from rag_lab.experiment.watch.calls_left import calls_left
+from rag_lab.experiment.watch.time_left import calls_left
 from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RECORD_FILE, SCORES_FILE, RunFolder, read_json, write_json
 from rag_lab.runs.run_manifest import Retryable

@@ -21,8 +21,7 @@ from rag_lab.experiment.executors.launchers import LOCAL, executor_of
 from rag_lab.experiment.executors.local import preload, prepared
 from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates
 from rag_lab.experiment.forecast.spending import measured_rates, spent
-from rag_lab.experiment.identity import run_identities
-from rag_lab.experiment.manifest import VariantState, now
+from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.health_check import (
     check_run,
@@ -32,7 +31,6 @@ from rag_lab.experiment.run.health_check import (
     keep_passed,
 )
 from rag_lab.experiment.run.limits import BudgetGuard
-from rag_lab.experiment.run.model_order import in_model_order
 from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.experiment.run.outputs import begin, finish, keep_manifest, prepare_report
 from rag_lab.experiment.run.progress import SweepProgress, SweepStatusWriter
@@ -47,7 +45,7 @@ from rag_lab.experiment.run.resume import (
     set_aside,
     whole,
 )
-from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
+from rag_lab.experiment.run.run_options import AUTO, RunOptions, in_model_order, side_by_side
 from rag_lab.memory.checked_rows import tell_dropped
 from rag_lab.memory.ledger import Used
 from rag_lab.memory.sharing import RETRY_VARIABLE

@@ -11,11 +11,11 @@ from typing import Any
 
 from rag_lab._kit.machine import room_on_disk
 from rag_lab.experiment.config import Given
+from rag_lab.experiment.designs.design_keys import RACING
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan
-from rag_lab.experiment.race.config import RACING
-from rag_lab.experiment.race.rounds import round_plan
+from rag_lab.experiment.race import round_plan
 from rag_lab.experiment.run.locks import alone_in_store, locked
 from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
 from rag_lab.experiment.run.run_variants import run_variants, whole_variants

@@ -23,10 +23,9 @@ from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.designs.combinations import SAMPLERS
 from rag_lab.experiment.designs.factors import Changes, Factors
-from rag_lab.experiment.identity import run_identities
+from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race.drop import standings
-from rag_lab.experiment.race.rounds import Round, Rounds, aims, round_plan, staying
+from rag_lab.experiment.race import Round, Rounds, aims, round_plan, standings, staying
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
 from rag_lab.experiment.run.search_variants import SearchVariants
 from rag_lab.experiment.same_pipeline import effective

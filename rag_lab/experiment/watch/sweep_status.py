@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.watch.calls_left import calls_left
-from rag_lab.experiment.watch.time_left import Left, stage_left_s, sweep_left, variant_left
+from rag_lab.experiment.watch.time_left import Left, calls_left, stage_left_s, sweep_left, variant_left
 from rag_lab.memory.ledger import Ledger
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_sweep, read_live_variant

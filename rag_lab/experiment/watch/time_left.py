@@ -1,10 +1,14 @@
-"""Minutes left, as a range: by what variants took in this start; before one has ended, by the bill and the pace."""
+"""Time left as a range: by what variants took in this start; before one has ended, by the estimate of calls."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from rag_lab.errors import DamagedFile
+from rag_lab.experiment.forecast.spending import spending_rows
+from rag_lab.runs.run_folder import RunFolder
 
 _FACTOR = 2.0  # by which minutes may differ from a bill, or from those of one variant
 
@@ -90,3 +94,24 @@ def _range(ended_s: Sequence[float]) -> Sequence[float]:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 600 else f"{seconds / 60:.0f} min"
+
+
+def calls_left(run: RunFolder) -> tuple[int, float | None]:
+    """Return the calls that were estimated and not made yet, and their seconds, one after the other.
+
+    Seconds go by the calls that were made, else by the bill; they are None where neither knows.
+    """
+    try:
+        rows = spending_rows(run)
+    except DamagedFile:
+        return 0, None
+    n_left, left_s = 0, 0.0
+    is_known = True
+    for row in rows:
+        n = max(0, (row["calls_estimated"] or 0) - row["calls_spent"])
+        pairs = (("calls_spent", "minutes_spent"), ("calls_estimated", "minutes_estimated"))
+        paces = [row[minutes] / row[calls] for calls, minutes in pairs if row[calls] and row[minutes] is not None]
+        n_left += n
+        is_known = is_known and (not n or bool(paces))
+        left_s += n * 60.0 * paces[0] if n and paces else 0.0
+    return n_left, left_s if is_known else None

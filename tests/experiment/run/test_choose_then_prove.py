@@ -12,7 +12,7 @@ from whole_plan import install_doubles
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.race.rounds import ELSEWHERE, round_plan
+from rag_lab.experiment.race import ELSEWHERE, round_plan
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan, to_try_again

@@ -87,7 +87,7 @@ def test_a_margin_that_is_declared_later_makes_the_report_anew(sweep):
 
 
 def test_another_code_runs_everything_again_and_another_page_is_made_anew(sweep, monkeypatch):
-    monkeypatch.setattr("rag_lab.experiment.identity.code_digest", lambda: "changed")
+    monkeypatch.setattr("rag_lab.experiment.manifest.code_digest", lambda: "changed")
     assert sweep() == (set(OUTPUTS), ["baseline", "final_k-1"])
     monkeypatch.setattr(resume, "_page_digest", lambda: "another template")
     assert sweep() == (set(OUTPUTS), [])

@@ -29,7 +29,7 @@ factors = {"rerank.final_k": [5, 3], "retrieval.mode": ["dense", "bm25"], "retri
 trials = open_trials(Path(sys.argv[1]), sys.argv[2], "small", [True, False], factors, "tpe", 0)
 asked = trials.asked()
 number, _ = next(asked)
-trials.tell(number, (0.5, 2.0))
+trials.finish(number, (0.5, 2.0))
 next(asked)
 """
 
@@ -39,13 +39,15 @@ def test_a_search_that_another_process_began_goes_on(tmp_path):
         store = server.address()
         subprocess.run([sys.executable, "-c", BEGINS, str(tmp_path), store], check=True)
         trials = open_trials(tmp_path, store, "small", [True, False], STUDY_FACTORS, "tpe", 0)
-        assert trials.told() == [({"rerank.final_k": 5, "retrieval.mode": "dense", "retrieval.base_k": 20}, (0.5, 2.0))]
+        assert trials.completed() == [
+            ({"rerank.final_k": 5, "retrieval.mode": "dense", "retrieval.base_k": 20}, (0.5, 2.0))
+        ]
         ((number, choice),) = trials.open_ones()
         assert number == 1 and choice["retrieval.base_k"] == 20
-        trials.tell(number, None)
+        trials.finish(number, None)
         assert trials.open_ones() == [] and next(trials.asked())[0] == 2
         other = open_trials(tmp_path, store, "other", [True, False], STUDY_FACTORS, "tpe", 0)
-        assert other.told() == [] and not (tmp_path / STUDY_FILE).exists()
+        assert other.completed() == [] and not (tmp_path / STUDY_FILE).exists()
 
 
 SILENT = RunOptions(jobs=2, progress=False)

@@ -1,24 +1,57 @@
-"""Which questions choose, in rounds that grow or all at once, and a proof that shares no question or cluster with them.
-
-Only how the questions are drawn decides; no score is seen. So the proof is a fair sample, whatever the rounds find.
-"""
+"""Which questions are asked and answered; in races and searches, which choose, and a proof that shares none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, listing
 from rag_lab.data.sampling import clusters_of, shuffled, stratified
+from rag_lab.errors import ConfigError
 from rag_lab.evaluation.applicability import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
-from rag_lab.experiment.choose_questions import choose_questions
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.designs.combinations import OPTUNA
+from rag_lab.experiment.designs.design_keys import MIN_ROUND, RACING, RaceConfig
 from rag_lab.experiment.designs.stages import STAGED, stages_of
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.race.config import MIN_ROUND, RACING, RaceConfig
 from rag_lab.records import Question
+
+
+def choose_questions(
+    questions: Sequence[Question],
+    experiment: ExperimentConfig,
+    answers: bool = True,
+    metrics: Sequence[ParsedName] | None = None,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids to ask and, among them, those to answer (none without `answers`), in the order of the dataset.
+
+    Samples are stratified and depend on the seed and the questions alone. A question that has no answer is asked only
+    where it is answered, since retrieval cannot be measured on it, or where a metric asks what its asker was shown;
+    another takes its place in the sample.
+
+    Args:
+        questions: of the dataset.
+        experiment: its limits and its seed count.
+        answers: whether anything is answered.
+        metrics: what is measured; None parses the experiment's, whose names say nothing of an object in memory.
+    """
+    drawn = stratified(questions, len(questions), experiment.seed)
+    n_asked = len(drawn) if experiment.limits.questions is None else experiment.limits.questions
+    n_answered = n_asked if experiment.limits.answers is None else min(experiment.limits.answers, n_asked)
+    answered = set(drawn[: n_answered if answers else 0])
+    known = [parse_name(name) for name in experiment.metrics] if metrics is None else metrics
+    of_rights = [metric for metric in known if "rights" in metric.info.needs]
+    measured = {question.question_id for question in questions if _is_measured(question, of_rights)} | answered
+    asked = set([question_id for question_id in drawn if question_id in measured][:n_asked])
+    ids = [question.question_id for question in questions]
+    return tuple(name for name in ids if name in asked), tuple(name for name in ids if name in answered)
+
+
+def _is_measured(question: Question, of_rights: Sequence[ParsedName]) -> bool:
+    return question.answerable or any(applies(metric, question, False) for metric in of_rights)
+
 
 MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
 MIN_CLUSTERS = 8  # of the proof, where questions are in clusters
@@ -182,3 +215,29 @@ def _proof_problem(scored: Sequence[str], n_chose: int, clusters: Mapping[str, s
         f"{who} take {counted(n_chose, 'question')}, whole clusters where there are any, and leave {found} "
         f"on which {metric} can be measured, while the proof needs {needed}; ask more, or {do}."
     )
+
+
+def objectives(experiment: ExperimentConfig) -> list[str]:
+    """Return the objectives as the experiment names them: those that it gives, else its first two metrics."""
+    return experiment.objectives or experiment.metrics[:2]
+
+
+def objective_problems(experiment: ExperimentConfig) -> list[str]:
+    """Return a sentence for each thing that is wrong with the objectives of a search by trials."""
+    if experiment.design != OPTUNA:
+        return []
+    given, metrics = objectives(experiment), experiment.metrics
+    found = [
+        f"objectives: {name} is none of the metrics, which are {listing(metrics) if metrics else 'none'}; put it there."
+        for name in given
+        if name not in metrics
+    ]
+    with suppress(ConfigError):  # which the check of the metrics says
+        first = deciding(metrics)
+        names = {name for name in metrics if first and deciding([name]) and deciding([name]) == first}
+        if first and not found and not names & set(given):
+            found.append(
+                f"objectives: {first.name} decides what is proven, so that it must be one of them; name it, or put "
+                "another metric first."
+            )
+    return found

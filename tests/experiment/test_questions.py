@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.designs.design_keys import RaceConfig
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.race.config import RaceConfig
-from rag_lab.experiment.race.questions import BESIDE, CHOSE, MIN_CLUSTERS, MIN_PROOF, race_questions, variants_problem
+from rag_lab.experiment.questions import BESIDE, CHOSE, MIN_CLUSTERS, MIN_PROOF, race_questions, variants_problem
 from rag_lab.records import QUERY_CLASSES, Evidence, Question
 
 

@@ -2,7 +2,7 @@ from itertools import combinations
 
 import pytest
 
-from rag_lab.experiment.primary_pairs import PAIRS_RULE, pair_problems, primary_pairs, read_pairs
+from rag_lab.experiment.designs.design_keys import PAIRS_RULE, pair_problems, primary_pairs, read_pairs
 
 NAMES = ["a", "b", "c"]
 
