@@ -377,7 +377,7 @@ class Pipeline:
             embedder,
             home=home,
             store=config.store,
-            own_store=self.given.get("store"),
+            custom_store=self.given.get("store"),
             splitter=self.given.get("splitter"),
             readers=self.given.get("file_readers", {}),
             vision=vision,

@@ -62,13 +62,7 @@ class CorpusProfile:
 
 
 def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path | str | None = None) -> CorpusProfile:
-    """Return the profile of a corpus; it is read and cut as an index of it would be, and nothing is read twice.
-
-    Args:
-        documents: whatever a `Pipeline` takes, or a `Pipeline`.
-        config: how files are read and cut, and by which models; the defaults where None.
-        home: where what was read is remembered; the workbench's folder where None.
-    """
+    """Return the profile of whatever a `Pipeline` takes, or of one, read and cut as an index of it would be."""
     pipeline = documents if isinstance(documents, Pipeline) else Pipeline(documents, config, home=home)
     index, dataset = pipeline.index, pipeline.dataset
     pages = _by_file(index.chunks.all_documents())

@@ -107,11 +107,7 @@ class Dataset:
 
         Names are searched in `./datasets`, in `$RAG_LAB_DATASETS`, then in the `datasets` beside the package. A path
         may be that of any folder of documents. After either, `/` and the name of a .jsonl file in the folder ask the
-        questions of that file in place of those of questions.jsonl.
-
-        Args:
-            name_or_path: which dataset.
-            labelled: False for what needs documents alone, as asking does: there may be no questions then.
+        questions of that file in place of those of questions.jsonl. Where not `labelled`, there may be no questions.
         """
         name, file = _split(str(name_or_path))
         path = find_dataset(name)

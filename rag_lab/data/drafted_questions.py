@@ -44,12 +44,7 @@ def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int)
 
     The sentences are German, French or English; what they ask about stands as the file has it: a heading, or where no
     file has any, what a sentence is about, best one that its page names twice. Tables, and pages of signatures or
-    contents, are not asked about.
-
-    Args:
-        pages: the texts of each source, in the order of the file.
-        language: of the texts.
-        n: how many at most.
+    contents, are not asked about. `pages` are the texts of each source, in the order of the file.
     """
     asked: list[str] = []
     words: set[str] = set()

@@ -46,12 +46,7 @@ def distinct(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 def repeated_evidence(
     located: Mapping[str, Sequence[Evidence]], same_files: Mapping[str, Sequence[str]]
 ) -> Iterator[RepeatedEvidence]:
-    """Yield the passages that are named more than once.
-
-    Args:
-        located: the evidence of each question, with its spans.
-        same_files: of a file that reads as others do, all of these.
-    """
+    """Yield the passages that located evidence names more than once; `same_files` are those that read as one does."""
     for question_id, evidence in located.items():
         items = (replace(item, copies=tuple(same_files.get(item.source, ()))) for item in evidence)
         for named in _by_passage(items):
@@ -78,11 +73,7 @@ def names_file_alone(item: Evidence) -> bool:
 
 
 def whole_files_sentences(questions: Collection[Question]) -> list[str]:
-    """Say of how many questions the labels name files alone; nothing where those of none do.
-
-    Args:
-        questions: located, as a pipeline has them; of others a label of a short file counts as well.
-    """
+    """Say of how many questions, located by a pipeline, the labels name files alone; nothing where none do."""
     labelled = [question for question in questions if question.evidence]
     n = sum(any(map(names_file_alone, question.evidence)) for question in labelled)
     if not n:

@@ -27,15 +27,13 @@ _WHAT = "a dataset's name, its folder, a folder of documents, a Dataset, or a li
 
 
 def dataset_of(documents: Any, questions: Any, home: Path) -> Dataset:
-    """Return the dataset that `documents` stand for, with `questions` in place of its own where they are given.
+    """Return the dataset that `documents` stand for, with `questions` in place of its own where there are some.
 
     Args:
         documents: a dataset's name or folder, a folder of documents, a `Dataset`, or a list of LangChain's `Document`s.
-            Of these, `metadata` may say `source`, `page` and `title`; one without a source is `document 1` by its
-            place. Each is a whole page or file, which the splitter cuts.
-        questions: texts, mappings with the keys of questions.jsonl, `Question`s, or a data frame with these columns;
-            one without an id is `q1` by its place. A text that is the id or the text of one of the dataset's own
-            questions is that one, with its labels. None takes the dataset's own, which may be none.
+            Of these, `metadata` may say `source`, `page` and `title`. Each is a whole page or file.
+        questions: texts, mappings with the keys of questions.jsonl, `Question`s, or a data frame with these columns. A
+            text that is the id or the text of a question of the dataset is that one, with its labels.
         home: the folder below which documents in memory are written.
     """
     dataset = documents if isinstance(documents, Dataset) else _dataset(documents, home)

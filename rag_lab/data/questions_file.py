@@ -89,12 +89,7 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
     """Return the usable questions in order, with pages counted from 1, and what was wrong.
 
     A line that is no question object, has no text, or repeats an id is left out; of the others only the faulty part is:
-    an impossible class, an unknown key, evidence that is not in the corpus. One without an id is `q` and its line.
-
-    Args:
-        path: the file.
-        sources: the paths below corpus/ that evidence may name.
-        page_base: the number that the file gives to a first page.
+    an impossible class, an unknown key, evidence that is not among `sources`. One without an id is `q` and its line.
     """
     questions: dict[str, Question] = {}
     lines: dict[str, int] = {}
@@ -138,12 +133,8 @@ def read_question(
 ) -> tuple[Question | None, list[str]]:
     """Return the question of one line, None where it is none, and what is wrong with it; see `read_questions`.
 
-    Args:
-        text: the line.
-        sources: what evidence may name.
-        page_base: the number that evidence gives to a first page; the question counts pages from 1.
-        first_page: the lowest number that evidence may name.
-        own_id: the question's, where the line gives none.
+    `page_base` is the number that evidence gives to a first page, `first_page` the lowest that it may name; `own_id` is
+    the question's where the line has none.
     """
     try:
         line = _QuestionLine.model_validate_json(text)

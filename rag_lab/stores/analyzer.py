@@ -37,14 +37,11 @@ def _terms(text: str, cut_word: Callable[[str], Sequence[str]]) -> list[str]:
     found: list[str] = []
     for match in _pattern().finditer(unicodedata.normalize("NFKC", text).casefold()):
         characters = match.captures("unspaced")
-        found += _pairs(characters) if characters else cut_word(match.group())
+        if len(characters) > 1:
+            found += [first + second for first, second in pairwise(characters)]
+        else:
+            found += characters or cut_word(match.group())
     return found
-
-
-def _pairs(characters: Sequence[str]) -> list[str]:
-    if len(characters) == 1:
-        return list(characters)
-    return [first + second for first, second in pairwise(characters)]
 
 
 def _word_cutter(analyzer: Analyzer) -> Callable[[str], Sequence[str]]:
@@ -57,7 +54,6 @@ def _word_cutter(analyzer: Analyzer) -> Callable[[str], Sequence[str]]:
 
 
 def _ngrams(word: str) -> Sequence[str]:
-    """Return the trigrams of a word, its ends marked."""
     marked = f"_{word}_"
     return [marked[start : start + _N] for start in range(max(1, len(marked) - _N + 1))]
 
@@ -90,12 +86,7 @@ _BY_NAME = {name: language for language, codes in _CODES.items() for name in (la
 
 
 def analyzer_for(choice: AnalyzerChoice, language: str) -> Analyzer:
-    """Return `choice`, or for `auto` the analyzer of a language; the plain one, where it has none or is not known.
-
-    Args:
-        choice: as a configuration has it.
-        language: a name or a code, with or without a region: English, en, en-US, deu.
-    """
+    """Return `choice`, or for `auto` the analyzer of a language (English, en, en-US, deu); the plain one if unknown."""
     if choice != "auto":
         return choice
     name = re.split("[-_]", language.strip().casefold())[0]

@@ -91,7 +91,7 @@ def answering(server: Server | None) -> Iterator[None]:
 class SearchedRows(ABC):
     """Rows in a folder, and a search of which a subclass only writes `_nearest`."""
 
-    exact: ClassVar[bool]
+    exact: ClassVar[bool]  # whether the true neighbours are always found; their recall is measured where it is False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -112,7 +112,11 @@ class SearchedRows(ABC):
         return frozenset(self.rows.labels)
 
     def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> Found:
-        """See `VectorStore`; a server that does not answer is a `StoreError`."""
+        """Return the ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.
+
+        Best first; equal cosines in the order in which `build` had the ids. Only ids whose label is in `allowed` are
+        searched (all where it is None), so a list has min(k, number of these) entries.
+        """
         numbers = self.rows.numbers_of(allowed)
         n = self.rows.count(numbers)
         if not n:
@@ -160,11 +164,15 @@ class SearchedRows(ABC):
 
 
 class EngineStore(SearchedRows):
-    """A `VectorStore` of which a subclass only writes `_fill` and `_nearest`."""
+    """A vector store, built once in a folder, then only read; a subclass only writes `_fill` and `_nearest`."""
 
     @classmethod
     def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        """See `VectorStore`; a server that does not answer is a `StoreError`."""
+        """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
+
+        There are n >= 1 ids, each once, (n, dim) vectors and n access labels, as `access.access_label` makes them; the
+        vectors lie on the server at `url`, or in the folder where it is "".
+        """
         rows = Rows.write(path, ids, vectors, labels)
         if url:
             Server.write(path, url, rows)

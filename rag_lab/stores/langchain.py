@@ -52,13 +52,9 @@ class PrecomputedEmbeddings(Embeddings):
 class LangChainStore(SearchedRows):
     """Any LangChain vector store, made with `PrecomputedEmbeddings` as its embeddings, set to compare by cosine.
 
-    Args:
-        path: folder of the rows.
-        store: the LangChain object.
-        embeddings: those of the store.
-        label_filter: makes, of the labels that are allowed, the keyword arguments of `similarity_search` that hold the
-            store to children whose metadata `label` is one of them, as in
-            `lambda labels: {"filter": {"label": {"$in": sorted(labels)}}}`. Without it, a restricted search is refused.
+    `label_filter` makes, of the labels that are allowed, the keyword arguments of `similarity_search` that hold the
+    store to children whose metadata `label` is one of them, as in
+    `lambda labels: {"filter": {"label": {"$in": sorted(labels)}}}`. Without it, a restricted search is refused.
     """
 
     exact: ClassVar[bool] = False  # for all that is known of it

@@ -26,7 +26,7 @@ _FOLDER = "own"
 
 
 class Stores(Protocol):
-    """What builds stores and opens them; see `VectorStore`."""
+    """What builds stores and opens them; see `EngineStore`."""
 
     def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
         """Write a new store into the folder `path`."""
@@ -36,12 +36,7 @@ class Stores(Protocol):
 
 
 class CustomStores:
-    """Stores of a class with `build` and `open`, as `VectorStore` has them. Its ids are the numbers of rows.
-
-    Args:
-        custom: the class, or an instance that has these methods.
-        what: how sentences call it.
-    """
+    """Stores of a class, or an instance, with `build` and `open` as `EngineStore` has them. Its ids are row numbers."""
 
     def __init__(self, custom: Any, what: str) -> None:
         self._custom, self._what = custom, what
@@ -63,11 +58,7 @@ class CustomStores:
 class LangChainStores:
     """Stores of LangChain's, built by `factory(embeddings)`; opening one adds the rows that it does not hold yet.
 
-    Args:
-        factory: returns a LangChain vector store that embeds with what it is given, or a pair of it and a label filter;
-            see `LangChainStore`.
-        parameters: keyword arguments of the factory.
-        what: how sentences call it.
+    The factory returns a LangChain vector store with these embeddings, or a pair of it and a label filter.
     """
 
     def __init__(self, factory: Any, parameters: Mapping[str, Any], what: str) -> None:

@@ -1,4 +1,4 @@
-"""The contract of a vector store, and what every store keeps in its folder: vectors with their labels, row by row.
+"""What every vector store keeps in its folder: vectors with their labels, by row; and the one scoring of all.
 
 A row is a distinct vector with its access label; the ids that have it are its copies. The engine gets each row once: a
 graph of near neighbours (HNSW) loses its way among copies, which fill each other's lists of neighbours.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,39 +25,6 @@ from rag_lab.models.protocols import Vectors
 Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
 Cosines = npt.NDArray[np.float64]
 Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
-
-
-class VectorStore(Protocol):
-    """Nearest neighbours by cosine. The constructor takes the folder and only stores it; opening is lazy."""
-
-    exact: ClassVar[bool]  # whether the true neighbours are always found; their recall is measured where it is False
-
-    @classmethod
-    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
-
-        Args:
-            path: the folder.
-            ids: n >= 1 names, each once.
-            vectors: (n, dim).
-            labels: n access labels, as `access.access_label` makes them.
-            url: the server that holds the vectors; "" keeps them in the folder.
-        """
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the store that `build` wrote, for reading."""
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """The distinct labels of what is stored."""
-
-    def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> Found:
-        """Return the ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.
-
-        Best first; equal cosines in the order in which the ids were given to `build`. Only ids whose label is in
-        `allowed` are searched (all where it is None), so a list has min(k, number of these) entries.
-        """
 
 
 Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
@@ -143,11 +110,7 @@ class Rows:
         return numbers is None or bool(np.isin(self.label_numbers[positions], numbers).all())
 
     def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
-        """Compare each query with every row that has one of these labels, and return the nearest, best first.
-
-        Returns:
-            Rows and their cosines, added up in single precision, (n_queries, n_wanted) each.
-        """
+        """Return the nearest rows with these labels, and cosines in single precision: (n_queries, n_wanted) each."""
         positions = np.full((len(queries), 0), -1, np.int64)
         cosines = np.zeros((len(queries), 0))
         for block, vectors in self._blocks(numbers):
@@ -170,10 +133,7 @@ class Rows:
     def expand(self, rows: Positions, cosines: Cosines, k: int) -> tuple[list[list[int]], list[list[float]]]:
         """Return the k best positions of each query, best first, equal cosines by position.
 
-        Args:
-            rows: (n_queries, c), the c best rows of each query; c is k, or all that there are.
-            cosines: of these, (n_queries, c).
-            k: positions wanted; fewer come where the rows have no more.
+        `rows` and `cosines`, (n_queries, c), are its c best rows: c is k, or all that there are.
         """
         if len(self) == len(self._row_of):
             return rows.tolist(), cosines.tolist()

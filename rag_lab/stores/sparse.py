@@ -9,12 +9,13 @@ and document matrix (arrays), never as a pickle.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,27 +37,10 @@ _TERMS_FILE = "terms.json"  # analyzer, and the vocabulary by column
 _QUERIES_AT_ONCE = 256
 
 
-class SparseIndex(Protocol):
-    """Texts ranked by the terms that they share with a query. Opening is lazy: the constructor only stores."""
+class SparseIndex(ABC):
+    """Texts in a folder, ranked by the terms that they share with a query. Opening is lazy."""
 
-    @classmethod
-    def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
-        """Write a new index of n >= 1 texts into the folder `path`, which is made; `ids` are in their order."""
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the index that `build` wrote, for reading."""
-
-    def search(self, texts: Sequence[str], k: int) -> Found:
-        """Return the ids of the k texts that score highest for each query, and their scores, best first.
-
-        Only texts that share a term with the query are found, so there may be fewer than k, or none. Equal scores stand
-        in the order in which `build` had the ids.
-        """
-
-
-class ScoredTexts:
-    """Texts in a folder, of which every one gets a score; see `SparseIndex`."""
+    library: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,6 +49,19 @@ class ScoredTexts:
     def open(cls, path: Path) -> Self:
         """Return the index that `build` wrote, for reading."""
         return cls(path)
+
+    @classmethod
+    @abstractmethod
+    def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
+        """Write a new index of n >= 1 texts into the folder `path`, which is made; `ids` are in their order."""
+
+    @abstractmethod
+    def search(self, texts: Sequence[str], k: int) -> Found:
+        """Return the ids of the k texts that score highest for each query, and their scores, best first.
+
+        Only texts that share a term with the query are found, so there may be fewer than k, or none. Equal scores stand
+        in the order in which `build` had the ids.
+        """
 
     @cached_property
     def _ids(self) -> list[str]:
@@ -89,7 +86,7 @@ def best(scores: npt.NDArray[np.floating], k: int) -> npt.NDArray[np.intp]:
     return found[np.argsort(-scores[found], kind="stable")[:k]]
 
 
-class BM25Index(ScoredTexts):
+class BM25Index(SparseIndex):
     """A BM25 index in a folder; postings stay on disk and are mapped into memory."""
 
     library: ClassVar[str] = "bm25s"
@@ -110,14 +107,9 @@ class BM25Index(ScoredTexts):
 
     def search(self, texts: Sequence[str], k: int) -> Found:
         """See `SparseIndex`."""
-        found = [self._search(query, k) for query in terms(texts, self._analyzer)]
+        known = [self._postings.get_tokens_ids(query) for query in terms(texts, self._analyzer)]
+        found = [self._best(self._postings.get_scores_from_ids(ids), k) if ids else ([], []) for ids in known]
         return [ids for ids, _ in found], [scores for _, scores in found]
-
-    def _search(self, query: Sequence[str], k: int) -> tuple[list[str], list[float]]:
-        known = self._postings.get_tokens_ids(query)
-        if not known:
-            return [], []
-        return self._best(self._postings.get_scores_from_ids(known), k)
 
     @cached_property
     def _analyzer(self) -> Analyzer:
@@ -134,7 +126,7 @@ class BM25Index(ScoredTexts):
         return index
 
 
-class TfidfIndex(ScoredTexts):
+class TfidfIndex(SparseIndex):
     """A TF-IDF index in a folder."""
 
     library: ClassVar[str] = "scikit-learn"
@@ -202,7 +194,7 @@ def _vectorizer(analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> 
 
 
 SparseName = Literal["bm25", "tfidf"]
-SPARSE: dict[SparseName, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
+SPARSE: dict[SparseName, type[SparseIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
 
 @cache  # versions are looked up on disk
@@ -240,4 +232,4 @@ def open_sparse(
         if folder_to_fill:
             found = [c for c in texts() if visible is None or access_label(c.namespace, c.permissions) in visible]
             index.build(folder_to_fill, [c.chunk_id for c in found], [c.text for c in found], analyzer)
-    return index.open(target)
+    return index(target)

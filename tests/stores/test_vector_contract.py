@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.config import STORE_NAMES, STORES
+from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.registry import store_class
-from rag_lab.stores.rows import VectorStore
 from rag_lab.testing import VectorStoreContract
 from rag_lab.testing.contracts.corpus import exact, random_units
 
@@ -44,7 +44,7 @@ class TestStores(VectorStoreContract):
     def _each(self, name: Any) -> None:
         self.name = name
 
-    def make(self) -> type[VectorStore]:
+    def make(self) -> type[EngineStore]:
         return store_class(self.name)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -69,7 +69,9 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
     if not path.exists() and not path.is_symlink():
         return {}
     rules = _rules(path)
-    decided = _decided(rules, sources)
+    patterns = [(_pattern(rule.files), rule) for rule in rules]
+    fitting = {source: [rule for each, rule in patterns if each.fullmatch(_composed(source))] for source in sources}
+    decided = {source: found[0] for source, found in fitting.items() if found}
     for number, rule in enumerate(rules):
         if not any(rule is decider for decider in decided.values()):
             raise DatasetError(
@@ -94,16 +96,6 @@ def _refuse_misplaced(path: Path, corpus_dir: Path) -> None:
                 f"{rules} says whose documents are, also below {corpus_dir}, and would not be read; name that folder, "
                 f"or give this one rules of its own in {path}."
             )
-
-
-def _decided(rules: Sequence[_Rule], sources: Collection[str]) -> dict[str, _Rule]:
-    """Return the rule that each file follows: the first that fits it."""
-    patterns = [(_pattern(rule.files), rule) for rule in rules]
-    first = {
-        source: next((rule for pattern, rule in patterns if pattern.fullmatch(_composed(source))), None)
-        for source in sources
-    }
-    return {source: rule for source, rule in first.items() if rule}
 
 
 def _rules(path: Path) -> list[_Rule]:
@@ -156,23 +148,24 @@ def of_link(own: Attributes, target: Attributes) -> Attributes | None:
 def of_copies(
     labels: Mapping[str, Attributes], digests: Mapping[str, str]
 ) -> tuple[dict[str, Attributes], list[tuple[str, str]]]:
-    """Return the labels of files, stricter where others of `digests` have the same content, and why: (source, reason).
-
-    Args:
-        labels: of the files that have one, by source.
-        digests: of the content of all files, by source.
-    """
+    """Return the labels of files, stricter where others have the same content, and why: (source, reason)."""
     same: dict[str, list[str]] = defaultdict(list)
     for source, digest in digests.items():
         same[digest].append(source)
     strict, reasons = dict(labels), []
     for source, digest in digests.items():
         own = labels.get(source, _PUBLIC)
-        others = [name for name in same[digest] if _meet(own, labels.get(name, _PUBLIC))]
-        held, stricter = _held(own, {name: labels.get(name, _PUBLIC) for name in others})
+        kept, stricter = own, ""  # what is left of the label, and the last file that took something of it away
+        for name in same[digest]:
+            other = labels.get(name, _PUBLIC)
+            if own.namespace and other.namespace and own.namespace != other.namespace:
+                continue
+            left = replace(kept, permissions=_both(kept.permissions, other.permissions))
+            if left != kept:
+                kept, stricter = left, name
         if stricter:
-            strict[source] = held
-            reasons.append((source, stricter_reason(held, f"it is the same as {stricter}, byte for byte")))
+            strict[source] = kept
+            reasons.append((source, stricter_reason(kept, f"it is the same as {stricter}, byte for byte")))
     return strict, reasons
 
 
@@ -183,23 +176,8 @@ def stricter_reason(held: Attributes, because: str) -> str:
     return f"may be seen by {who}{whose}, because {because}: the strictest label holds. Remove it, or mend the rules."
 
 
-def _meet(own: Attributes, other: Attributes) -> bool:
-    return own.namespace == other.namespace or not (own.namespace and other.namespace)
-
-
-def _held(own: Attributes, others: Mapping[str, Attributes]) -> tuple[Attributes, str]:
-    """Return what is left of `own`, and the last of `others` that took something of it away ("" for none)."""
-    held, stricter = own, ""
-    for name, other in others.items():
-        left = replace(held, permissions=_both(held.permissions, other.permissions))
-        if left != held:
-            held, stricter = left, name
-    return held, stricter
-
-
-def _both(some: tuple[str, ...], others: Iterable[str]) -> tuple[str, ...]:
+def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     """Return permissions of which each satisfies both lists; an empty list asks for none."""
-    others = tuple(others)
     if not some or not others:
         return some or others
     return tuple(name for name in some if name in others) or NOBODY

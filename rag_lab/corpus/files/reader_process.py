@@ -65,20 +65,16 @@ def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Lo
             loaded = loader(path, source)
     except OSError as error:
         raise LoadError(f"the file cannot be read: {error.strerror}; check its permissions.", lasting=False) from None
-    _check_length(loaded)
-    documents = normalize_documents(loaded.documents)
-    if not documents:
-        raise LoadError("the file is empty; add text or remove it.")
-    return replace(loaded, documents=documents)
-
-
-def _check_length(loaded: Loaded) -> None:
     n_chars = sum(len(document.text) for document in loaded.documents)
     if n_chars > MAX_FILE_CHARS:
         raise LoadError(f"the file holds {n_chars:,} characters, more than {MAX_FILE_CHARS:,} are not read; split it.")
     longest = max(len(line) for document in loaded.documents for line in document.text.split("\n"))
     if longest > _MAX_LINE_CHARS:
         raise LoadError(f"the file has a line of {longest:,} characters, which is no prose; break it into lines.")
+    documents = normalize_documents(loaded.documents)
+    if not documents:
+        raise LoadError("the file is empty; add text or remove it.")
+    return replace(loaded, documents=documents)
 
 
 MAX_BYTES = 2 * 2**30  # of the worker's address space
@@ -115,8 +111,11 @@ class _Worker:
         with self._lock:
             status = 0
             for _ in range(2):
-                if reply := self._reply(json.dumps(request).encode() + b"\n"):
-                    return _value(json.loads(reply))
+                if line := self._reply(json.dumps(request).encode() + b"\n"):
+                    reply = json.loads(line)
+                    if "error" in reply:
+                        raise LoadError(reply["error"], reply["lasting"])
+                    return reply["value"]
                 if (status := self._end()) not in _GONE:
                     break
         raise _failure(status, request["seconds"])
@@ -154,12 +153,6 @@ class _Worker:
         return process.returncode
 
 
-def _value(reply: Mapping[str, Any]) -> Any:
-    if "error" in reply:
-        raise LoadError(reply["error"], reply["lasting"])
-    return reply["value"]
-
-
 def _failure(status: int, seconds: float) -> RagLabError:
     if status == 1:
         return RagLabError(f"The process that reads files does not start; run `{' '.join(_COMMAND[1:])}` to see why.")
@@ -194,7 +187,10 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no reply
-    _limit_memory()
+    with suppress(ImportError, ValueError):  # not every system has such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     while select.select([sys.stdin], [], [], _IDLE_S)[0] and (line := sys.stdin.buffer.readline()):
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, request["seconds"])
@@ -212,13 +208,6 @@ def _reply(name: str, arguments: list[Any]) -> dict[str, Any]:
         return {"value": FUNCTIONS[name](*arguments)}
     except LoadError as error:
         return {"error": str(error), "lasting": error.lasting}
-
-
-def _limit_memory() -> None:
-    with suppress(ImportError, ValueError):  # not every system has such limits
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
 
 
 if __name__ == "__main__":

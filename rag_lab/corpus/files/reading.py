@@ -108,21 +108,14 @@ def _pages(about: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
     return [None] if len(about) == 1 else range(1, len(about) + 1)
 
 
-_VERSION = 7  # raised when a loader or the normalization changes its results
+_VERSION = 8  # raised when a loader or the normalization changes its results
 _LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-calamine")
 
 _PDF = {"text": "pdf_text", "tables": "pdf_tables", "pdfium": "pdfium", "vision": "pdf_text"}
 
 
 class Reading:
-    """The loaders of one configuration.
-
-    Args:
-        config: says how PDF files are read, and by what other files are.
-        vision: the model that reads them where it says `vision`, None otherwise.
-        home: where the model's replies are remembered.
-        given: objects in place of, or beside, the file readers that `config` names, by suffix.
-    """
+    """The loaders of one configuration; `vision` is the model that reads PDF files where it says `vision`."""
 
     def __init__(
         self,

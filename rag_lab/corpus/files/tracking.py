@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,32 +30,26 @@ def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[s
     known = _recall(cache) if cache else {}
     digests, fresh = {}, []
     for source, path in files.items():
-        key, status = str(path.resolve()), _status(path)
+        key = str(path.resolve())
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise _unreadable(path, error) from None
         stamp = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
         known_stamp, sha256 = known.get(key, ("", ""))
         if known_stamp != stamp:
-            sha256 = _sha256(path)
+            try:
+                with path.open("rb") as file:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise _unreadable(path, error) from None
             if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_S:
                 fresh.append((key, stamp, sha256))
         digests[source] = sha256
     if cache and fresh:
-        _remember(cache, fresh)
+        with opened(cache, _SCHEMA) as connection, connection:
+            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
     return digests
-
-
-def _status(path: Path) -> os.stat_result:
-    try:
-        return path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(path, error) from None
 
 
 def _unreadable(path: Path, error: OSError) -> DatasetError:
@@ -69,11 +62,6 @@ def _recall(cache: Path) -> dict[str, tuple[str, str]]:
     with opened(cache, _SCHEMA) as connection:
         rows = connection.execute("SELECT path, stamp, sha256 FROM files").fetchall()
     return {path: (stamp, sha256) for path, stamp, sha256 in rows}
-
-
-def _remember(cache: Path, rows: list[tuple[str, str, str]]) -> None:
-    with opened(cache, _SCHEMA) as connection, connection:
-        connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +97,13 @@ class IndexedFile:
 def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:
     """Return how the files differ from those of the last call for this corpus folder, cut in this way; keep them."""
     path = home / "tracked" / f"{digest([str(corpus_dir.resolve()), dict(cut)])}.json"
-    before = _before(path)
+    try:
+        before: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # not known, or damaged
+        before = {}
     changes = Changes.between(before, digests)
     if changes != Changes():
         path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         with whole_file(path) as partial:
             partial.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
     return changes
-
-
-def _before(path: Path) -> dict[str, str]:
-    """Return the digests of the last call; none where they are not known, also since the file is damaged."""
-    try:
-        before: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return before

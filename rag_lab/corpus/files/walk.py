@@ -62,7 +62,8 @@ def printable(path: Path) -> str:
 def _walk(folder: Path, closed: list[OSError]) -> Iterator[str]:
     """Yield the paths below `folder`; the errors of folders that cannot be read are added to `closed`."""
     for parent, folders, names in os.walk(folder, onerror=closed.append):
-        folders[:] = [name for name in folders if not _is_ignored(name) and not _is_run(Path(parent, name))]
+        runs = {name for name in folders if all(Path(parent, name, file).exists() for file in _RUN_FILES)}
+        folders[:] = [name for name in folders if not _is_ignored(name) and name not in runs]
         links = [name for name in folders if Path(parent, name).is_symlink()]
         for name in names + links:
             if not _is_ignored(name):
@@ -71,10 +72,6 @@ def _walk(folder: Path, closed: list[OSError]) -> Iterator[str]:
 
 def _is_ignored(name: str) -> bool:
     return name.startswith((".", "~$"))
-
-
-def _is_run(folder: Path) -> bool:
-    return all((folder / name).exists() for name in _RUN_FILES)
 
 
 def _leaves(link: Path, folder: Path) -> bool:
@@ -110,17 +107,17 @@ def stale_lines(corpus_dir: Path, removed: Iterable[str], sources: Collection[st
 
 @contextmanager
 def removing(corpus_dir: Path, names: Collection[str], sources: Collection[str]) -> Iterator[None]:
-    """Add `names` to `removed.txt` while the body indexes what is left; where it fails, the file is as it was.
-
-    Args:
-        corpus_dir: the folder of the files.
-        names: sources to remove; one that is removed already stays so.
-        sources: the files that are indexed.
-    """
+    """Add `names` to `removed.txt` while the body indexes what is left; where it fails, the file is as it was."""
     path, removed = rules_folder(corpus_dir) / REMOVED_FILE, read_removed(corpus_dir)
     before = path.read_bytes() if path.exists() else None
+    known = {*sources, *removed}
     for name in names:
-        _check(corpus_dir, name, {*sources, *removed})
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "`rag-lab index DATASET --list` shows all."
+            raise DatasetError(f"{name!r} is no file of {corpus_dir}; {hint}")
+        if "\n" in name:
+            raise DatasetError(f"{name!r} holds a line break, and {REMOVED_FILE} has a name a line; rename the file.")
     _write(path, "".join(f"{name}\n" for name in sorted({*removed, *names})).encode())
     try:
         yield
@@ -130,15 +127,6 @@ def removing(corpus_dir: Path, names: Collection[str], sources: Collection[str])
         else:
             _write(path, before)
         raise
-
-
-def _check(corpus_dir: Path, name: str, known: Collection[str]) -> None:
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`rag-lab index DATASET --list` shows all."
-        raise DatasetError(f"{name!r} is no file of {corpus_dir}; {hint}")
-    if "\n" in name:
-        raise DatasetError(f"{name!r} holds a line break, and {REMOVED_FILE} has a name a line; rename the file.")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -101,20 +101,15 @@ def _ensure(read: Callable[[], Processed], *, lasting: bool, parts: Mapping[str,
             if lasting and processed.curable:
                 raise _NotLasting(processed)
             partial.mkdir()
-            _write(partial, processed, parts)
+            write_chunks(partial / CHUNKS, processed.documents, processed.chunks)
+            manifest = {
+                "n_files": len(parts["files"]),
+                "n_documents": len(processed.documents),
+                "n_parents": len(processed.chunks.parents),
+                "n_children": len(processed.chunks.children),
+                "problems": [{"source": source, "reason": reason} for source, reason in processed.problems],
+                "made_of": parts,
+                **processed.as_read.kept(),
+            }
+            (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
     return target
-
-
-def _write(partial: Path, processed: Processed, parts: Mapping[str, Any]) -> None:
-    chunks = processed.chunks
-    write_chunks(partial / CHUNKS, processed.documents, chunks)
-    manifest = {
-        "n_files": len(parts["files"]),
-        "n_documents": len(processed.documents),
-        "n_parents": len(chunks.parents),
-        "n_children": len(chunks.children),
-        "problems": [{"source": source, "reason": reason} for source, reason in processed.problems],
-        "made_of": parts,
-        **processed.as_read.kept(),
-    }
-    (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -87,8 +87,12 @@ class ChunkStore:
 
     def files(self) -> list[Chunk]:
         """Return each file as one text under its own name, in the order of the corpus."""
-        of_files = groupby(self.all_documents(), key=lambda document: document.source)
-        return [_whole(source, list(documents)) for source, documents in of_files]
+        found = []
+        for source, documents in groupby(self.all_documents(), key=lambda document: document.source):
+            first, *rest = documents
+            text = "\n".join(document.text for document in (first, *rest))
+            found.append(Chunk(source, source, source, None, 0, len(text), text, first.namespace, first.permissions))
+        return found
 
     def all_documents(self) -> list[Document]:
         """Return all documents, in the order of the corpus."""
@@ -145,11 +149,6 @@ class ChunkStore:
             self._local.process = os.getpid()
         connection: sqlite3.Connection = self._local.connection
         return connection
-
-
-def _whole(source: str, documents: Sequence[Document]) -> Chunk:
-    text, first = "\n".join(document.text for document in documents), documents[0]
-    return Chunk(source, source, source, None, 0, len(text), text, first.namespace, first.permissions)
 
 
 def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:

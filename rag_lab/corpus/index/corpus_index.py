@@ -182,12 +182,7 @@ class CorpusIndex:
         return self._vectors.known(self.chunks.children())
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
-        """Return this index with its children searched in `store`, which holds the same ids.
-
-        Args:
-            store: the store, as `stores.langchain.LangChainStore`.
-            name: what tells its results from those of other stores when they are remembered.
-        """
+        """Return this index with its children searched in `store`; `name` is the identity of what it finds."""
         index = CorpusIndex(self.path, self.corpus_dir, self._vectors, self._passed_over, self.changes)
         index.vector_store = store
         index._store_name = name
@@ -311,15 +306,14 @@ def open_index(
     vision: ChatModel | None = None,
     splitter: Any = None,
     readers: Mapping[str, Any] = MappingProxyType({}),
-    own_store: Any = None,
+    custom_store: Any = None,
     progress: Watch = False,
     build: bool = True,
 ) -> CorpusIndex:
-    """Open the index of a corpus folder below `home`, building it where it is missing.
+    """Open the index of a corpus folder below `home`, building it where it is missing or damaged, which is logged.
 
     An unchanged corpus is not read again; after a change, only files never read are read. Vectors are built once they
-    are searched, and only texts never seen are embedded. An index of which a file is not as it was written is built
-    again, which is said.
+    are searched, and only texts never seen are embedded.
 
     Args:
         corpus_dir: the folder of the files.
@@ -328,10 +322,8 @@ def open_index(
         home: where indexes, and all that is remembered, are kept.
         store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
-        splitter: an object in place of the splitter that `config` names.
-        own_store: an object in place of the vector store that `store` names.
-        readers: objects beside, or in place of, the file readers that it names, by suffix.
-        progress: show a bar while texts are embedded, or tell a callable how many are.
+        splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
+        progress: show a bar while texts are embedded, or call this with their number.
         build: False names an index that is missing without building it; its `is_built` is False.
     """
     reading = Reading(config, vision, home, readers)
@@ -343,7 +335,7 @@ def open_index(
     else:
         remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
     recipe = Recipe(config, reading, splitter_of(config, remembered, splitter))
-    vectors = ChildVectors(remembered, store, own_store)
+    vectors = ChildVectors(remembered, store, custom_store)
     if not build:
         return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)
     path = ensure_index(listing, digests, recipe, home)

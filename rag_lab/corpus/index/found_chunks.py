@@ -83,9 +83,8 @@ class FoundChunks:
     def units(self, found: Any) -> list[Children]:
         """Return the units that one result may mean, the likeliest first, as their children; none where it is unknown.
 
-        Args:
-            found: the id of a child or a parent; the text of one, or a piece of it; or an object with `page_content`
-                and `metadata`, of which `chunk_id` is such an id, and `source` and `page` tell equal texts apart.
+        `found` is the id of a child or a parent; the text of one, or a piece of it; or an object with `page_content`
+        and `metadata`, of which `chunk_id` is such an id, and `source` and `page` tell equal texts apart.
         """
         if isinstance(found, str):
             return self._named(found) or self._with_text(found)

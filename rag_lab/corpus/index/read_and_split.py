@@ -10,7 +10,6 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from pathlib import Path
 
 from tqdm.auto import tqdm
 
@@ -49,12 +48,7 @@ def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
 
 
 def repeats(pages: Iterable[Page], labels: Mapping[str, Hashable]) -> dict[str, str]:
-    """Return each file that reads as one before it by name, and the first such; files of other labels count for none.
-
-    Args:
-        pages: of all files.
-        labels: who may see a file, of those that not everybody may: a file stands in nobody's place who may not see it.
-    """
+    """Return each file that reads as one before it by name and has its label, and the first such."""
     groups = files_of_the_same_text(pages)
     first = {
         name: min(other for other in same if labels.get(other) == labels.get(name)) for name, same in groups.items()
@@ -94,7 +88,7 @@ def process(
         for source, path in listing.files.items()
     }
     loaded = _load_all(listing, digests, keys, reading, memory)
-    problems = [(source, reason) for source in listing.files for reason in _reasons(loaded[source])]
+    problems = [(source, reason) for source in listing.files for reason in loaded[source].warnings]
     usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
     usable, as_read = _whole(usable, listing, config)
     cuts = _cut_all(usable, keys, config, splitter, memory)
@@ -147,11 +141,17 @@ def _load_all(
     sources = {key: source for source, key in keys.items()}
 
     def read(some: list[str]) -> dict[str, Loaded | LoadError]:
-        fresh = {}
+        fresh: dict[str, Loaded | LoadError] = {}
         for key in some:
-            fresh[key] = _load(listing.files[sources[key]], sources[key], reading)
+            try:
+                fresh[key] = reading.load(listing.files[sources[key]], sources[key])
+            except LoadError as error:
+                fresh[key] = error
             bar.update()
-        _check_unchanged([sources[key] for key in some], listing, digests)
+        read_now = {sources[key]: listing.files[sources[key]] for key in some}
+        if changed := [name for name, now in file_digests(read_now).items() if now != digests[name]]:
+            first = listing.files[changed[0]]
+            raise DatasetError(f"Files changed while they were read, {first} first; run again later.")
         return fresh
 
     work = Work("load", read, lambda item: _to_text(item) if item.lasting else None, _load_from, _FILES_AT_ONCE)
@@ -161,23 +161,6 @@ def _load_all(
     with tqdm(total=len(new), desc="reading", unit="file", disable=hidden) as bar:
         found |= work.do(memory, new)
     return {source: found[key] for source, key in keys.items()}
-
-
-def _load(path: Path, source: str, reading: Reading) -> Loaded | LoadError:
-    try:
-        return reading.load(path, source)
-    except LoadError as error:
-        return error
-
-
-def _check_unchanged(sources: Iterable[str], listing: Listing, digests: Mapping[str, str]) -> None:
-    changed = [
-        source
-        for source, now in file_digests({source: listing.files[source] for source in sources}).items()
-        if now != digests[source]
-    ]
-    if changed:
-        raise DatasetError(f"Files changed while they were read, {listing.files[changed[0]]} first; run again later.")
 
 
 def _cut_all(
@@ -219,10 +202,6 @@ def _duplicates(usable: Iterable[str], digests: Mapping[str, str]) -> list[tuple
             )
             problems.append((source, reason))
     return problems
-
-
-def _reasons(found: Loaded | LoadError) -> tuple[str, ...]:
-    return found.warnings if isinstance(found, Loaded) else (str(found),)
 
 
 def _to_text(found: Loaded | LoadError) -> str:

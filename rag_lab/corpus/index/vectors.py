@@ -52,17 +52,14 @@ def truncated_children(
     with whole_folder(folder) as partial:
         if partial:
             partial.mkdir()
-            found = asdict(_counted(embedder, limit, children()))
+            texts = {child.chunk_id: child.text for child in children()}
+            counts = embedder.text_tokens(list(texts.values()), "document")
+            longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
+            total = Unread.of(counts, sum(map(len, texts.values())), limit)
+            found = asdict(TruncatedChildren(total, longer))
             (partial / _FILE).write_text(json.dumps(found), encoding="utf-8")
     saved = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     return TruncatedChildren(Unread(**saved["total"]), saved["longer"])
-
-
-def _counted(embedder: RememberedEmbedder, limit: int, children: Sequence[Chunk]) -> TruncatedChildren:
-    counts = embedder.text_tokens([child.text for child in children], "document")
-    characters = sum(len(child.text) for child in children)
-    longer = {child.chunk_id: n - limit for child, n in zip(children, counts, strict=True) if n > limit}
-    return TruncatedChildren(Unread.of(counts, characters, limit), longer)
 
 
 _TOOK = "took.json"  # beside the vectors

@@ -1,7 +1,6 @@
 """Word files (DOCX) as Markdown: a library makes HTML of them, which the reader of HTML takes.
 
-The library is given a copy whose XML parts were parsed before, without entities, whose headings say their level, and
-which holds nothing that the library stumbles over: what refers to nothing costs only itself.
+The library gets a copy whose XML parts were parsed before, without entities, and whose headings say their level.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _READ_AS = {"fldSimple": "smartTag", "dir": "smartTag", "bdo": "smartTag", "cr": "br", "ptab": "tab"}  # of one meaning
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_NEEDED = {  # attributes without which an element says nothing
-    "style": ("styleId",), "comment": ("id",), "commentReference": ("id",), "footnote": ("id",), "endnote": ("id",),
-    "Relationship": ("Id", "Target", "Type"), "Default": ("Extension", "ContentType"),
-    "Override": ("PartName", "ContentType"),
-}  # fmt: skip
-_NO_NOTES = ("separator", "continuationSeparator")
-_HEX = re.compile("[0-9A-Fa-f]{1,6}")
 _DEEPEST = 6  # level of a heading; 9 is text
 _LONGEST = 10  # chain of styles, each based on the next
 _UNREAD = "An unrecognised element was ignored: "
@@ -61,7 +53,6 @@ def _read(parts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     from lxml import etree
 
     styles = {style.get(f"{_W}styleId"): style for part in parts.values() for style in part.iterchildren(f"{_W}style")}
-    _mend(list(parts.values()))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as copy:
         for name, part in parts.items():
@@ -80,72 +71,22 @@ def _read(parts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return html_blocks(root), [message.message for message in html.messages]
 
 
-def _mend(parts: list[Any]) -> None:
-    """Take out, or put right, what would keep the library from reading the rest."""
-    for part in parts:
-        for name, needed in _NEEDED.items():
-            _drop(e for e in part.iter(f"{{*}}{name}") if not {_local(key) for key in e.attrib}.issuperset(needed))
-        for style in part.iter(f"{_W}style"):
-            style.set(f"{_W}type", style.get(f"{_W}type", "paragraph"))  # as the format has it
-        for symbol in part.iter(f"{_W}sym"):
-            if not _HEX.fullmatch(symbol.get(f"{_W}char", "")):
-                symbol.set(f"{_W}char", "0")  # which is said to be unknown
-        for element in part.xpath("//*[@r:*]", namespaces={"r": _R[1:-1]}):  # links and pictures, which are not read
-            for key in [key for key in element.attrib if key.startswith(_R)]:
-                del element.attrib[key]
-        _drop(span for span in part.iter(f"{_W}gridSpan") if not span.get(f"{_W}val", "").isdecimal())
-        _drop(number for number in part.iter(f"{_W}num") if not _value(number, "abstractNumId"))
-        for row in part.iter(f"{_W}tr"):
-            _shift(row)
-    _drop_references(parts)
-
-
-def _shift(row: Any) -> None:
-    """Put an empty cell before a row that begins in a later column."""
-    before = _value(row, f"trPr/{_W}gridBefore")
-    if before.isdecimal() and int(before):
-        cell = row.makeelement(f"{_W}tc")
-        row.insert(0, cell)
-        properties = cell.makeelement(f"{_W}tcPr")
-        cell.append(properties)
-        properties.append(cell.makeelement(f"{_W}gridSpan", {f"{_W}val": before}))
-
-
-def _drop_references(parts: list[Any]) -> None:
-    """Drop what refers to a note, or to the numbering of a style, that is not there."""
-    there = {
-        (kind, note.get(f"{_W}id"))
-        for kind in ("footnote", "endnote")
-        for part in parts
-        for note in part.iter(f"{_W}{kind}")
-        if note.get(f"{_W}type") not in _NO_NOTES
-    }
-    styles = {style.get(f"{_W}styleId") for part in parts for style in part.iter(f"{_W}style") if _numbers(style)}
-    for part in parts:
-        for kind in ("footnote", "endnote"):
-            _drop(e for e in part.iter(f"{_W}{kind}Reference") if (kind, e.get(f"{_W}id")) not in there)
-        _drop(link for link in part.iter(f"{_W}numStyleLink") if link.get(f"{_W}val") not in styles)
-
-
-def _numbers(style: Any) -> bool:
-    return bool(style.get(f"{_W}type") == "numbering")
-
-
-def _drop(elements: Iterable[Any]) -> None:
-    for element in list(elements):
-        if element.getparent() is not None:
-            element.getparent().remove(element)
-
-
-def _local(key: str) -> str:
-    return key.rpartition("}")[2]
-
-
 def _plain(part: Any, styles: Mapping[str, Any]) -> None:
     """Say in ways that the library knows what Word can say in others."""
+    for style in part.iter(f"{_W}style"):
+        style.set(f"{_W}type", style.get(f"{_W}type", "paragraph"))  # as the format has it
     for name, other in _READ_AS.items():
         for element in part.iter(f"{_W}{name}"):
             element.tag = f"{_W}{other}"
+    for element in part.xpath("//*[@r:*]", namespaces={"r": _R[1:-1]}):  # links and pictures, which are not read
+        for key in [key for key in element.attrib if key.startswith(_R)]:
+            del element.attrib[key]
+    for row in part.iter(f"{_W}tr"):
+        before = _value(row, f"trPr/{_W}gridBefore")
+        if before.isdecimal() and int(before):  # the row begins in a later column: an empty cell takes those before it
+            row.insert(0, cell := row.makeelement(f"{_W}tc"))
+            cell.append(properties := cell.makeelement(f"{_W}tcPr"))
+            properties.append(cell.makeelement(f"{_W}gridSpan", {f"{_W}val": before}))
     for hyphen in part.iter(f"{_W}noBreakHyphen"):
         hyphen.tag, hyphen.text = f"{_W}t", "-"
     for choice in part.iter(f"{_MC}Choice"):

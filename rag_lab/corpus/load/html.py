@@ -32,42 +32,34 @@ def html_blocks(root: Any) -> list[str]:
     """Return the blocks below `root`, in order."""
     writer = _Writer()
     for event, value in _walk(root):
-        writer.write(event, value)
-    return writer.finished()
+        if event == "text":
+            writer.add(value)
+        elif event == "start":
+            writer.start(value)
+        else:
+            writer.end(value.tag)
+    writer.flush("")
+    return writer.blocks
 
 
 class _Writer:
     """Collects the blocks of a page. While a cell of a table is open, they go into it."""
 
     def __init__(self) -> None:
-        self._blocks: list[str] = []
+        self.blocks: list[str] = []
         self._text: list[str] = []
         self._tables: list[list[list[Cell]]] = []  # open tables; of each its rows
         self._budget = CellBudget()
         self._verbatim = 0
         self._bullet = ""  # of an item of a list whose first text is still to come
 
-    def write(self, event: str, value: Any) -> None:
-        """Write an event of `_walk`."""
-        if event == "text":
-            self._add(value)
-        elif event == "start":
-            self._start(value)
-        else:
-            self._end(value.tag)
-
-    def finished(self) -> list[str]:
-        """Return the blocks."""
-        self._flush("")
-        return self._blocks
-
-    def _start(self, element: Any) -> None:
+    def start(self, element: Any) -> None:
         tag = element.tag
         if tag == "br":
-            self._add("\n" if self._verbatim else " ")
+            self.add("\n" if self._verbatim else " ")
         if tag not in _BLOCKS:
             return
-        self._flush("")
+        self.flush("")
         self._verbatim += tag == "pre"
         if tag == "li":
             self._bullet = "- "
@@ -76,40 +68,36 @@ class _Writer:
         elif self._tables and tag == "tr":
             self._tables[-1].append([])
         elif self._tables and tag in ("td", "th"):
-            self._open_cell(element)
+            rows = self._tables[-1]
+            if not rows:
+                rows.append([])
+            rows[-1].append(Cell([], _span(element, "colspan"), _span(element, "rowspan")))
 
-    def _open_cell(self, element: Any) -> None:
-        rows = self._tables[-1]
-        if not rows:
-            rows.append([])
-        rows[-1].append(Cell([], _span(element, "colspan"), _span(element, "rowspan")))
-
-    def _end(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
         if tag not in _BLOCKS:
             return
         level = _LEVELS.get(tag, 0)
-        self._flush("#" * level + " " if level else "")
+        self.flush("#" * level + " " if level else "")
         if tag == "li":
             self._bullet = ""
         self._verbatim -= tag == "pre"
         if tag == "table" and self._tables:
-            self._close_table(self._tables.pop())
+            rows = self._tables.pop()
+            if blocks := table_blocks(rows, self._budget):
+                self._put(table_line(rows) if self._tables else "", "\n\n".join(blocks))
 
-    def _close_table(self, rows: list[list[Cell]]) -> None:
-        if blocks := table_blocks(rows, self._budget):
-            self._put(table_line(rows) if self._tables else "", "\n\n".join(blocks))
-
-    def _add(self, text: str) -> None:
+    def add(self, text: str) -> None:
         if not self._verbatim:  # runs of whitespace are one space, also around an element within a word
             text = " " * text[:1].isspace() + " ".join(text.split()) + " " * text[-1:].isspace()
         self._text.append(text)
 
-    def _flush(self, prefix: str) -> None:
+    def flush(self, prefix: str) -> None:
         """End a block."""
         text = "".join(self._text)
         self._text.clear()
         if text.strip() and self._verbatim:
-            self._put(text, _fenced(text.strip("\n")))
+            fence = "~~~" if "```" in text else "```"  # so that no line of code is taken for a heading
+            self._put(text, "\n".join((fence, text.strip("\n"), fence)))
         elif text := " ".join(text.split()):
             self._put(text, (prefix or self._bullet) + text)
             self._bullet = ""
@@ -119,13 +107,7 @@ class _Writer:
         if cell := next((rows[-1][-1] for rows in reversed(self._tables) if rows and rows[-1]), None):
             cell.blocks.append((line, alone))
         else:
-            self._blocks.append(alone)
-
-
-def _fenced(text: str) -> str:
-    """Return code between fences that it does not contain, so that none of its lines is taken for a heading."""
-    fence = "~~~" if "```" in text else "```"
-    return f"{fence}\n{text}\n{fence}"
+            self.blocks.append(alone)
 
 
 def _span(element: Any, name: str) -> int:

@@ -23,11 +23,12 @@ MAX_FILE_CHARS = 10_000_000  # of the text of one file: some 5,000 pages
 class LoadError(RagLabError):
     """A file that cannot be used at all; the message is what is wrong and what to do, without the path.
 
-    `lasting` is False where another attempt may succeed with the same file, so that the failure must not be remembered.
+    `lasting` is False where another attempt may succeed with the same file: the failure must not be remembered.
     """
 
     def __init__(self, message: str, lasting: bool = True) -> None:
         super().__init__(message)
+        self.warnings = (message,)
         self.lasting = lasting
 
 

@@ -63,7 +63,12 @@ def load_pdf_tables(path: Path, source: str) -> Loaded:
 
 def _page_text(page: Any) -> str:
     """Return the text with each table where the first line stands that has a word in it."""
-    lines, words = page_lines(page), _words(page)
+    import pymupdf
+
+    lines = page_lines(page)
+    found = page.get_text("words", flags=text_flags())
+    seen = _uncropped(page)  # tables are found where the reader sees them, words where the file draws them
+    words = [_Word(tuple(pymupdf.Rect(word[:4]) * seen), word[4], word[5:7]) for word in found]
     waiting = dict(enumerate(_tables(page, words)))
     owner = {word: number for number, table in waiting.items() for word in table.words}
     of_line = defaultdict(list)
@@ -80,14 +85,6 @@ def _page_text(page: Any) -> str:
         if rest:
             run.append(line if len(rest) == len(own) else replace(line, text=" ".join(rest)))
     return "\n\n".join(block for block in [*blocks, join(run)] if block)
-
-
-def _words(page: Any) -> list[_Word]:
-    import pymupdf
-
-    words = page.get_text("words", flags=text_flags())
-    seen = _uncropped(page)  # tables are found where the reader sees them, words where the file draws them
-    return [_Word(tuple(pymupdf.Rect(word[:4]) * seen), word[4], word[5:7]) for word in words]
 
 
 def _uncropped(page: Any) -> Any:

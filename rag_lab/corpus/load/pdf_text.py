@@ -52,7 +52,13 @@ class Line:
 def page_lines(page: Any) -> list[Line]:
     """Return the lines of PyMuPDF's page that are not blank, in the file's own order."""
     blocks = page.get_text("dict", flags=text_flags())["blocks"]
-    return [line for number, block in enumerate(blocks) for line in _lines(number, block)]
+    lines = []
+    for block_number, block in enumerate(blocks):
+        for number, line in enumerate(block.get("lines", ())):
+            if text := _RUN_OF_SPACES.sub("  ", "".join(span["text"] for span in line["spans"])).strip():
+                along = direction(*line["dir"])
+                lines.append(Line(*turned(line["bbox"], along), text, along, (block_number, number)))
+    return lines
 
 
 def text_flags() -> int:
@@ -70,14 +76,6 @@ def join(lines: list[Line], paragraph_gap: float = _PARAGRAPH_GAP) -> str:
     if not lines:
         return ""
     return lines[0].text + "".join(_gap(above, line, paragraph_gap) + line.text for above, line in pairwise(lines))
-
-
-def _lines(block_number: int, block: Any) -> Iterator[Line]:
-    for number, line in enumerate(block.get("lines", ())):
-        text = _RUN_OF_SPACES.sub("  ", "".join(span["text"] for span in line["spans"])).strip()
-        if text:
-            along = direction(*line["dir"])
-            yield Line(*turned(line["bbox"], along), text, along, (block_number, number))
 
 
 def direction(right: float, down: float) -> tuple[int, int]:
@@ -117,18 +115,14 @@ _STREAM = re.compile(rb"(?<!end)stream\r?\n")
 
 def check_content(page: Any) -> None:
     """Refuse a page of PyMuPDF whose drawing commands, or those of a form in it, unpack to more than is read."""
-    if any(raw and _unpacks_to_more(raw) for raw in map(page.parent.xref_stream_raw, _streams(page))):
+    streams = [*page.get_contents(), *(form[0] for form in page.get_xobjects())]
+    if any(raw and _unpacks_to_more(raw) for raw in map(page.parent.xref_stream_raw, streams)):
         raise ValueError(f"the page's content unpacks to more than {_MAX_BYTES} bytes")
 
 
 def holds_too_much(pdf: bytes) -> bool:
     """Tell whether a stream of a PDF, a picture included, unpacks to more than is read of a page."""
     return any(_unpacks_to_more(pdf, found.end()) for found in _STREAM.finditer(pdf))
-
-
-def _streams(page: Any) -> list[int]:
-    forms = [form[0] for form in page.get_xobjects()]
-    return [*page.get_contents(), *forms]
 
 
 def _unpacks_to_more(data: bytes, start: int = 0) -> bool:
@@ -234,10 +228,16 @@ def collected(source: str, title: str, n_pages: int, read: Callable[[int], tuple
         elif is_image:
             images.append(number)
     if not texts:
-        raise LoadError(_no_text(images, broken))
+        empty = "the PDF holds no text; replace or remove it."
+        raise LoadError(_ONLY_IMAGES if images else _NO_PAGE if broken else empty)
     title = title.strip() or first_line(next(iter(texts.values())))
     documents = tuple(Document(source, number, text, title) for number, text in texts.items())
-    return Loaded(documents, tuple(_warnings(images, broken)))
+    warnings = []
+    if images:
+        warnings.append(f"{named_pages(images)} only images and no text: left out; run OCR on the file first.")
+    if broken:
+        warnings.append(f"{named_pages(broken)} content that cannot be read: left out; replace the file.")
+    return Loaded(documents, tuple(warnings))
 
 
 @contextmanager
@@ -258,7 +258,11 @@ def opened_pdf(path: Path) -> Iterator[Any]:
             raise LoadError(NO_PDF)
         if pdf.needs_pass:
             raise LoadError(ENCRYPTED)
-        check_count(_count_pages(pdf))
+        try:
+            n_pages = int(pdf.page_count)
+        except RuntimeError:  # the file says an impossible one
+            n_pages = 0
+        check_count(n_pages)
         yield pdf
 
 
@@ -268,14 +272,6 @@ def check_count(n_pages: int) -> None:
         raise LoadError(_NO_PAGE)
     if n_pages > _MAX_PAGES:
         raise LoadError(f"the PDF has {n_pages:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
-
-
-def _count_pages(pdf: Any) -> int:
-    """Return the number of pages; 0 where the file gives an impossible one."""
-    try:
-        return int(pdf.page_count)
-    except RuntimeError:
-        return 0
 
 
 def page_text(page: Any) -> str:
@@ -289,21 +285,6 @@ def scanned_pages(reason: str) -> str:
         return "all"
     found = _SCANNED.match(reason)
     return found[1] if found else ""
-
-
-def _no_text(images: list[int], broken: list[int]) -> str:
-    if images:
-        return _ONLY_IMAGES
-    if broken:
-        return _NO_PAGE
-    return "the PDF holds no text; replace or remove it."
-
-
-def _warnings(images: list[int], broken: list[int]) -> Iterator[str]:
-    if images:
-        yield f"{named_pages(images)} only images and no text: left out; run OCR on the file first."
-    if broken:
-        yield f"{named_pages(broken)} content that cannot be read: left out; replace the file."
 
 
 def named_pages(numbers: Iterable[int]) -> str:

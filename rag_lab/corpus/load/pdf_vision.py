@@ -25,7 +25,7 @@ from rag_lab.corpus.load.loader import Loaded, LoadError
 from rag_lab.corpus.load.pdf_text import check_content, opened_pdf, page_text
 from rag_lab.corpus.load.text import first_line
 from rag_lab.corpus.normalize import join_words, normalize
-from rag_lab.corpus.spans import UNSPACED, sentence_units, words
+from rag_lab.corpus.spans import UNSPACED, Span, sentence_units, words
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
@@ -56,7 +56,7 @@ def overlaps(reading: str, text_layer: str) -> dict[str, float]:
     texts = join_words([normalize(reading), normalize(text_layer)])
     first, second = (_bare(text) for text in texts)
     return {
-        "words": _dice(_words(first), _words(second)),
+        "words": _dice(_texts(first, words(first)), _texts(second, words(second))),
         "characters": LCSseq.normalized_similarity(first[:_COMPARED_CHARS], second[:_COMPARED_CHARS]),
         "sentences": _dice(_sentences(*texts), _sentences(*reversed(texts))),
         "edits": Levenshtein.normalized_similarity(first[:_COMPARED_CHARS], second[:_COMPARED_CHARS]),
@@ -73,12 +73,8 @@ def _unwrapped(line: str) -> str:
     return _WRAPPED.sub("", line)
 
 
-def _words(text: str) -> list[str]:
-    return [text[start:end] for start, end in words(text)]
-
-
-def _units(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentence_units(text)]
+def _texts(text: str, spans: Iterable[Span]) -> list[str]:
+    return [text[start:end] for start, end in spans]
 
 
 def _sentences(text: str, other: str) -> Iterator[str]:
@@ -86,8 +82,8 @@ def _sentences(text: str, other: str) -> Iterator[str]:
 
     A text layer does not tell a heading or a table's row from a line of a paragraph; a reading in Markdown does.
     """
-    known = {_bare(unit) for unit in _units(other)}
-    for unit in _units(text):
+    known = {_bare(unit) for unit in _texts(other, sentence_units(other))}
+    for unit in _texts(text, sentence_units(text)):
         yield from _parted(map(_bare, unit.split("\n")), known)
 
 
@@ -136,14 +132,9 @@ def call_here(name: str, *arguments: Any) -> Any:
 
 @dataclass(frozen=True)
 class VisionPdf:
-    """A loader of PDF files.
+    """A loader of PDF files by a chat model that sees images.
 
-    Args:
-        model: a chat model that sees images.
-        dpi: resolution of the pictures.
-        min_score: the `likeness` below which a reading is refused.
-        memory: remembers the reply for each picture; None asks anew.
-        call: calls a function of `PAGES` by its name: these open the file.
+    `min_score` is the `likeness` below which a reading is refused; `call` calls a function of `PAGES` by its name.
     """
 
     model: ChatModel
@@ -223,13 +214,6 @@ class VisionPdf:
         return reading, ""
 
 
-def _picture(page: Any, dpi: int) -> bytes:
-    """Return the page as a PNG file, at a lower resolution where it would have too many pixels."""
-    area = page.rect.width * page.rect.height / 72**2
-    data: bytes = page.get_pixmap(dpi=max(1, min(dpi, int((_MAX_PIXELS / area) ** 0.5)))).tobytes("png")
-    return data
-
-
 def _pdf_facts(path: str) -> tuple[str, int]:
     """Return the title and the number of pages of a PDF."""
     with opened_pdf(Path(path)) as pdf:
@@ -237,12 +221,14 @@ def _pdf_facts(path: str) -> tuple[str, int]:
 
 
 def _shown_page(path: str, number: int, dpi: int) -> tuple[str, str]:
-    """Return the text of a page, and its picture in base64."""
+    """Return the text of a page, and its picture (PNG) in base64."""
     with opened_pdf(Path(path)) as pdf:
         try:
             page = pdf[number - 1]
             check_content(page)
-            return page_text(page), b64encode(_picture(page, dpi)).decode()
+            area = page.rect.width * page.rect.height / 72**2
+            pixmap = page.get_pixmap(dpi=max(1, min(dpi, int((_MAX_PIXELS / area) ** 0.5))))
+            return page_text(page), b64encode(pixmap.tobytes("png")).decode()
         except (RuntimeError, ValueError):
             raise LoadError("it holds content that cannot be read; replace the file.") from None
 

@@ -37,16 +37,19 @@ _SPELT = {0: "\ufffd", _BROKEN_WORD: "-", 0x0D: " "}
 
 def load_pdfium(path: Path, source: str) -> Loaded:
     """Read a PDF as `load_pdf` does, without PyMuPDF."""
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE, FPDF_GetSecurityHandlerRevision
+
     data = path.read_bytes()
     with _opened(data) as pdf:
-        is_suspect = _is_encrypted(pdf) or holds_too_much(data)
+        is_encrypted = FPDF_GetSecurityHandlerRevision(pdf) != -1
+        is_suspect = is_encrypted or holds_too_much(data)
 
         def read(number: int) -> tuple[str, bool]:
             if is_suspect:
                 _check_alone(pdf, number)
             with closing(pdf[number - 1]) as page:
                 text = join(_lines(page), _PARAGRAPH_GAP)
-                return text, not text and _shows_image(page)
+                return text, not text and any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
 
         return collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
 
@@ -69,12 +72,6 @@ def _opened(data: bytes) -> Iterator[Any]:
         yield pdf
 
 
-def _is_encrypted(pdf: Any) -> bool:
-    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision
-
-    return bool(FPDF_GetSecurityHandlerRevision(pdf) != -1)
-
-
 def _check_alone(pdf: Any, number: int) -> None:
     """Refuse a page of which a stream unpacks to more than is read: PDFium would unpack it all.
 
@@ -89,12 +86,6 @@ def _check_alone(pdf: Any, number: int) -> None:
             raise ValueError("the page's content unpacks to more than is read")
 
 
-def _shows_image(page: Any) -> bool:
-    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
-
-    return any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
-
-
 def _lines(page: Any) -> list[Line]:
     """Return the lines that are not blank, in the file's own order; a wide gap ends one, as between two cells."""
     runs: list[list[Line]] = [[]]
@@ -105,11 +96,26 @@ def _lines(page: Any) -> list[Line]:
         elif char.text.isspace():
             space = " "
         else:
-            if runs[-1] and _is_separate(runs[-1][-1], char):
-                runs.append([])
+            if runs[-1]:
+                before = runs[-1][-1]
+                is_level = min(before.y1, char.y1) > max(before.y0, char.y0)
+                is_near = char.x0 - before.x1 <= _CELL_GAP * char.height
+                if before.direction != char.direction or not is_level or not is_near:
+                    runs.append([])
             runs[-1].append(replace(char, text=space + char.text))
             space = ""
-    return [_merged(run) for run in runs if run]
+    return [
+        Line(
+            min(char.x0 for char in run),
+            min(char.y0 for char in run),
+            max(char.x1 for char in run),
+            max(char.y1 for char in run),
+            "".join(char.text for char in run).strip(),
+            run[0].direction,
+        )
+        for run in runs
+        if run
+    ]
 
 
 def _characters(page: Any) -> Iterator[Line]:
@@ -126,14 +132,3 @@ def _characters(page: Any) -> Iterator[Line]:
             yield Line(*box, _SPELT.get(code) or chr(code), along)
             if code == _BROKEN_WORD:
                 yield Line(*box, "\n", along)
-
-
-def _is_separate(before: Line, char: Line) -> bool:
-    is_level = min(before.y1, char.y1) > max(before.y0, char.y0)
-    return before.direction != char.direction or not is_level or char.x0 - before.x1 > _CELL_GAP * char.height
-
-
-def _merged(run: list[Line]) -> Line:
-    x0, y0 = min(char.x0 for char in run), min(char.y0 for char in run)
-    x1, y1 = max(char.x1 for char in run), max(char.y1 for char in run)
-    return Line(x0, y0, x1, y1, "".join(char.text for char in run).strip(), run[0].direction)

@@ -58,18 +58,12 @@ def opened_archive(path: Path, kind: str) -> Iterator[Archive]:
             raise LoadError(f"the {kind} unpacks to {len(parts):,} parts of {size / 2**20:,.0f} MiB; it was not read.")
         if any(part.flag_bits & 1 for part in parts):
             raise LoadError(f"the {kind} is encrypted; save it without a password.")
-        if large := next((part for part in parts if part.file_size > _most_bytes(part)), None):
-            size = large.file_size
-            raise LoadError(f"the {kind} unpacks to {size / 2**20:,.0f} MiB of {large.filename}; it was not read.")
+        for part in parts:  # which of them are parsed is for the file to say, so names promise little
+            is_media = "/media/" in part.filename and part.file_size < _MEDIA_SHRINK * part.compress_size
+            most = _MAX_LIST_BYTES if part.filename.endswith(_LISTS) else _MAX_BYTES if is_media else _MAX_PART_BYTES
+            if (size := part.file_size) > most:
+                raise LoadError(f"the {kind} unpacks to {size / 2**20:,.0f} MiB of {part.filename}; it was not read.")
         yield archive
-
-
-def _most_bytes(part: zipfile.ZipInfo) -> int:
-    """Return how large a part may be; which parts are parsed is for the file to say, so names promise little."""
-    if part.filename.endswith(_LISTS):
-        return _MAX_LIST_BYTES
-    is_media = "/media/" in part.filename and part.file_size < _MEDIA_SHRINK * part.compress_size
-    return _MAX_BYTES if is_media else _MAX_PART_BYTES
 
 
 def check_kind(path: Path, kind: str, mark: bytes) -> None:

@@ -127,14 +127,7 @@ def _word_units(text: str, counted: _Words) -> list[Span]:
 
 @dataclass(frozen=True)
 class Semantic:
-    """Runs of sentences between breakpoints; a run longer than `size` characters is cut by characters.
-
-    Args:
-        embedder: embeds sentences as it embeds documents.
-        percentile: of a text's distances, above which a distance is a breakpoint.
-        size: of a piece, in characters.
-        overlap: of the pieces that a long run is cut into, in characters.
-    """
+    """Runs of sentences between breakpoints, distances above `percentile`; a longer run is cut by characters."""
 
     embedder: Embedder
     percentile: float

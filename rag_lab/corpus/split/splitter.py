@@ -45,13 +45,10 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class CustomSplitter:
-    """Somebody's splitter, called for one text at a time.
+    """A custom splitter, called for one text at a time.
 
     It is a function `(text) -> pieces or (start, end) spans`, an object that is called so, a `Splitter`, or a
     `TextSplitter` of LangChain's. Pieces are found in the text, each after the one before; they may overlap.
-
-    Args:
-        module: what was found under its name, or given as an object.
     """
 
     def __init__(self, module: Module) -> None:

@@ -67,10 +67,7 @@ def import_dataset(
         source: a file or folder, as the format has it.
         target: the folder to make; it appears when it is whole.
         force: replace the dataset that is at `target`.
-        name: the dataset's; the target's where empty.
-        description: for dataset.yaml, as are `licence` and `language`.
-        licence: of the data.
-        language: of the data, as a code: en, zh.
+        name: that of the target where empty; as `description`, `licence` and `language` for dataset.yaml.
         options: the format's own, e.g. `split` of BEIR.
     """
     source, target = Path(source), Path(target)
@@ -120,12 +117,9 @@ _LOST: dict[str, tuple[Callable[[Question], bool], str]] = {
 
 
 def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Problem]:
-    """Write `dataset` to `target`, and return what the format cannot hold, then what of the dataset cannot be read.
+    """Write `dataset` to `target`, which must not exist, in a format of `EXPORTERS`.
 
-    Args:
-        dataset: whose corpus and questions are written.
-        format: a key of `EXPORTERS`: `beir` makes a folder.
-        target: must not exist.
+    Return what the format cannot hold, then what of the dataset cannot be read.
     """
     target = Path(target)
     if format not in EXPORTERS:
