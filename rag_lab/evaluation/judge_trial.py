@@ -114,9 +114,7 @@ def _items(question: Question, others: Sequence[Question]) -> list[TrialItem]:
     items = [TrialItem(_trace(question, right, contexts))]
     items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
     moved = move_citation(contexts, [context for other in others for context in _contexts(other)])
-    if moved is not None:
-        items.append(TrialItem(_trace(question, right, [moved]), "moved_citation"))
-    return items
+    return items if moved is None else [*items, TrialItem(_trace(question, right, [moved]), "moved_citation")]
 
 
 def _trace(question: Question, answer: str, contexts: Sequence[str]) -> Trace:
@@ -167,22 +165,17 @@ def discriminations(
     metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[Perturbation]
 ) -> list[Discrimination]:
     """Return one result for each perturbation of `seen`, and one of all; answers without a score are out."""
-    each = [_discrimination(metric, name, {name}, items, scores) for name in seen]
-    return [*each, _discrimination(metric, ALL, set(seen), items, scores)]
-
-
-def _discrimination(
-    metric: str, name: str, seen: Collection[Perturbation], items: Sequence[TrialItem], scores: Sequence[Score]
-) -> Discrimination:
-    clusters: dict[str, tuple[list[float], list[float]]] = {}
-    for item, score in zip(items, scores, strict=True):
-        if score.value is not None and (item.perturbation is None or item.perturbation in seen):
-            right, wrong = clusters.setdefault(score.question_id, ([], []))
-            (right if item.perturbation is None else wrong).append(score.value)
-    paired = [cluster for cluster in clusters.values() if all(cluster)]
-    found = auc_interval(paired)
-    n_wrong = sum(len(wrong) for _, wrong in paired)
-    return Discrimination(metric, name, found.mean, found.low, found.high, found.n, n_wrong, found.reason)
+    results = []
+    for name, some in [*((name, {name}) for name in seen), (ALL, set(seen))]:
+        clusters: dict[str, tuple[list[float], list[float]]] = {}
+        for item, score in zip(items, scores, strict=True):
+            if score.value is not None and (item.perturbation is None or item.perturbation in some):
+                right, wrong = clusters.setdefault(score.question_id, ([], []))
+                (right if item.perturbation is None else wrong).append(score.value)
+        paired = [cluster for cluster in clusters.values() if all(cluster)]
+        auc, n_wrong = auc_interval(paired), sum(len(wrong) for _, wrong in paired)
+        results.append(Discrimination(metric, name, auc.mean, auc.low, auc.high, auc.n, n_wrong, auc.reason))
+    return results
 
 
 def judged_metrics(has_embedder: bool, language: str = "") -> list[str]:

@@ -50,36 +50,25 @@ MEASURES: Mapping[str, Callable[[Trace], float | Gap]] = {
 }
 
 
-def _info(name: str, sentence: str, higher_is_better: bool = False) -> MetricInfo:
-    return MetricInfo(name, sentence, _NEEDS, high=None, higher_is_better=higher_is_better, is_cost=True)
-
-
-INFOS = (
-    _info(
-        "cost.seconds",
-        "Seconds of all stages together, each as first computed, shared embeddings and pair scores included.",
-    ),
-    _info(
-        "cost.seconds.<stage>",
-        "Seconds of one stage, named as on the trace, as first computed; what it shares is included.",
-    ),
-    _info("cost.tokens", "Tokens that models read and wrote for the question, all stages together."),
-    _info("cost.thinking_tokens", "Of the tokens that models wrote for the question, those of their thinking."),
-    _info("cost.usd", "US dollars that the providers charged, all stages together."),
-    _info(
-        "cost.tokens_per_second",
-        "Tokens written a second by the chat models that were asked, the reading of their prompts included.",
-        higher_is_better=True,
-    ),
-    _info("cost.load_seconds", "Seconds that the chat models of this machine took to load, once a process."),
-    _info(
-        "cost.memory_mb",
-        "MiB by which the process grew for the chat models of this machine: their weights, cache and most for a call.",
-    ),
-    _info(
-        "cost.joules",
-        "Joules that the machine took while its chat models were asked (NVIDIA's meters and RAPL, all devices).",
-    ),
+_SENTENCES = {
+    "cost.seconds": "Seconds of all stages together, each as first computed, shared embeddings and pair scores "
+    "included.",
+    "cost.seconds.<stage>": "Seconds of one stage, named as on the trace, as first computed; what it shares is "
+    "included.",
+    "cost.tokens": "Tokens that models read and wrote for the question, all stages together.",
+    "cost.thinking_tokens": "Of the tokens that models wrote for the question, those of their thinking.",
+    "cost.usd": "US dollars that the providers charged, all stages together.",
+    "cost.tokens_per_second": "Tokens written a second by the chat models that were asked, the reading of their "
+    "prompts included.",
+    "cost.load_seconds": "Seconds that the chat models of this machine took to load, once a process.",
+    "cost.memory_mb": "MiB by which the process grew for the chat models of this machine: their weights, cache and "
+    "most for a call.",
+    "cost.joules": "Joules that the machine took while its chat models were asked (NVIDIA's meters and RAPL, "
+    "all devices).",
+}
+INFOS = tuple(
+    MetricInfo(name, text, _NEEDS, high=None, higher_is_better=name == "cost.tokens_per_second", is_cost=True)
+    for name, text in _SENTENCES.items()
 )
 
 

@@ -22,7 +22,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.records import Question
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.bootstrap import Units
-from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, Contrast, contrasts_of
+from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, Contrast, contrasts
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
 from rag_lab.statistics.families import STRICT
 from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
@@ -267,7 +267,7 @@ def _contrasts(plan: Plan) -> dict[str, dict[Any, float]]:
         return pairs
     if factors.kind not in GRIDS:
         return pairs
-    return {_name(one): one.weights for one in contrasts_of(factors) if one.kind in PRIMARY_KINDS}
+    return {_name(one): one.weights for one in contrasts(factors) if one.kind in PRIMARY_KINDS}
 
 
 def _name(one: Contrast) -> str:

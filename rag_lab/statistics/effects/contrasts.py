@@ -27,13 +27,14 @@ from typing import Any, Literal
 import pandas as pd
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.effects.factors import Factors, Levels, read_factors, words
+from rag_lab.statistics.effects.factors import GRIDS, Factors, Levels, read_factors, words
 from rag_lab.statistics.families import Hypothesis
 from rag_lab.statistics.per_question import frame
 from rag_lab.statistics.verdict import Answer
 
 Kind = Literal["main", "interaction", "conditional", "toggle"]
 Pair = tuple[Any, Any]
+Weights = dict[Any, float]
 EFFECT_COLUMNS = (
     *("metric", "kind", "factor", "level", "first", "other", "other_level", "other_first"),
     *("n", "effect", "low", "high", "p_value", "p_corrected", "effect_size", "verdict", "doubt"),
@@ -44,123 +45,92 @@ PRIMARY_KINDS = ("main", "interaction")  # in the metric that decides
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """An effect as weights of variants; see `effects` for the names."""
+    """An effect as weights of variants."""
 
     kind: Kind
     factor: str
     level: str
     first: str
-    weights: dict[Any, float]
+    weights: Weights
     other: str = ""
     other_level: str = ""
     other_first: str = ""
 
 
 def contrasts(factors: Factors) -> Iterator[Contrast]:
-    """Yield the effects that a full grid, a fraction, or a design without a grid can show."""
-    if factors.kind not in ("grid", "fraction"):
-        yield from _toggles(factors)
+    """Yield the effects that a design can show."""
+    if factors.kind not in GRIDS:
+        first = [levels[0] for levels in factors.levels.values()]
+        for cell, variant in factors.cells.items():
+            both = zip(factors.levels, cell, first, strict=True)
+            changed = [(name, now, was) for name, now, was in both if now != was]
+            if len(changed) == 1:
+                yield Contrast("toggle", *changed[0], weights={variant: 1.0, factors.baseline: -1.0})
         return
+    is_fraction = factors.kind == "fraction"
+    effect, change = (_effect_over_runs, _change_over_runs) if is_fraction else (_effect_over_pairs, _change_over_pairs)
     for name, levels in factors.levels.items():
         for level in levels[1:]:
-            yield Contrast("main", name, level, levels[0], _weights(factors, {name: level}, {name: levels[0]}))
-    if factors.kind == "fraction" and confounds_pairs(factors):
+            if weights := effect(factors, name, level, {}):
+                yield Contrast("main", name, level, levels[0], weights)
+    if is_fraction and confounds_pairs(factors):
         return
     for a, b in combinations(factors.levels, 2):
-        yield from _interactions(factors, a, b)
+        a_first, b_first = factors.levels[a][0], factors.levels[b][0]
+        for level, other in product(factors.levels[a][1:], factors.levels[b][1:]):
+            if weights := change(factors, a, level, b, other):
+                yield Contrast("interaction", a, level, a_first, weights, b, other, b_first)
     for a, b in permutations(factors.levels, 2):
-        first = factors.levels[a][0]
-        for level in factors.levels[a][1:]:
-            for held in factors.levels[b]:
-                weights = _weights(factors, {a: level, b: held}, {a: first, b: held})
-                yield Contrast("conditional", a, level, first, weights, b, held)
+        for level, other in product(factors.levels[a][1:], factors.levels[b]):
+            if weights := effect(factors, a, level, {b: other}):
+                yield Contrast("conditional", a, level, factors.levels[a][0], weights, b, other)
 
 
 def confounds_pairs(factors: Factors) -> bool:
-    """Tell whether interactions of two factors are confounded with main effects or each other: no more can be told."""
+    """Tell whether interactions of two factors are confounded with main effects or each other."""
     return bool(words(list(factors.runs), longest=4))
 
 
-def _interactions(factors: Factors, a: str, b: str) -> Iterator[Contrast]:
-    a_first, b_first = factors.levels[a][0], factors.levels[b][0]
-    for level in factors.levels[a][1:]:
-        for held in factors.levels[b][1:]:
-            beside = _weights(factors, {a: level, b: held}, {a: a_first, b: held})
-            alone = _weights(factors, {a: level, b: b_first}, {a: a_first, b: b_first})
-            weights = {variant: beside[variant] - alone[variant] for variant in beside}
-            yield Contrast("interaction", a, level, a_first, weights, b, held, b_first)
+def _effect_over_runs(factors: Factors, name: str, level: str, fixed: dict[str, str]) -> Weights:
+    """Return the mean over the runs with `level` and what is `fixed`, minus that over those with the first level."""
 
-
-def _toggles(factors: Factors) -> Iterator[Contrast]:
-    first = [levels[0] for levels in factors.levels.values()]
-    for cell, variant in factors.cells.items():
-        changed = [(name, now, was) for name, now, was in zip(factors.levels, cell, first, strict=True) if now != was]
-        if len(changed) == 1:
-            yield Contrast("toggle", *changed[0], weights={variant: 1.0, factors.baseline: -1.0})
-
-
-def _weights(factors: Factors, plus: Mapping[str, str], minus: Mapping[str, str]) -> dict[Any, float]:
-    """Return the mean over the cells with the levels `plus`, minus that over those with `minus`.
-
-    All variants are named, those that play no part with weight 0: a question must have all scores to count, so that all
-    effects of a grid are about the same questions.
-    """
-    names = list(factors.levels)
-
-    def share(wanted: Mapping[str, str]) -> dict[Any, float]:
-        named = [(variant, dict(zip(names, cell, strict=True))) for cell, variant in factors.runs.items()]
-        members = [variant for variant, levels in named if wanted.items() <= levels.items()]
+    def share(wanted: dict[str, str]) -> dict[Any, float]:
+        runs = [(variant, dict(zip(factors.levels, cell, strict=True))) for cell, variant in factors.runs.items()]
+        members = [variant for variant, levels in runs if wanted.items() <= levels.items()]
         return {variant: n / len(members) for variant, n in Counter(members).items()}
 
-    ours, theirs = share(plus), share(minus)
+    ours, theirs = share(fixed | {name: level}), share(fixed | {name: factors.levels[name][0]})
     return {variant: ours.get(variant, 0.0) - theirs.get(variant, 0.0) for variant in factors.cells.values()}
 
 
-def contrasts_of(factors: Factors) -> Iterator[Contrast]:
-    """Yield the effects that any design can show."""
-    yield from _nested(factors) if factors.kind == "nested" else contrasts(factors)
+def _change_over_runs(factors: Factors, a: str, level: str, b: str, other: str) -> Weights:
+    with_other = _effect_over_runs(factors, a, level, {b: other})
+    without = _effect_over_runs(factors, a, level, {b: factors.levels[b][0]})
+    return {variant: with_other[variant] - without[variant] for variant in with_other}
 
 
-def _nested(factors: Factors) -> Iterator[Contrast]:
-    for name, levels in factors.levels.items():
-        for level in levels[1:]:
-            if pairs := _pairs(factors, name, level, {}):
-                yield Contrast("main", name, level, levels[0], _mean(factors, pairs))
-    for a, b in combinations(factors.levels, 2):
-        yield from _nested_interactions(factors, a, b)
-    for a, b in permutations(factors.levels, 2):
-        for level in factors.levels[a][1:]:
-            for held in factors.levels[b]:
-                if pairs := _pairs(factors, a, level, {b: held}):
-                    yield Contrast("conditional", a, level, factors.levels[a][0], _mean(factors, pairs), b, held)
-
-
-def _nested_interactions(factors: Factors, a: str, b: str) -> Iterator[Contrast]:
-    a_first, b_first = factors.levels[a][0], factors.levels[b][0]
-    for level, held in product(factors.levels[a][1:], factors.levels[b][1:]):
-        found: dict[tuple[Pair, Pair], None] = {}
-        for cell in _cells(factors, {a: a_first, b: b_first}):
-            corners = [_variant(factors, cell, {a: x, b: y}) for x, y in product((level, a_first), (held, b_first))]
-            both, alone_a, alone_b, neither = corners
-            sides = ((both, alone_b), (alone_a, neither), (both, alone_a), (alone_b, neither))
-            if all(one != other for one, other in sides):  # else one of the two means nothing beside the other
-                found[sides[:2]] = None
-        if found:
-            plus, minus = (_mean(factors, [one[side] for one in found]) for side in (0, 1))
-            weights = {variant: plus[variant] - minus[variant] for variant in plus}
-            yield Contrast("interaction", a, level, a_first, weights, b, held, b_first)
-
-
-def _pairs(factors: Factors, name: str, level: str, held: dict[str, str]) -> list[Pair]:
-    """Return the different pipelines that differ in one factor alone, at these levels of others."""
-    first = factors.levels[name][0]
-    cells = _cells(factors, held | {name: first})
+def _effect_over_pairs(factors: Factors, name: str, level: str, fixed: dict[str, str]) -> Weights:
+    """Return the mean over the different pipelines that differ in one factor alone; nothing where there are none."""
+    cells = _cells(factors, fixed | {name: factors.levels[name][0]})
     pairs = ((_variant(factors, cell, {name: level}), _variant(factors, cell, {})) for cell in cells)
-    return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+    return _mean(factors, list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])))
 
 
-def _cells(factors: Factors, held: dict[str, str]) -> Iterable[Levels]:
-    return product(*((held[name],) if name in held else levels for name, levels in factors.levels.items()))
+def _change_over_pairs(factors: Factors, a: str, level: str, b: str, other: str) -> Weights:
+    a_first, b_first = factors.levels[a][0], factors.levels[b][0]
+    found: dict[tuple[Pair, Pair], None] = {}
+    for cell in _cells(factors, {a: a_first, b: b_first}):
+        corners = [_variant(factors, cell, {a: x, b: y}) for x, y in product((level, a_first), (other, b_first))]
+        both, alone_a, alone_b, neither = corners
+        sides = ((both, alone_b), (alone_a, neither), (both, alone_a), (alone_b, neither))
+        if all(one != other for one, other in sides):  # else one of the two means nothing without the other
+            found[sides[:2]] = None
+    plus, minus = (_mean(factors, [one[side] for one in found]) for side in (0, 1))
+    return {variant: plus[variant] - minus[variant] for variant in plus}
+
+
+def _cells(factors: Factors, fixed: dict[str, str]) -> Iterable[Levels]:
+    return product(*((fixed[name],) if name in fixed else levels for name, levels in factors.levels.items()))
 
 
 def _variant(factors: Factors, cell: Levels, changes: dict[str, str]) -> Any:
@@ -169,10 +139,13 @@ def _variant(factors: Factors, cell: Levels, changes: dict[str, str]) -> Any:
     return factors.cells[changed] if changed in factors.cells else factors.same[changed]
 
 
-def _mean(factors: Factors, pairs: Iterable[Pair]) -> dict[Any, float]:
-    """Return the mean of differences as weights; all variants are named, so that effects are of the same questions."""
-    pairs = list(pairs)
-    weights = dict.fromkeys(factors.cells.values(), 0.0)
+def _mean(factors: Factors, pairs: Sequence[Pair]) -> Weights:
+    """Return the mean of differences as weights; nothing where there are none.
+
+    All variants are named, those that play no part with weight 0: a question must have all scores to count, so that all
+    effects of a grid are about the same questions.
+    """
+    weights = dict.fromkeys(factors.cells.values(), 0.0) if pairs else {}
     for one, other in pairs:
         weights[one] += 1 / len(pairs)
         weights[other] -= 1 / len(pairs)
@@ -200,7 +173,7 @@ def design_effects(scores: pd.DataFrame, factors: Factors, primary: Any = None) 
     return [
         Effect(metric, contrast, metric == first and contrast.kind in PRIMARY_KINDS)
         for metric in metrics
-        for contrast in contrasts_of(factors)
+        for contrast in contrasts(factors)
     ]
 
 
