@@ -8,7 +8,7 @@ from small_dataset import write_dataset
 
 from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest
-from rag_lab.cli.set_option import open_pipeline
+from rag_lab.cli.shared_options import open_pipeline
 from rag_lab.config import PIPELINE_FILE, PipelineConfig, config_of, dotted_keys, nested
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError

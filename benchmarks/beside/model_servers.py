@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rag_lab.testing.doubles import HashEmbedder
 from rag_lab.testing.loopback_servers import Json, ModelServer, Scripted, openai_server, rerank_server, running_server
-from rag_lab.testing.models import HashEmbedder
 
 DIMENSIONS = 384
 

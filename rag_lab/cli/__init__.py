@@ -12,42 +12,26 @@ import typer
 
 from rag_lab._kit.env_file import read_env_files
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.cli import (
-    ask,
-    compare,
-    datasets,
-    doctor,
-    index,
-    judge,
-    live,
-    models,
-    modules,
-    new,
-    profile,
-    store,
-)
-from rag_lab.cli.shell import bash_words
-from rag_lab.cli.shell.global_options import global_options
-from rag_lab.cli.shell.help_groups import GroupedCommands
+from rag_lab.cli import ask, completion, datasets, doctor, documents, models, modules, new, run_results, shell, store
 from rag_lab.cli.stream import guarded
-from rag_lab.cli.sweeps import runs, status, vary, worker
+from rag_lab.cli.sweeps import status, sweep, vary, worker
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
     name="rag-lab",
     help="Find out which parts of a RAG pipeline earn their keep, on your documents, with your models.",
     epilog="Each command explains itself with --help; `rag-lab --install-completion` lets Tab complete it all.",
-    cls=GroupedCommands,
+    cls=shell.GroupedCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.callback()(global_options)
-for _group in (runs, vary, worker, status, live, compare, profile, index, ask, modules, doctor):
+app.callback()(shell.global_options)
+for _group in (sweep, vary, worker, status, run_results, documents, ask, modules, doctor):
     for _command in _group.COMMANDS:
         app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(datasets.app, name="datasets")
-app.add_typer(judge.app, name="judge")
+app.add_typer(models.judge_app, name="judge")
 app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")
 app.add_typer(store.app, name="store")
@@ -61,8 +45,8 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)  # of Python's 700, 10, 10: imports and reports make very many objects that stay
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
-        if bash_words.completing():
-            bash_words.complete(app)
+        if completion.completing():
+            completion.complete(app)
             return
         with room_on_disk():
             read_env_files()

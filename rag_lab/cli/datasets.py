@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.shell.next_step import next_steps
+from rag_lab.cli.shell import next_steps
 
 app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
 

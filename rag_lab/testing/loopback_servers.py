@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from rag_lab.models.limits.reported import fewest_tokens
-from rag_lab.testing.models import HashEmbedder, OverlapScorer
+from rag_lab.testing.doubles import HashEmbedder, OverlapScorer
 
 Json = dict[str, Any]
 _LEAST_READ = 7  # tokens of a prompt

@@ -14,7 +14,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.records import Answer, Citation, Evidence, Passage, Question, StageRecord, Trace
 from rag_lab.stores.config import StoreConfig
-from rag_lab.testing.models import HashEmbedder, ScriptedChat
+from rag_lab.testing.doubles import HashEmbedder, ScriptedChat
 
 WITHHELD = "salaries.md"  # the file that only askers with the permission `office` may see
 FILES = {

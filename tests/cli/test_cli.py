@@ -10,9 +10,9 @@ from small_dataset import write_dataset
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab import cli
-from rag_lab.cli.set_option import parse_settings
-from rag_lab.cli.shell.help_groups import FIRST, GROUPS
-from rag_lab.cli.sweeps.runs import DEMO
+from rag_lab.cli.shared_options import parse_settings
+from rag_lab.cli.shell import FIRST, GROUPS
+from rag_lab.cli.sweeps.sweep import DEMO
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file

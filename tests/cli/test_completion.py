@@ -10,8 +10,8 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.cli import completion
-from rag_lab.cli.set_option import parse_settings
-from rag_lab.cli.shell.bash_words import whole_words
+from rag_lab.cli.completion import whole_words
+from rag_lab.cli.shared_options import parse_settings
 from rag_lab.config import PipelineConfig
 
 RERANKERS = ("none", "cross_encoder", "query_likelihood")

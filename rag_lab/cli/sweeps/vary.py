@@ -10,11 +10,9 @@ import typer
 from rag_lab._kit.config_file import parse_yaml
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
-from rag_lab.cli.set_option import Settings, parse_settings
-from rag_lab.cli.shell.next_step import command_line
-from rag_lab.cli.sweeps.long_run import Yes
-from rag_lab.cli.sweeps.run_options import Jobs
-from rag_lab.cli.sweeps.runs import DryRun, Out, start
+from rag_lab.cli.shared_options import DryRun, Jobs, Out, Settings, Yes, parse_settings
+from rag_lab.cli.shell import command_line
+from rag_lab.cli.sweeps.execute import start
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value
 

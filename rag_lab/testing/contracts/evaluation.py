@@ -17,7 +17,7 @@ from rag_lab.experiment.design import expand
 from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.records import StageRecord, Trace
 from rag_lab.testing.contracts.module import ModuleContract
-from rag_lab.testing.models import HashEmbedder
+from rag_lab.testing.doubles import HashEmbedder
 from rag_lab.testing.sample_traces import QUESTIONS, sample_chat, sample_question, sample_trace
 
 

@@ -18,7 +18,7 @@ from rag_lab.stages.retrieval.custom_search import CustomSearch
 from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome, Stage
 from rag_lab.testing.contracts.module import ModuleContract
-from rag_lab.testing.models import HashEmbedder, ScriptedChat
+from rag_lab.testing.doubles import HashEmbedder, ScriptedChat
 from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_index, sample_trace
 
 _LABELS = ("answers", "answerable", "query_class", "evidence", "tags", "not_relevant")  # only the dataset knows them

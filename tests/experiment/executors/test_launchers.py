@@ -12,7 +12,7 @@ from import_traps import set_traps
 from machines_sweep import values, write_machines_sweep
 from tiny_gguf import write_tiny_gguf
 
-from rag_lab.cli.sweeps.run_options import parse_slurm
+from rag_lab.cli.shared_options import parse_slurm
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.executors.launchers import executor_of
 from rag_lab.experiment.run.outputs import failures

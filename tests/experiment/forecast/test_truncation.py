@@ -6,7 +6,7 @@ import pytest
 from small_dataset import write_dataset
 from whole_plan import EMBEDDER, SCORER
 
-from rag_lab.cli.sweeps.runs import run_with_status
+from rag_lab.cli.sweeps.execute import run_with_status
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of

@@ -84,7 +84,7 @@ def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
 
 
 def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds(tmp_path):
-    names = ["tokenizers", "rag_lab.testing.models", "tabnanny"]
+    names = ["tokenizers", "rag_lab.testing.doubles", "tabnanny"]
     told = f"import sys, json; open(OUT, 'w').write(json.dumps([n in sys.modules for n in {names}]))"
     jobs = [job(tmp_path, name, f"{told}\nimport {', '.join(names)}") for name in ("first", "second")]
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]

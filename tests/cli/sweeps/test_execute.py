@@ -11,13 +11,13 @@ from small_dataset import write_dataset
 from typer.testing import CliRunner
 
 from rag_lab.cli import app
-from rag_lab.cli.sweeps import long_run
+from rag_lab.cli.sweeps import execute
 
 
 @pytest.fixture
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Start a sweep, which ends where it would run; return whether it came there, and what was said."""
-    monkeypatch.setattr(long_run, "_is_terminal", lambda: True)
+    monkeypatch.setattr(execute, "_is_terminal", lambda: True)
     dataset = str(write_dataset(tmp_path))
 
     def sweep(base: dict[str, Any], *arguments: str, reply: str = "", repeats: int = 10) -> tuple[bool, str]:
@@ -56,6 +56,6 @@ def test_nothing_is_asked_with_yes_before_what_is_short_or_where_nobody_sits(
     assert "Go on?" not in sweep(SLOW, "--yes")[1]
     begun, said = sweep({})
     assert begun and "Go on?" not in said
-    monkeypatch.setattr(long_run, "_is_terminal", lambda: False)
+    monkeypatch.setattr(execute, "_is_terminal", lambda: False)
     begun, said = sweep(SLOW)
     assert begun and "Go on?" not in said

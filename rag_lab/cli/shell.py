@@ -1,11 +1,16 @@
-"""`rag-lab --help`: the first commands to type, then all of them by what people want to do."""
+"""What a terminal adds to commands: help in groups, options before a command's name, what to type next."""
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperGroup
 
+from rag_lab._kit.logs import LEVELS, begin_logs
 from rag_lab.cli.completion import designs
 from rag_lab.errors import ConfigError, nearest
 
@@ -51,3 +56,43 @@ class GroupedCommands(TyperGroup):
             ]
             with formatter.section(title):
                 formatter.write_dl(told)
+
+
+def global_options(
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help=f"Log from this level on: {', '.join(LEVELS)}. On stderr, or in the log file.",
+            autocompletion=lambda: list(LEVELS),
+        ),
+    ] = None,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append JSON lines to this file, kernels too: time, level, logger, message, variant, stage, question.",
+        ),
+    ] = None,
+) -> None:
+    """Begin to log where it is asked for."""
+    begin_logs(log_level, log_file)
+
+
+def next_steps(*steps: str) -> None:
+    """Say what can be typed next, a line each."""
+    typer.echo("\nNext:" + "".join(f"\n  {step}" for step in steps), err=True)
+
+
+def next_steps_of_run(run: Path | str) -> None:
+    """Say what can be done with a run folder."""
+    folder = shlex.quote(str(run))
+    next_steps(
+        f"rag-lab open {folder}      its report in the browser",
+        f"rag-lab compare {folder}   its scores here, as Markdown, LaTeX or CSV",
+    )
+
+
+def command_line(without: str = "") -> str:
+    """Return the command that is running as it can be typed again, `without` one of its options."""
+    return shlex.join(["rag-lab", *(word for word in sys.argv[1:] if word != without)])

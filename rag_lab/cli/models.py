@@ -1,0 +1,276 @@
+"""`rag-lab models`: which models this machine has, what they are, getting more, and trying them; `rag-lab judge`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_lab.cli import completion
+from rag_lab.cli.ask import DEFAULT_DATASET
+
+if TYPE_CHECKING:
+    from rag_lab.models.local.decoding.batch_check import BatchCheck
+    from rag_lab.models.protocols import ChatRequest
+
+app = typer.Typer(help="List, describe, download and check models.", no_args_is_help=True, rich_markup_mode=None)
+judge_app = typer.Typer(help="Try a judge before its scores are believed.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@judge_app.callback()
+def _group() -> None:
+    """Try a judge before its scores are believed."""
+
+
+@judge_app.command("check")
+def check_judge(
+    model: Annotated[str, typer.Argument(help="The judge, as provider:name.")],
+    dataset: Annotated[
+        str, typer.Option(help="Whose questions make the trial: a name or a path.", autocompletion=completion.datasets)
+    ] = DEFAULT_DATASET,
+    questions: Annotated[
+        int, typer.Option(min=1, help="How many questions, 20 or more to pass; each makes up to six answers.")
+    ] = 20,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Try the objects of this metric only; may be given several times.")
+    ] = None,
+    embedding: Annotated[str | None, typer.Option(help="The embedding model; a pipeline's where left out.")] = None,
+    language: Annotated[
+        str, typer.Option(help="Language of the examples in its prompts, as in: german; English where left out.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Which questions are drawn.")] = 0,
+) -> None:
+    """Find out whether a model can judge.
+
+    Does it give what each metric needs, does it tell a right answer from one made wrong, does it agree with itself? The
+    result is kept, and reports of runs with this judge say it.
+
+    \b
+    Examples:
+      rag-lab judge check llamacpp:smollm2
+      rag-lab judge check openai:gpt-4.1-mini --dataset path/to/my_dataset --questions 40
+      rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
+    """
+    from rag_lab._kit.home import home
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.evaluation import judge_trial
+    from rag_lab.models.config import ModelsConfig
+    from rag_lab.models.shared import chat_model, embedder
+
+    found = judge_trial.check_judge(
+        chat_model(model),
+        Dataset.load(dataset),
+        n_questions=questions,
+        metrics=metric or None,
+        embedder=embedder(embedding or ModelsConfig().embedding),
+        memory=home() / "scores.sqlite",
+        language=language,
+        seed=seed,
+        progress=True,
+    )
+    path = judge_trial.save_check(found)
+    typer.echo(str(found))
+    typer.echo(f"\nKept in {path}")
+
+
+_SHOWN = 3  # replies that changed
+
+
+def _told(found: BatchCheck, size: int) -> list[str]:
+    from rag_lab.redaction import shown
+
+    n, changed = len(found.alone), found.changed
+    alone, together = found.tokens_a_second
+    lines = [
+        f"{len(changed)} of {n} greedy replies change with the batch size (1 or {size}).",
+        f"Tokens a second: {alone:.1f} one at a time, {together:.1f} in batches.",
+    ]
+    for position in changed[:_SHOWN]:
+        lines += [
+            f"request {position + 1}",
+            f"  alone     {shown(found.alone[position].text)}",
+            f"  in batch  {shown(found.together[position].text)}",
+        ]
+    return lines
+
+
+def _request(n: int, max_tokens: int) -> ChatRequest:
+    """Return the n-th question about pumps, over one to six passages: requests of many lengths need padding."""
+    from rag_lab.models.protocols import ChatRequest
+    from rag_lab.records import Passage, Remembered
+    from rag_lab.stages.answer.prompts import SCHEMA, answer_messages
+
+    texts = [
+        f"Pump {n + k}: bearing BR-{20 + n + k}, oil change every {500 + 250 * k} hours." for k in range(1 + n % 6)
+    ]
+    passages = [Passage(k + 1, f"p{k}", "pumps.md", None, 0, len(text), text) for k, text in enumerate(texts)]
+    question = (f"How often does pump {n} get new oil?", f"Which bearing does pump {n} take?")[n % 2]
+    return ChatRequest(answer_messages(question, Remembered(), passages), max_tokens, json_schema=SCHEMA)
+
+
+_MB = 1_000_000
+
+
+@app.command("list")
+def list_(
+    server: Annotated[
+        str, typer.Option("--ollama", metavar="ADDRESS", help="An Ollama server; OLLAMA_HOST where left out.")
+    ] = "",
+) -> None:
+    """List the models that need no download: packaged ones, those of the model hub, those of Ollama.
+
+    \b
+    Examples:
+      rag-lab models list
+      rag-lab models list --ollama http://gpu-box:11434
+    """
+    from rag_lab._kit.wording import text_table
+    from rag_lab.errors import ModelError
+    from rag_lab.models.remote.ollama.server import OllamaServer
+    from rag_lab.redaction import shown
+
+    rows, told = [*_packaged(), *_of_the_hub()], ""
+    try:
+        found = OllamaServer(server).models()
+        rows += [
+            (f"ollama:{model.name}", model.size_bytes, f"{model.parameters} {model.quantization}") for model in found
+        ]
+        told = "" if found else "Ollama has no models; `rag-lab models pull ollama:llama3.2:3b` downloads one."
+    except ModelError as error:
+        told = str(error)
+    table = [(shown(name), f"{size / _MB:,.0f}", shown(about)) for name, size, about in rows]
+    typer.echo(text_table(("model", "MB", ""), table))
+    if told:
+        typer.echo(told)
+
+
+def _packaged() -> Iterator[tuple[str, int, str]]:
+    from rag_lab._kit.machine import bytes_on_disk
+    from rag_lab.errors import ModelError
+    from rag_lab.models.providers import MODEL_KINDS, providers_of
+    from rag_lab.models.weights import packaged
+
+    providers: dict[str, list[str]] = {}
+    for kind in MODEL_KINDS:
+        for provider, each in providers_of(kind).items():
+            if each.packaged and provider not in providers.setdefault(each.packaged, []):
+                providers[each.packaged].append(provider)
+    for name, those in sorted(providers.items()):
+        try:
+            path = packaged(name)
+        except ModelError:
+            continue  # `doctor` says how to install it
+        also = "".join(f", also {other}:{name}" for other in those[1:])
+        yield f"{those[0]}:{name}", bytes_on_disk(path), f"packaged{also}"
+
+
+def _of_the_hub() -> Iterator[tuple[str, int, str]]:
+    from huggingface_hub import CacheNotFound, scan_cache_dir
+
+    try:
+        cached = scan_cache_dir()
+    except CacheNotFound:
+        return
+    for repository in sorted(cached.repos, key=lambda repository: repository.repo_id):
+        if repository.repo_type == "model":
+            yield repository.repo_id, repository.size_on_disk, "of the model hub, for the provider that loads it"
+
+
+@app.command()
+def pull(
+    model: Annotated[str, typer.Argument(help="ollama:NAME, with its tag and, elsewhere, ?base_url=ADDRESS.")],
+) -> None:
+    """Download a model onto an Ollama server. Models of the hub download when they are first used.
+
+    \b
+    Examples:
+      rag-lab models pull ollama:llama3.2:3b
+      rag-lab models pull "ollama:bge-m3?base_url=http://gpu-box:11434"
+    """
+    from tqdm import tqdm
+
+    from rag_lab.errors import ModelError
+    from rag_lab.models.providers import EMBEDDERS
+    from rag_lab.models.remote.ollama.server import OllamaServer
+    from rag_lab.models.spec import ModelSpec, split_name
+    from rag_lab.redaction import one_line
+
+    if split_name(model, EMBEDDERS)[0] != "ollama":
+        raise ModelError(
+            "Only Ollama's models are pulled, as ollama:NAME; those of the hub download when they are first used."
+        )
+    spec = ModelSpec.parse(model, EMBEDDERS)
+    server = OllamaServer(str(spec.options.get("base_url", "")))
+    last = ""
+    with ExitStack() as bars:
+        bar = None
+        for status, done, due in server.pull(spec.name):
+            if status != last:
+                bars.close()
+                last, bar = status, None
+                typer.echo(one_line(status))
+            if due and bar is None:
+                bar = bars.enter_context(tqdm(total=due, unit="B", unit_scale=True, disable=None, leave=False))
+            if bar is not None:
+                bar.update(done - bar.n)
+    take = f"--set answer.name=llm --set models.generation=ollama:{spec.name}"
+    typer.echo(f"ollama:{spec.name} is at {server.address}; take it with {take}")
+
+
+@app.command()
+def show(
+    model: Annotated[str, typer.Argument(help="provider:name, with its options.")],
+    batch: Annotated[int, typer.Option(min=1, help="Sequences at a time, each of which needs a cache.")] = 1,
+    measure: Annotated[bool, typer.Option("--measure", help="Load it and ask a few questions.")] = False,
+) -> None:
+    """Say what a model is, can do and will need of this machine; nothing is loaded unless it is measured.
+
+    \b
+    Examples:
+      rag-lab models show "llamacpp:smollm2?weights=q4_0&kv=q8_0" --measure
+      rag-lab models show unsloth:qwen3-8b --batch 8
+    """
+    from dataclasses import replace
+
+    from rag_lab.models.card.measure import measure as measured
+    from rag_lab.models.card.write_card import model_card
+    from rag_lab.models.shared import chat_model
+
+    card = model_card(model, batch)
+    if measure:
+        card = replace(card, measured=measured(chat_model(model)))
+    typer.echo(str(card))
+
+
+@app.command()
+def check(
+    model: Annotated[str, typer.Argument(help="As transformers:smollm2?batch_size=8.", show_default=False)],
+    replies: Annotated[int, typer.Option(min=2, max=1000, help="How many requests to compare.")] = 20,
+    max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Length of a reply.")] = 48,
+) -> None:
+    """Say how many greedy replies change when a model answers in batches.
+
+    Each request is asked in a batch and alone. Replies that differ mean that scores depend on the batch size a little;
+    with `?batch_size=1` they do not.
+
+    \b
+    Examples:
+      rag-lab models check transformers:smollm2
+      rag-lab models check "transformers:qwen3-8b?4bit=true&batch_size=4" --replies 50
+    """
+    from rag_lab.errors import ModelError
+    from rag_lab.models.local.decoding.batch_check import check_batch
+    from rag_lab.models.shared import chat_model
+    from rag_lab.redaction import shown
+
+    found = chat_model(model)
+    size = int(getattr(found, "batch_size", 1))
+    if size == 1:
+        raise ModelError(
+            f"{shown(model)} answers one request at a time, so no reply can depend on a batch; models of transformers "
+            "and unsloth take batch_size."
+        )
+    for line in _told(check_batch(found, [_request(n, max_tokens) for n in range(replies)]), size):
+        typer.echo(line)

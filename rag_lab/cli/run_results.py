@@ -1,0 +1,175 @@
+"""`rag-lab compare`, `open`, `report`, `export`: what a run says, in the terminal, the browser and other programs."""
+
+from __future__ import annotations
+
+import shlex
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Annotated
+
+import typer
+
+from rag_lab.cli import completion
+from rag_lab.cli.shared_options import Margins, Run, RunDir, WithoutKnown
+from rag_lab.cli.shell import next_steps, next_steps_of_run
+
+
+def compare(
+    run: Run,
+    other: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Another run of the same questions.",
+            metavar="[RUN]",
+            show_default=False,
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    format: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+    correction: Annotated[
+        str,
+        typer.Option(
+            help="Of p-values for many comparisons. max_t: in 95 of 100 runs nothing in the family is a false finding. "
+            "bh (Benjamini-Hochberg): 5% of what is called one may be chance, for screening many variants. none."
+        ),
+    ] = "max_t",
+    pairs: Annotated[
+        str, typer.Option(help="baseline: each variant against the baseline. all: every pair of variants.")
+    ] = "baseline",
+    margins: Margins = None,
+    without_known: WithoutKnown = None,
+    all_: Annotated[bool, typer.Option("--all", help="Print every table and sentence, instead of one screen.")] = False,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Print this table alone; repeatable. scores, differences, order, effects, evidence, gain, front, "
+            "routing, noise, coverage, costs, race, failed; of two runs scores, differences, same, changes.",
+            autocompletion=completion.tables,
+        ),
+    ] = None,
+) -> None:
+    """Compare the variants of a run, or of two runs.
+
+    One screen: means with intervals, variant by metric, and the differences that can be told from chance. --all prints
+    the conclusions in plain sentences and every table, as the other formats do. Two runs are compared on the questions
+    that both asked, with what changed between them: data, models, code, packages.
+
+    \b
+    Examples:
+      rag-lab compare results/decisive
+      rag-lab compare results/decisive --table effects --table costs
+      rag-lab compare results/decisive --format latex > decisive.tex
+      rag-lab compare results/decisive --all --pairs all --correction bh
+      rag-lab compare results/decisive --margin retrieval.ndcg@5=0.05
+      rag-lab compare results/monday results/tuesday
+    """
+    from rag_lab.report.text.compare_text import compare_screen, compare_text
+    from rag_lab.runs.margins import parse_margins
+
+    given = parse_margins(margins or [])
+    if format == "text" and not all_ and not table:
+        typer.echo(compare_screen(run, other, correction, pairs, given, without_known), nl=False)
+        both = " ".join(shlex.quote(str(path)) for path in (run, other) if path)
+        next_steps(f"rag-lab compare {both} --all   every sentence and table", f"rag-lab open {shlex.quote(str(run))}")
+    else:
+        typer.echo(compare_text(run, other, format, correction, pairs, table or (), given, without_known), nl=False)
+
+
+def open_(
+    run: Run,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; a free port where 0.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> None:
+    """Show the report of a run in the browser, live.
+
+    The page is the one in the run folder; of a run that is not finished it is made of the variants that are, and loads
+    itself anew when another one is. It is served to this machine alone, under an address with a token, nothing in the
+    run folder is changed, and Ctrl-C ends it.
+
+    \b
+    Examples:
+      rag-lab open results/decisive
+      rag-lab open results/decisive --no-browser --port 8765
+    """
+    from rag_lab.report.live_report import LiveReport, LiveServer
+
+    with suppress(KeyboardInterrupt), LiveServer(LiveReport(run), port) as server:
+        typer.echo(f"{server.report.name}: {server.address}\nOnly this machine can open it. Ctrl-C ends it.")
+        if browser:
+            Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+        server.serve_forever()
+
+
+def report(
+    run: RunDir,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Print it, too, in three or four pages, by a Chromium of this machine.")
+    ] = False,
+    one_file: Annotated[
+        bool,
+        typer.Option("--one-file", help="Keep all questions in report.html, however large it gets, as for a mail."),
+    ] = False,
+    margins: Margins = None,
+    without_known: WithoutKnown = None,
+) -> None:
+    """Write the report of a run anew.
+
+    It is made from the run's traces and scores alone; no model runs. Where a run has many questions and variants, what
+    they did stands in a page a question, in the folder questions/ beside report.html.
+
+    \b
+    Examples:
+      rag-lab report results/decisive
+      rag-lab report results/decisive --pdf
+      rag-lab report results/decisive --one-file
+      rag-lab report results/decisive --margin retrieval.ndcg@5=0.05
+    """
+    from rag_lab.report.page.pdf import write_pdf
+    from rag_lab.report.page.report_page import write_report
+    from rag_lab.runs.margins import parse_margins
+
+    given = parse_margins(margins or [])
+    page = write_report(run, one_file=one_file, margins=given, without_known=without_known)
+    typer.echo(f"Report: {page}")
+    if pdf:
+        typer.echo(f"On paper: {write_pdf(page)}")
+    next_steps_of_run(run)
+
+
+def export(
+    run: RunDir,
+    target: Annotated[
+        Path | None, typer.Argument(help="The new folder; <name of the run>_trec where left out.", metavar="OUT_DIR")
+    ] = None,
+) -> None:
+    """Write what each variant found as TREC's files.
+
+    topics.txt, qrels.txt and a ranking of documents a variant, for ranx, ir_measures, PyTerrier or trec_eval. A
+    document is a page of a paged file, and the file otherwise, also where a question's evidence names no page.
+    Questions that these files score otherwise than the report are named.
+
+    \b
+    Examples:
+      rag-lab export results/decisive
+      rag-lab export results/decisive for_ranx/decisive
+    """
+    from rag_lab.experiment.export import export_run
+    from rag_lab.experiment.without_file import numbered
+    from rag_lab.runs.run_folder import RunFolder
+
+    opened = RunFolder.open(run)
+    if target is None:
+        target = Path(numbered(f"{opened.path.resolve().name}_trec", lambda name: not Path(name).exists()))
+    written, problems = export_run(opened, target)
+    typer.echo(f"{target}: topics, qrels and {len(written)} rankings")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)
+    for plan in opened.variants:
+        if not opened.has_traces(plan.variant_id):
+            typer.echo(f"{plan.label} has no traces and was left out.", err=True)
+
+
+COMMANDS = (open_, compare, report, export)

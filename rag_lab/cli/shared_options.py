@@ -1,0 +1,160 @@
+"""Options that several commands share, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_lab._kit.config_file import parse_yaml, read_mapping
+from rag_lab.cli import completion
+from rag_lab.errors import ConfigError
+from rag_lab.redaction import redact_value
+
+if TYPE_CHECKING:
+    from rag_lab.pipeline import Pipeline
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a parameter; may be given several times.",
+        autocompletion=completion.settings,
+    ),
+]
+
+Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
+_RUN: dict[str, Any] = {"help": "A run folder, as `rag-lab sweep` writes it.", "autocompletion": completion.runs}
+Run = Annotated[Path, typer.Argument(metavar="RUN", **_RUN)]
+RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", **_RUN)]
+ExperimentFile = Annotated[
+    Path, typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml", autocompletion=completion.experiments)
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Check everything; show what would run and what it would cost; stop.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before what takes over two minutes.")]
+Margins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--margin",
+        metavar="METRIC=VALUE",
+        help="How much worse a variant may be and still be left out; repeatable. Given after the run it is shown as "
+        "post hoc, and not recorded: declare it as `margin` in the experiment.",
+    ),
+]
+WithoutKnown = Annotated[
+    float | None,
+    typer.Option(
+        "--without-known",
+        metavar="SCORE",
+        help="Leave out the questions that a closed book (a variant with answer.context=none) answers with this score "
+        "or a better one, in the first metric that reads answers: they tell nothing of retrieval.",
+    ),
+]
+Jobs = Annotated[
+    str,
+    typer.Option(metavar="N|auto", help="Variants that run at the same time; auto: as many as cores and memory allow."),
+]
+Executor = Annotated[
+    str,
+    typer.Option(
+        help="Where variants run. local: here. workers: wherever `rag-lab worker RUN` is started, and in "
+        "--jobs workers here. ray: on a Ray cluster. slurm: in --jobs workers that are submitted."
+    ),
+]
+Slurm = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="What --executor slurm asks for, as timeout_min=60 or slurm_partition=gpu, or a YAML file; repeatable.",
+    ),
+]
+CellMinutes = Annotated[
+    float, typer.Option(min=0.01, help="For how many minutes a cell of a notebook may run; it is ended then.")
+]
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check",
+        help="Ask each variant two questions first, and stop where one would fail in all; by itself where a sweep "
+        "takes more than two minutes of calls.",
+    ),
+]
+KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Run the rest whatever the check finds.")]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="Try again, too, what failed for reasons that last, as a reply that cannot be used; no result is replaced "
+        "before another is there.",
+    ),
+]
+Cold = Annotated[
+    bool,
+    typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared."),
+]
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """Return dotted keys and values; `rerank.final_k=3` gives a number, `query.hyde=none` a text.
+
+    Raises:
+        ConfigError: naming every setting that is no `key=value`.
+    """
+    changes: dict[str, Any] = {}
+    problems = []
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        try:
+            if not equals or not key.strip():
+                raise ValueError
+            changes[key.strip()] = parse_yaml(value)
+        except ValueError:
+            problems.append(
+                f"--set takes key=value, got {redact_value(setting)!r}; write for instance --set rerank.final_k=3"
+            )
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return changes
+
+
+def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
+    """Return the pipeline on a dataset, its index opened or built.
+
+    Raises:
+        RagLabError: if a setting, the dataset or a model cannot be used.
+    """
+    from rag_lab.config import config_of
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.experiment.experiment_error import ExperimentError
+    from rag_lab.experiment.model_checks import model_problem, models_used
+    from rag_lab.experiment.same_pipeline import settings_without_effect
+    from rag_lab.pipeline import Pipeline
+
+    changes = parse_settings(settings or [])
+    config = config_of(dataset).override(changes)
+    if problems := [found for role, text in models_used(config).items() if (found := model_problem(role, text))]:
+        raise ExperimentError("models", problems)
+    for sentence in settings_without_effect(config, changes):
+        typer.echo(f"Note: {sentence}", err=True)
+    return Pipeline(Dataset.load(dataset, labelled=False), config)
+
+
+def parse_slurm(given: Iterable[str]) -> dict[str, Any]:
+    """Return what a scheduler is asked for, by key; of a YAML file where one is named.
+
+    Raises:
+        ConfigError: if one is neither a file nor `key=value`.
+    """
+    found: dict[str, Any] = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        asked = {key: parse_yaml(value)} if equals and key else read_mapping(one) if Path(one).is_file() else None
+        if not isinstance(asked, dict):
+            raise ConfigError(f"--slurm {one!r} is neither key=value nor a YAML file of keys; write timeout_min=60.")
+        found |= asked
+    return found
