@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
-from rag_lab.redaction import redact_sentence, redact_value
-from rag_lab.visible import shortened, visible
+from rag_lab.redaction import redact_sentence, redact_value, shortened, visible
 
 _LISTED = 25
 _NEAREST = 5

@@ -50,19 +50,19 @@ INDEX_SLOTS = ("splitter", "file_readers", "store", "embedding_model", "vision_m
 SLOTS = (*STAGE_SLOTS, *INDEX_SLOTS[:3], *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 
 def _at_home(
-    method: Callable[Concatenate[Pipeline, Given], Made],
-) -> Callable[Concatenate[Pipeline, Given], Made]:
+    method: Callable[Concatenate[Pipeline, Params], Result],
+) -> Callable[Concatenate[Pipeline, Params], Result]:
     """Let models keep what they remember in the home of the pipeline that they work for."""
 
     @wraps(method)
-    def at_home(pipeline: Pipeline, /, *given: Given.args, **named: Given.kwargs) -> Made:
-        with working_at(pipeline.given_home):
-            return method(pipeline, *given, **named)
+    def at_home(pipeline: Pipeline, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        with working_at(pipeline.home_override):
+            return method(pipeline, *args, **kwargs)
 
     return at_home
 
@@ -93,7 +93,7 @@ class Pipeline:
         progress: Watch = True,
     ) -> None:
         self.config = config or config_of(documents)
-        self.given: Mapping[str, Any] = {}
+        self.overrides: Mapping[str, Any] = {}
         self._documents, self._asked, self._home, self._progress = documents, questions, home, progress
         self._builds = True
         self._on_index = False  # given open, without a dataset
@@ -138,7 +138,7 @@ class Pipeline:
         problems = [unknown_name("place of a pipeline", name, SLOTS) for name in modules if name not in SLOTS]
         if problems:
             raise ConfigError(" ".join(problems))
-        return self._with(given={**self.given, **modules})
+        return self._with(overrides={**self.overrides, **modules})
 
     def asking(self, questions: Any = None) -> Self:
         """Return this pipeline with other questions, as the argument of this name; with its own, read anew, where None.
@@ -159,15 +159,15 @@ class Pipeline:
     @property
     def replaced(self) -> dict[str, str]:
         """What stands in place of what the configuration names, by place and in words."""
-        return {place: getattr(made, "__name__", repr(made)) for place, made in self.given.items()}
+        return {place: getattr(made, "__name__", repr(made)) for place, made in self.overrides.items()}
 
     @property
     def corpus_name(self) -> str:
         """What it reads, in words; nothing is opened to find out."""
-        given = self._documents
-        if isinstance(given, Dataset):
-            return given.name
-        return str(given) if isinstance(given, str | Path) else f"{len(given):,} documents"
+        documents = self._documents
+        if isinstance(documents, Dataset):
+            return documents.name
+        return str(documents) if isinstance(documents, str | Path) else f"{len(documents):,} documents"
 
     @cached_property
     def home(self) -> Path:
@@ -195,7 +195,7 @@ class Pipeline:
         """What the stages are made of."""
         config, home = self.config, self.home
         models = [config.models.embedding, config.models.vision]
-        objects = [id(self.given.get(slot)) for slot in INDEX_SLOTS]
+        objects = [id(self.overrides.get(slot)) for slot in INDEX_SLOTS]
         key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
         if key not in self._open:
             self._open[key] = self._open_index(home)
@@ -203,7 +203,7 @@ class Pipeline:
         return self._parts(index, embedder, Memory(home / "stages.sqlite"), self.dataset.language)
 
     @property
-    def given_home(self) -> Path | None:
+    def home_override(self) -> Path | None:
         """The folder that it was given for indexes and results; None where it is the workbench's."""
         return Path(self._home) if self._home else None
 
@@ -219,19 +219,19 @@ class Pipeline:
         Raises:
             ConfigError: if the embedding model does not read all of the chunks, and `on_truncation` is `refuse`.
         """
-        self._check_unread()
+        self._refuse_truncation()
         prepare(self.parts, self.stages, questions)
-        self._check_unread()  # a model that was downloaded for it says only now how much it reads
+        self._refuse_truncation()  # a model that was downloaded for it says only now how much it reads
 
-    def _check_unread(self) -> None:
-        if self._refuses and (unread := self.unread) and unread.longer:
+    def _refuse_truncation(self) -> None:
+        if self._refuses and (truncation := self.truncation) and truncation.longer:
             model = self.replaced.get("embedding_model", self.config.models.embedding)
-            told = unread.total.told("the chunks", model)
+            told = truncation.total.told("the chunks", model)
             raise ConfigError(f"{told}, and on_truncation is refuse; make chunks smaller, or choose another model.")
 
     @property
     @_at_home
-    def unread(self) -> TruncatedChildren | None:
+    def truncation(self) -> TruncatedChildren | None:
         """What the embedding model never reads of the chunks; None where no search asks it, or it does not say."""
         return self.index.truncation if self.config.searches_vectors else None
 
@@ -242,7 +242,7 @@ class Pipeline:
     @cached_property
     @_at_home
     def stages(self) -> tuple[Stage, ...]:
-        """All stages, in their order; made once, as a module of one's own remembers that it was tried."""
+        """All stages, in their order; made once, as a custom module remembers that it was tried."""
         parts = self.parts
         return (
             conversation_stage(parts),
@@ -377,9 +377,9 @@ class Pipeline:
             embedder,
             home=home,
             store=config.store,
-            custom_store=self.given.get("store"),
-            splitter=self.given.get("splitter"),
-            readers=self.given.get("file_readers", {}),
+            custom_store=self.overrides.get("store"),
+            splitter=self.overrides.get("splitter"),
+            readers=self.overrides.get("file_readers", {}),
             vision=vision,
             progress=self._progress,
             build=self._builds,
@@ -387,7 +387,7 @@ class Pipeline:
         return index, embedder
 
     def _model(self, role: str) -> Any:
-        return self.given.get(f"{role}_model", getattr(self.config.models, role))
+        return self.overrides.get(f"{role}_model", getattr(self.config.models, role))
 
     def _parts(self, index: CorpusIndex, embedder: Embedder, memory: Memory | None, language: str) -> Parts:
         config = self.config
@@ -403,8 +403,8 @@ class Pipeline:
             embedder=embedder,
             memory=memory,
             replayed=embedder.replayed if isinstance(embedder, RememberedEmbedder) else Replayed(),
-            given=self.given,
-            prompts=config.prompts.own(),
+            overrides=self.overrides,
+            prompts=config.prompts.custom(),
             conversation=config.conversation,
         )
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from rag_lab.redaction import shortened
 from rag_lab.rich_display import rich_display
-from rag_lab.visible import shortened
 
 QueryClass = Literal["specific", "fuzzy", "comparative", "procedural", "creative"]
 QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)

@@ -1,10 +1,14 @@
-"""Secrets are taken out of whatever is shown or written.
+r"""Secrets are taken out of whatever is shown or written, and control characters are escaped.
 
 Known are the values of environment variables that are named like keys, and the passwords of addresses that stand in
 the environment. They are found as they are and as JSON, HTML, addresses and base64 write them, also where a reply is
 cut off behind a key's first characters. Not found: a key in pieces with other text between them, in hexadecimal or
 enciphered, what is shorter than eight characters, and a password that is a word (`postgres`): to hide that wherever it
 stands would change documents, names of files and scores.
+
+A control character from outside could steer the terminal or the page that shows it: an escape sequence can write to
+the clipboard or hide what was printed; U+202E turns the reading direction around. Each is shown as Python writes it:
+`\x1b`, `\u202e`. New lines and tabs stay.
 """
 
 from __future__ import annotations
@@ -19,8 +23,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
-
-from rag_lab.visible import visible
 
 HIDDEN = "[hidden]"
 SHORTEST_CHARS = 8
@@ -230,3 +232,35 @@ def _n_alike(one: str, other: str) -> int:
 def _starts(length: int) -> range:
     """Return where the pieces of a secret begin: side by side, so that every longer run of it holds one."""
     return range(0, max(1, length - _PIECE_CHARS + 1), _PIECE_CHARS)
+
+
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"  # C0, C1, bidi, surrogates
+)
+
+# Classes of HTML in which JupyterLab and nbconvert take no dollars for a formula: "$ 1 and $ 2".
+NO_FORMULAS = "mathjax_ignore tex2jax_ignore"
+
+
+_ENDLESS = re.compile(r"\S{1000,}")
+_SHOWN_CHARS = 100
+
+
+def shortened(sentence: str) -> str:
+    """Return a sentence for people in which no word, that somebody gave, goes on for a thousand characters."""
+    return _ENDLESS.sub(lambda found: f"{found[0][:_SHOWN_CHARS]}…", sentence)
+
+
+def visible(text: str) -> str:
+    """Return `text` with every control character shown in place of sent; anything else is left as it is."""
+    return CONTROL.sub(_shown, text)
+
+
+def visible_json(text: str) -> str:
+    """Return a JSON text whose control characters are escaped as JSON does it, so that it holds the same values."""
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

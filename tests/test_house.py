@@ -10,7 +10,7 @@ RAG_LAB = House(REPOSITORY / "rag_lab")
 
 # A room imports only rooms that stand before it.
 ROOMS = [
-    "rich_display", "visible", "records", "redaction", "errors", "access", "_kit", "memory", "models", "stores",
+    "rich_display", "redaction", "records", "errors", "access", "_kit", "memory", "models", "stores",
     "corpus", "data", "stages", "config", "pipeline", "corpus_profile", "statistics", "evaluation", "runs",
     "comparison", "report", "experiment", "notebook", "testing", "cli",
 ]  # fmt: skip

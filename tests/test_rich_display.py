@@ -13,8 +13,8 @@ from run_folder_fixture import build_run
 
 import rag_lab as rl
 from rag_lab.evaluation.evaluate import Scores
+from rag_lab.redaction import NO_FORMULAS
 from rag_lab.report.page import templates
-from rag_lab.visible import NO_FORMULAS
 
 PAGE = (Path(__file__).parents[1] / "docs/bench.md").read_text(encoding="utf-8")
 QUESTION = rl.Question("q1", "How tight?")

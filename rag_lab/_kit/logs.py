@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rag_lab.errors import ConfigError
-from rag_lab.redaction import hide_known, redact_sentence
-from rag_lab.visible import visible_json
+from rag_lab.redaction import hide_known, redact_sentence, visible_json
 
 LEVELS = ("debug", "info", "warning", "error")
 FILE_VARIABLE = "RAG_LAB_LOG_FILE"

@@ -45,8 +45,8 @@ def check(
     """
     from rag_lab.data.check import check as count
     from rag_lab.data.dataset import Dataset
+    from rag_lab.redaction import visible_json
     from rag_lab.report.page.report_page import dataset_page
-    from rag_lab.visible import visible_json
 
     counted = count(Dataset.load(dataset, labelled=False))
     typer.echo(str(counted))

@@ -19,8 +19,7 @@ from rag_lab._kit.home import PRIVATE, home
 from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import counted, text_table
 from rag_lab.evaluation.metric import model_name
-from rag_lab.redaction import hide_known_json
-from rag_lab.visible import NO_FORMULAS
+from rag_lab.redaction import NO_FORMULAS, hide_known_json
 
 ALL = "all"  # perturbations together
 CHANCE = 0.5

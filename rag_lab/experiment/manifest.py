@@ -45,7 +45,7 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
 
 def _of_variant(variant: Variant) -> dict[str, Any]:
     """Return its configuration, and the texts of the files that it names as prompts."""
-    texts = {place: prompt.digest for place, prompt in variant.config.prompts.own().items()}
+    texts = {place: prompt.digest for place, prompt in variant.config.prompts.custom().items()}
     return {"config": variant.config.model_dump(), **({"prompts": texts} if texts else {})}
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.watch.sweep_status import SweepStatus, sweep_status
 from rag_lab.records import Trace
-from rag_lab.redaction import shown
+from rag_lab.redaction import NO_FORMULAS, shown
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.visible import NO_FORMULAS
 
 if TYPE_CHECKING:
     import pandas as pd

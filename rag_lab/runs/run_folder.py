@@ -23,10 +23,9 @@ from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.evaluation.metric import MetricInfo, info_to_json
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import MOST_ID_CHARS, Trace
-from rag_lab.redaction import hide_known_json
+from rag_lab.redaction import hide_known_json, visible_json
 from rag_lab.runs.omissions import SamePipeline
 from rag_lab.runs.trace_file import Questions, read_traces
-from rag_lab.visible import visible_json
 
 if TYPE_CHECKING:
     import pandas as pd

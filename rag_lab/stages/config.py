@@ -58,7 +58,7 @@ class PromptsConfig(Section):
     summary: Annotated[_Name, PLACES["summary"]] = Field(BUILT_IN, description="asks for a summary of the conversation")
     answer: Annotated[_Name, PLACES["answer"]] = Field(BUILT_IN, description="asks for an answer from the passages")
 
-    def own(self) -> dict[str, ChatTemplate]:
+    def custom(self) -> dict[str, ChatTemplate]:
         """Return the prompts that are not built in, by place, read from their files.
 
         Raises:
@@ -96,7 +96,7 @@ class QueryConfig(Section):
 
     @property
     def writes_several(self) -> bool:
-        """Whether there may be several hypothetical documents; a writer of one's own writes one."""
+        """Whether there may be several hypothetical documents; a custom writer writes one."""
         return self.hyde_n > 1 and self.hyde_writer in HYDE_WRITERS.built_in
 
     @property
@@ -167,10 +167,10 @@ class RetrievalConfig(Section):
 
     @property
     def weights(self) -> dict[str, float]:
-        """The searches that the mode makes, with their weights, 1 for one's own; one of weight 0 is not made."""
-        given = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
+        """The searches that the mode makes, with their weights, 1 for custom ones; one of weight 0 is not made."""
+        named = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
         searches = searches_of(self.mode)
-        weights = {name: given.get(name, 1.0) for name in searches}
+        weights = {name: named.get(name, 1.0) for name in searches}
         return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
 
     def in_language(self, language: str) -> RetrievalConfig:
@@ -271,5 +271,5 @@ class AnswerConfig(Section):
 
     @property
     def asks_model(self) -> bool:
-        """Whether a language model may write them: nobody knows what a reader of one's own asks."""
+        """Whether a language model may write them: nobody knows what a custom reader asks."""
         return self.name not in ("none", "extract")

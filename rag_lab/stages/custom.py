@@ -138,10 +138,10 @@ def stage_of(
     Raises:
         ConfigError: if there is no such module, or it cannot be used here.
     """
-    if slot not in parts.given and name in kind.built_in:
+    if slot not in parts.overrides and name in kind.built_in:
         stage: Stage = kind.find(name).value(parts, *more)
         return stage
-    module = from_object(parts.given[slot], kind) if slot in parts.given else kind.find(name)
+    module = from_object(parts.overrides[slot], kind) if slot in parts.overrides else kind.find(name)
     if is_whole(module):
         return whole_stage(kind, module, custom(code_of(kind, module, "run")).writes, parts.index)
     return custom(code_of(kind, module))

@@ -1,4 +1,4 @@
-"""What stages are made of: the sections of a configuration, an index, a memory, and modules given as objects."""
+"""What stages are made of: the sections of a configuration, an index, a memory, and objects in place of modules."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from rag_lab.stages.prompts.chat_template import ChatTemplate
 class Parts:
     """What the stages of one pipeline share.
 
-    `given` holds objects that stand in place of what the sections name, by slot; see `SLOTS` of the pipeline, and
-    `prompts` those of one's own, by the key of the section that names them.
-    `retrieval` names the analyzer of the dataset's language, where that is declared and the configuration says `auto`.
+    overrides: objects that replace configured modules, by slot.
+    prompts: custom ones, by the key of the section that names them.
+    retrieval: with the analyzer of the dataset's language, where that is declared and the configuration says `auto`.
     """
 
     models: ModelsConfig
@@ -43,14 +43,14 @@ class Parts:
     embedder: Embedder
     memory: Memory | None = None
     replayed: Replayed = field(default_factory=Replayed)
-    given: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
     prompts: Mapping[str, ChatTemplate] = field(default_factory=dict)
     conversation: ConversationConfig = field(default_factory=ConversationConfig)
 
     @property
     def selects(self) -> bool:
         """Whether something selects from what the reranker hands on."""
-        return self.select.is_on or "select" in self.given
+        return self.select.is_on or "select" in self.overrides
 
     def chat(self, role: str, purpose: str = "") -> ChatModel:
         """Return the chat model of a role of `models`; its calls are booked under `purpose`."""
@@ -58,7 +58,7 @@ class Parts:
 
     def model(self, role: str) -> Any:
         """Return what a role of `models` names, or the object in its place."""
-        return self.given.get(f"{role}_model", getattr(self.models, role))
+        return self.overrides.get(f"{role}_model", getattr(self.models, role))
 
     def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> PairScorer:
         """Return the pair scorer of a role of `models`, with its scores remembered where there is a memory."""

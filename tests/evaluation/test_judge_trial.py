@@ -21,7 +21,7 @@ from rag_lab.evaluation.judge_trial import (
     trial_items,
     try_metric,
 )
-from rag_lab.visible import NO_FORMULAS
+from rag_lab.redaction import NO_FORMULAS
 
 METRICS = ["ragas.faithfulness", "ragas.context_recall"]
 MORE = [

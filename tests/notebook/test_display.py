@@ -9,9 +9,9 @@ import run_folder_fixture
 from rag_lab.errors import RagLabError
 from rag_lab.notebook.display import question_html, show, show_question
 from rag_lab.records import Answer, Question, StageRecord, Trace
+from rag_lab.redaction import NO_FORMULAS
 from rag_lab.report.shown_comparison import compare
 from rag_lab.stages.steps import stage_name
-from rag_lab.visible import NO_FORMULAS
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from rag_lab.notebook.display import texts_table
-from rag_lab.visible import NO_FORMULAS
+from rag_lab.redaction import NO_FORMULAS
 
 
 def test_texts_stand_whole_and_do_nothing():

@@ -27,8 +27,7 @@ from rag_lab._kit.process import scratch_folder
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
-from rag_lab.redaction import hide_known_json, redact_sentence
-from rag_lab.visible import visible, visible_json
+from rag_lab.redaction import hide_known_json, redact_sentence, visible, visible_json
 
 START_TIMEOUT_S = 120
 

@@ -281,8 +281,8 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _identity(pipeline: Pipeline) -> Any:
-    sources = {slot: source_digest(_code_of(made)) for slot, made in pipeline.given.items()}
-    own = {place: prompt.digest for place, prompt in pipeline.config.prompts.own().items()}
+    sources = {slot: source_digest(_code_of(made)) for slot, made in pipeline.overrides.items()}
+    own = {place: prompt.digest for place, prompt in pipeline.config.prompts.custom().items()}
     return [pipeline.config.model_dump(), pipeline.replaced, sources, *([own] if own else [])]
 
 

@@ -185,7 +185,7 @@ class VariantWork:
         from rag_lab.evaluation.evaluate import evaluate
         from rag_lab.runs.score_file import to_frame
 
-        at_home = working_at(self.pipeline.given_home)
+        at_home = working_at(self.pipeline.home_override)
         with self._shown as progress, working(variant=self.name, stage="score"), span("score"), at_home:
             progress.enter("score")
             self.scores = evaluate(
@@ -284,7 +284,7 @@ class VariantWork:
 
     def _unread_chunks(self) -> dict[str, Any] | None:
         """Return what the embedding model did not read; None where no search asked it, or it does not say."""
-        found, config = self.pipeline.unread, self.pipeline.config
+        found, config = self.pipeline.truncation, self.pipeline.config
         if found is None:
             return None
         model = self.pipeline.replaced.get("embedding_model", config.models.embedding)

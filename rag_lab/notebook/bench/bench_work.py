@@ -97,7 +97,7 @@ class BenchWork:
         self.toggles.set({key: value} if isinstance(key, str) else key)
         new = [(role, name) for role, name in models_used(self.config).items() if before.get(role) != name]
         problems = [
-            model_problem(role, name) for role, name in new if f"{role}_model" not in self._answers.pipeline.given
+            model_problem(role, name) for role, name in new if f"{role}_model" not in self._answers.pipeline.overrides
         ]
         self.say(" ".join(filter(None, problems)), is_bad=any(problems))
 
@@ -194,7 +194,7 @@ class BenchWork:
         Raises:
             RagLabError: if the file cannot be extended, or cannot name these documents or modules.
         """
-        if places := list(self._answers.pipeline.given):
+        if places := list(self._answers.pipeline.overrides):
             raise ConfigError(
                 f"An experiment names its modules, and {', '.join(places)} is an object of this kernel: put its class "
                 "into a file beside the experiment and set it as module:Class."
@@ -223,7 +223,7 @@ class BenchWork:
     def as_python(self) -> str:
         """Return the toggles as a line of Python."""
         documents = "documents" if self._documents is None else repr(str(self._documents))
-        return as_python(self.config, self._default, documents, tuple(self._answers.pipeline.given))
+        return as_python(self.config, self._default, documents, tuple(self._answers.pipeline.overrides))
 
     def say(self, sentence: str, *, is_bad: bool = False) -> None:
         """Show a sentence below the toggles, in place of the last one."""
@@ -243,7 +243,7 @@ class BenchWork:
         last.stop()
         self.question = self.question or last.question
         mine, others = self._answers.pipeline, last._answers.pipeline
-        if [mine.dataset.digest, mine.given, mine.home] == [others.dataset.digest, others.given, others.home]:
+        if [mine.dataset.digest, mine.overrides, mine.home] == [others.dataset.digest, others.overrides, others.home]:
             self._answers, self.compared = last._answers, last.compared
             self._answers.watched(others.set(mine.config.flat()).watched(self._embedded))
         return self.toggles.go_on(last.toggles)

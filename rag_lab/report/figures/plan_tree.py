@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
+from rag_lab.redaction import visible
 from rag_lab.runs.plan_tree import Branch, read_tree
-from rag_lab.visible import visible
 
 MOST_LINES = 40
 

@@ -23,7 +23,7 @@ from rag_lab.comparison.findings.statements import difference_said, module_rows
 from rag_lab.comparison.questions.passages import holds_evidence, pieces
 from rag_lab.comparison.questions.question_cards import place
 from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
-from rag_lab.redaction import shown
+from rag_lab.redaction import NO_FORMULAS, shown, visible
 from rag_lab.report.figures.page_figures import EffectAxis
 from rag_lab.report.figures.plan_tree import plan_tree_of
 from rag_lab.report.page.passages import STAR, anchors, marked, passage, rank_cells
@@ -38,7 +38,6 @@ from rag_lab.report.tables.score_tables import coverage_table, effect_tables, is
 from rag_lab.report.tables.study_tables import front_table, race_tables, routing_tables, rule_table
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
-from rag_lab.visible import NO_FORMULAS, visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_lab._kit.wording import DASH, MINUS, text_table
-from rag_lab.visible import visible
+from rag_lab.redaction import visible
 
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -27,7 +27,7 @@ _NO_THOUGHT = "the model was asked to think and did not"
 
 def answer_stages(parts: Parts) -> tuple[Stage, ...]:
     """Return what answers from the context; nothing where answers are switched off."""
-    if not parts.answer.is_on and "reader" not in parts.given:
+    if not parts.answer.is_on and "reader" not in parts.overrides:
         return ()
     stage = stage_of(READERS, "reader", parts.answer.name, parts, CustomReader)
     as_text = isinstance(stage, Generate) and stage.as_text
@@ -129,7 +129,7 @@ def by_llm(parts: Parts) -> Generate:
     """Return the stage that asks the model `models.generation`."""
     answer, model = parts.answer, parts.chat("generation", Generate.name)
     thinking_tokens = answer.thinking_tokens if answer.thinking else 0
-    is_closed = answer.context == "none" and "context" not in parts.given
+    is_closed = answer.context == "none" and "context" not in parts.overrides
     own = None if is_closed else parts.prompts.get("answer")  # which asks for what stands in the passages
     stage = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed)
     stage = replace(stage, closed_book=is_closed, prompt=own)

@@ -27,7 +27,7 @@ NOT_ASKED = "no conversation before the question"
 
 def understand_stage(parts: Parts) -> Stage:
     """Return what understands the question."""
-    if not parts.query.understands and UNDERSTAND not in parts.given:
+    if not parts.query.understands and UNDERSTAND not in parts.overrides:
         return Off(UNDERSTAND)
     return stage_of(UNDERSTANDINGS, UNDERSTAND, parts.query.understanding, parts, CustomUnderstanding)
 

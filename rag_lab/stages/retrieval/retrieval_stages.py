@@ -86,16 +86,16 @@ def tfidf(parts: Parts) -> TextSearch:
 
 def _weights(parts: Parts) -> dict[str, float]:
     """Return the built-in searches that are made, with their weights."""
-    given = {} if "search" in parts.given else parts.retrieval.weights
+    given = {} if "search" in parts.overrides else parts.retrieval.weights
     return {name: weight for name, weight in given.items() if name in SEARCHES.built_in}
 
 
 def _modules(parts: Parts) -> list[Module]:
     """Return the searches of one's own that are made."""
-    if "search" not in parts.given:
+    if "search" not in parts.overrides:
         found = (SEARCHES.find(name) for name in parts.retrieval.weights if name not in SEARCHES.built_in)
         return [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in found]
-    given = parts.given["search"]
+    given = parts.overrides["search"]
     if is_retriever(given):  # of an object in memory nobody knows what is in it: no source, so nothing is remembered
         return [Module(type(given).__name__, LangChainSearch(given))]
     return [from_object(given, SEARCHES)]
@@ -116,7 +116,7 @@ def _custom_search(module: Module, parts: Parts) -> Stage:
 
 def _least(parts: Parts) -> float | None:
     """Return the threshold where there is one search, which then applies it; what combines several does it there."""
-    is_alone = "search" in parts.given or len(parts.retrieval.weights) == 1
+    is_alone = "search" in parts.overrides or len(parts.retrieval.weights) == 1
     return parts.retrieval.min_score if is_alone else None
 
 

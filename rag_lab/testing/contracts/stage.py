@@ -119,7 +119,7 @@ class PlacedContract(StageContract):
     def stage(self) -> Stage:
         """Return the module as the pipeline runs it."""
         pipeline = Pipeline.on(sample_index(), HashEmbedder(), _CONFIG)
-        pipeline.parts = replace(pipeline.parts, given={self.slot: self.make()})
+        pipeline.parts = replace(pipeline.parts, overrides={self.slot: self.make()})
         return next(each for each in pipeline.stages if isinstance(each, CustomStage | CheckedStage | CustomSearch))
 
     def results(self) -> list[tuple[Trace, Any]]:

@@ -154,7 +154,7 @@ def test_a_reader_in_text_takes_the_whole_reply_as_its_answer_and_cites_nothing(
     answer = PipelineConfig().override({"answer.name": "text"}).answer
     model = ScriptedChat(["<think>the press</think> At 140 bar [1]."])
     reader, parse = answer_stages(
-        SimpleNamespace(answer=answer, seed=0, prompts={}, given={}, chat=lambda *_: model),
+        SimpleNamespace(answer=answer, seed=0, prompts={}, overrides={}, chat=lambda *_: model),
     )
     (done,) = run_stage(parse, run_stage(reader, [TRACE]))
     (request,) = model.requests
@@ -167,7 +167,7 @@ def test_a_reader_in_text_takes_the_whole_reply_as_its_answer_and_cites_nothing(
 
 def test_a_closed_book_answers_in_json_whatever_the_reader():
     answer = PipelineConfig().override({"answer.name": "text", "answer.context": "none"}).answer
-    parts = SimpleNamespace(answer=answer, seed=0, prompts={}, given={}, chat=lambda *_: ScriptedChat(["{}"]))
+    parts = SimpleNamespace(answer=answer, seed=0, prompts={}, overrides={}, chat=lambda *_: ScriptedChat(["{}"]))
     reader, parse = answer_stages(parts)
     assert not reader.as_text and not parse.as_text
 

@@ -59,7 +59,7 @@ def test_every_key_of_the_section_is_a_place_and_the_other_way_round():
 def test_the_model_is_asked_in_the_words_of_the_file(folder, place):
     text, asked = WORDS[place]
     (folder / "mine.j2").write_text(text)
-    own = PromptsConfig(**{place: "mine.j2"}).own()
+    own = PromptsConfig(**{place: "mine.j2"}).custom()
     assert own.keys() == {place}
     model = ScriptedChat([json.dumps({"answer": "x", "phrasings": []})])
     stage = STAGES[place](model, own[place])
@@ -115,7 +115,8 @@ def test_places_give_examples_of_all_that_stages_fill_in(folder):
 
 
 def test_homers_prompts_are_shipped_and_read_the_last_exchange(folder):
-    own = PromptsConfig(answer="homer_answer.j2", understanding="homer_rephrase.j2", summary="homer_summary.j2").own()
+    names = {"answer": "homer_answer.j2", "understanding": "homer_rephrase.j2", "summary": "homer_summary.j2"}
+    own = PromptsConfig(**names).custom()
     turns = (Turn("user", "Oil?"), Turn("assistant", "Yes."), Turn("user", "P-1?"), Turn("assistant", "40 bar."))
     trace = replace(TRACE, remembered=Remembered(4, turns, "Oil."))
     asked = {place: STAGES[place](ScriptedChat([]), own[place]).requests([trace])[0].messages for place in own}
@@ -130,11 +131,11 @@ def test_homers_prompts_are_shipped_and_read_the_last_exchange(folder):
 
 
 def test_one_prompt_writes_the_hypothetical_documents_of_all_classes(folder):
-    own = PromptsConfig(hyde="hyde_general.j2").own()["hyde"]
+    own = PromptsConfig(hyde="hyde_general.j2").custom()["hyde"]
     asked = {own.messages({"question": "P-2?", "query_class": name}) for name in query_prompts.HYDE}
     assert asked == {query_prompts.hyde_messages(query_prompts.HYDE[query_prompts.GENERAL], "P-2?")}
 
 
 def test_a_file_beside_the_experiment_goes_before_a_shipped_one(folder):
     (folder / "hyde_general.j2").write_text("Mine: {{ question }}")
-    assert PromptsConfig(hyde="hyde_general.j2").own()["hyde"].text == "Mine: {{ question }}"
+    assert PromptsConfig(hyde="hyde_general.j2").custom()["hyde"].text == "Mine: {{ question }}"
