@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.host.place import HOST_VARIABLE, OFF, holders, model_host
+from rag_lab.models.host.address import HOST_VARIABLE, OFF, holders, model_host
 
 MODELS = {
     "sentence_transformers:minilm": "embedder",

@@ -24,7 +24,7 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
-from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
+from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rich_display import rich_display
 from rag_lab.stages.answer.context import context_stage

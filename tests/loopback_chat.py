@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from rag_lab.models.limits.reported import fewest_tokens
+from rag_lab.models.truncation import fewest_tokens
 
 UNDERSTANDING = {"class": "fuzzy", "hyde": True}
 

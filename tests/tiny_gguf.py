@@ -3,7 +3,7 @@
 import numpy as np
 from gguf import GGUFValueType, GGUFWriter
 
-from rag_lab.models.local.gguf.gguf_header import gguf_metadata
+from rag_lab.models.local.gguf_file import gguf_metadata
 from rag_lab.models.weights import packaged
 
 _DIM = 32

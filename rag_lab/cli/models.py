@@ -12,7 +12,7 @@ from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
 
 if TYPE_CHECKING:
-    from rag_lab.models.local.decoding.batch_check import BatchCheck
+    from rag_lab.models.local.generation import BatchCheck
     from rag_lab.models.protocols import ChatRequest
 
 app = typer.Typer(help="List, describe, download and check models.", no_args_is_help=True, rich_markup_mode=None)
@@ -128,7 +128,7 @@ def list_(
     """
     from rag_lab._kit.wording import text_table
     from rag_lab.errors import ModelError
-    from rag_lab.models.remote.ollama.server import OllamaServer
+    from rag_lab.models.remote.ollama_server import OllamaServer
     from rag_lab.redaction import shown
 
     rows, told = [*_packaged(), *_of_the_hub()], ""
@@ -192,9 +192,8 @@ def pull(
     from tqdm import tqdm
 
     from rag_lab.errors import ModelError
-    from rag_lab.models.providers import EMBEDDERS
-    from rag_lab.models.remote.ollama.server import OllamaServer
-    from rag_lab.models.spec import ModelSpec, split_name
+    from rag_lab.models.providers import EMBEDDERS, ModelSpec, split_name
+    from rag_lab.models.remote.ollama_server import OllamaServer
     from rag_lab.redaction import one_line
 
     if split_name(model, EMBEDDERS)[0] != "ollama":
@@ -234,7 +233,7 @@ def show(
     """
     from dataclasses import replace
 
-    from rag_lab.models.card.measure import measure as measured
+    from rag_lab.models.card.model_card import measure as measured
     from rag_lab.models.card.write_card import model_card
     from rag_lab.models.shared import chat_model
 
@@ -261,7 +260,7 @@ def check(
       rag-lab models check "transformers:qwen3-8b?4bit=true&batch_size=4" --replies 50
     """
     from rag_lab.errors import ModelError
-    from rag_lab.models.local.decoding.batch_check import check_batch
+    from rag_lab.models.local.generation import check_batch
     from rag_lab.models.shared import chat_model
     from rag_lab.redaction import shown
 

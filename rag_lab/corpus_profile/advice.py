@@ -10,9 +10,9 @@ from typing import Any
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus_profile.measures import Length, SimilarFiles
+from rag_lab.models.card.small_model import better_model, is_toy
 from rag_lab.models.providers import CHAT_MODELS, providers_of
 from rag_lab.models.shared import provider_problem
-from rag_lab.models.toy_note import better_model, is_toy
 from rag_lab.stores.analyzer import analyzer_for
 
 _ENGLISH_ONLY = "sentence_transformers:minilm"

@@ -18,9 +18,8 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import row_spans
 from rag_lab.errors import ModelError
-from rag_lab.models.limits.read_limit import ReadsTexts
 from rag_lab.models.shared import embedder
-from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.models.truncation import ReadsTexts, estimated_tokens
 
 _SAMPLE = 4000  # texts that are counted, evenly spread
 

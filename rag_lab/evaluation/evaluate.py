@@ -16,8 +16,8 @@ from rag_lab.evaluation.metric import Tools, Visible
 from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
 from rag_lab.evaluation.remembered import TracesScored, score_metric
 from rag_lab.memory.results import Memory
-from rag_lab.models.metered import booked
 from rag_lab.models.protocols import ChatModel, Embedder
+from rag_lab.models.shared import booked
 from rag_lab.records import Score, Trace
 from rag_lab.rich_display import rich_display
 

@@ -48,8 +48,6 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
         raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
         raise JudgeError(f"the judge failed: {reply.error}", permanent=not reply.transient)
-    if reply.closed_early:
-        raise UnusableReply(f"the judge's reply is cut off at its token limit: {_excerpt(reply.text)}")
     data = _first_object(reply)
     try:
         result = model.model_validate(data)

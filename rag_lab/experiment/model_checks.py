@@ -15,18 +15,19 @@ from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.models import shared
-from rag_lab.models.card.downloads import downloaded_folder
-from rag_lab.models.failover.names import alternatives
-from rag_lab.models.failover.usable import lack
+from rag_lab.models.card.weight_facts import downloaded_folder
+from rag_lab.models.config import alternatives
+from rag_lab.models.failover import missing_requirement
 from rag_lab.models.prices import EXAMPLE, Price, price, user_file
 from rag_lab.models.providers import (
     CHAT_MODELS,
     CROSS_ENCODERS,
     EMBEDDERS,
     QUERY_LIKELIHOODS,
+    ModelSpec,
     providers_of,
+    split_name,
 )
-from rag_lab.models.spec import ModelSpec, split_name
 from rag_lab.models.weights import find
 from rag_lab.redaction import redact_value
 
@@ -80,7 +81,11 @@ def model_problem(role: str, text: str) -> str:
     kind = kind_of_role(role)
     names = alternatives(text)
     slips = [(name, slip) for name in names if (slip := _slip(kind, name))]
-    lacks = [(name, lacking) for name in names if not slips and (lacking := _unshown(role, name) or lack(kind, name))]
+    lacks = [
+        (name, lacking)
+        for name in names
+        if not slips and (lacking := _unshown(role, name) or missing_requirement(kind, name))
+    ]
     found = slips[:1] or (lacks if len(lacks) == len(names) else [])
     key = role if role == "judge" else f"models.{role}"
     return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found)

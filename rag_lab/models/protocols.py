@@ -1,9 +1,10 @@
-"""Contracts of the three kinds of model: chat, embedding, pair scoring."""
+"""Contracts of the three kinds of model: chat, embedding, pair scoring; thinking, and vectors of length one."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -68,7 +69,6 @@ class ChatReply:
     seconds: float = 0.0
     cost_usd: float = 0.0
     truncated: bool = False  # stopped by max_tokens
-    closed_early: bool = False  # `truncated`, and closed before it: JSON of the schema, but not all that was to come
     error: str = ""
     transient: bool = False  # another attempt may cure the error
     asked: bool = True  # False: a model that was given up was not called
@@ -130,3 +130,55 @@ class PairScorer(Protocol):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order; larger is more relevant."""
+
+
+def unit_vectors(rows: Vectors) -> Vectors:
+    """Return the (n, dim) rows scaled to length one; a row of zeros stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Vectors = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
+
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """Return (text without thinking, thinking), both stripped of surrounding whitespace.
+
+    A closing mark alone ends thinking that the prompt had opened; thinking that was never closed leaves no text. A text
+    that is a JSON object is all text, whatever marks stand in its strings.
+
+    Example:
+        >>> split_thinking("<think>two of them</think> It is 4.")
+        ('It is 4.', 'two of them')
+    """
+    if _is_object(text):
+        return text.strip(), ""
+    thoughts: list[str] = []
+    before, closed, after = text.partition(_CLOSE)
+    if closed and _OPEN not in before:
+        thoughts, text = [before], after
+    kept: list[str] = []
+    while True:
+        before, opened, rest = text.partition(_OPEN)
+        kept.append(before)
+        if not opened:
+            break
+        thought, _, text = rest.partition(_CLOSE)
+        thoughts.append(thought)
+    return "".join(kept).strip(), "\n".join(part.strip() for part in thoughts if part.strip())
+
+
+def _is_object(text: str) -> bool:
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(text, strict=False), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def with_least_thinking(model: object, request: ChatRequest) -> ChatRequest:
+    """Return `request` with no less thinking than `model` does at the least (`least_thinking_tokens`; else none)."""
+    least: int = getattr(model, "least_thinking_tokens", 0)
+    return replace(request, thinking_tokens=least) if request.thinking_tokens < least else request

@@ -1,4 +1,4 @@
-"""Which providers there are: data only. Adding one is one file in this room and one entry here."""
+"""Which providers there are, as data, and names of models: `provider:name?option=value`. A provider is one entry."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from rag_lab._kit.registry import BuiltIn, Kind
-from rag_lab.models.local.gguf.gguf_types import KV_TYPES, WEIGHTS
-from rag_lab.models.options import Option
+from rag_lab.errors import ModelError, unknown_name
+from rag_lab.models.local.gguf_storage import KV_TYPES, WEIGHTS
+from rag_lab.models.options import Option, Value, parse_options
+from rag_lab.redaction import redact_value
 
 _DEVICE = {"device": Option(str)}
 _DTYPE = {"dtype": Option(str, choices=("float32", "bfloat16", "float16"))}
@@ -30,8 +32,8 @@ _SERVICE = {**_REMOTE, **_RATES}
 _OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}
 _VECTORS = {**_BATCH, "dimensions": Option(int), "document_prefix": Option(str), "query_prefix": Option(str)}
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
-_RERANK = "rag_lab.models.remote.rerank"
-_OLLAMA_PROBLEM = "rag_lab.models.remote.ollama.server:server_problem"
+_RERANK = "rag_lab.models.remote.rerankers"
+_OLLAMA_PROBLEM = "rag_lab.models.remote.ollama_server:server_problem"
 _GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
@@ -77,7 +79,7 @@ CHAT_MODELS = Kind(
             packaged="smollm2",
         ),
         "unsloth": Provider(
-            "rag_lab.models.local.unsloth:UnslothChat",
+            "rag_lab.models.local.transformers:UnslothChat",
             "models of the hub in 4 bits, on an NVIDIA GPU",
             "unsloth",
             "rag_lab[unsloth]",
@@ -97,7 +99,7 @@ CHAT_MODELS = Kind(
             sees_images=True,
         ),
         "ollama": Provider(
-            "rag_lab.models.remote.ollama.chat:OllamaChat",
+            "rag_lab.models.remote.ollama:OllamaChat",
             "models of an Ollama server, on this machine or another",
             "langchain_ollama",
             "langchain-ollama",
@@ -136,7 +138,7 @@ EMBEDDERS = Kind(
             packaged="minilm",
         ),
         "gemini": Provider(
-            "rag_lab.models.remote.gemini_embeddings:GeminiEmbedder",
+            "rag_lab.models.remote.embedders:GeminiEmbedder",
             "Google's embedding models",
             "langchain_google_genai",
             "langchain-google-genai",
@@ -146,7 +148,7 @@ EMBEDDERS = Kind(
             is_server=True,
         ),
         "ollama": Provider(
-            "rag_lab.models.remote.ollama.embeddings:OllamaEmbedder",
+            "rag_lab.models.remote.embedders:OllamaEmbedder",
             "embedding models of an Ollama server",
             "ollama",
             "langchain-ollama",
@@ -156,7 +158,7 @@ EMBEDDERS = Kind(
             is_server=True,
         ),
         "openai": Provider(
-            "rag_lab.models.remote.openai_embeddings:OpenAIEmbedder",
+            "rag_lab.models.remote.embedders:OpenAIEmbedder",
             "OpenAI's embedding models, and those of every server with its interface (vLLM, TEI, llama.cpp)",
             "openai",
             "langchain-openai",
@@ -174,7 +176,7 @@ CROSS_ENCODERS = Kind(
     "rag_lab.cross_encoders",
     {
         "sentence_transformers": Provider(
-            "rag_lab.models.local.cross_encoder:CrossEncoderScorer",
+            "rag_lab.models.local.sentence_transformers:CrossEncoderScorer",
             "cross-encoders of the hub with one output",
             "sentence_transformers",
             "sentence-transformers",
@@ -182,25 +184,25 @@ CROSS_ENCODERS = Kind(
             options={**_DEVICE, **_BATCH, **_MAX_TOKENS},
         ),
         "tei": Provider(
-            f"{_RERANK}.tei:TeiScorer",
+            f"{_RERANK}:TeiScorer",
             "the cross-encoder of a Text Embeddings Inference server",
             "httpx",
             example="tei:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8080",
             options={**_REMOTE, **_BATCH},
             is_server=True,
-            problem=f"{_RERANK}.here:tei_problem",
+            problem=f"{_RERANK}:tei_problem",
         ),
         "vllm": Provider(
-            f"{_RERANK}.documents:VllmScorer",
+            f"{_RERANK}:VllmScorer",
             "a cross-encoder of a vLLM server, or of another with its route /rerank (llama.cpp, Infinity)",
             "httpx",
             example="vllm:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8000",
             options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
             is_server=True,
-            problem=f"{_RERANK}.here:vllm_problem",
+            problem=f"{_RERANK}:vllm_problem",
         ),
         "cohere": Provider(
-            f"{_RERANK}.documents:CohereScorer",
+            f"{_RERANK}:CohereScorer",
             "Cohere's rerankers",
             "httpx",
             example="cohere:rerank-v3.5",
@@ -209,7 +211,7 @@ CROSS_ENCODERS = Kind(
             is_server=True,
         ),
         "jina": Provider(
-            f"{_RERANK}.documents:JinaScorer",
+            f"{_RERANK}:JinaScorer",
             "Jina's rerankers",
             "httpx",
             example="jina:jina-reranker-v2-base-multilingual",
@@ -243,3 +245,47 @@ MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS)
 def providers_of(kind: Kind) -> Mapping[str, Provider]:
     """Return what is built in of one kind of model, by name, the default first."""
     return cast(Mapping[str, Provider], kind.built_in)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """The parsed name of a model that a built-in provider gives. `options` holds only what was given."""
+
+    provider: str
+    name: str  # may hold colons and slashes
+    options: Mapping[str, Value]
+
+    @classmethod
+    def parse(cls, text: str, kind: Kind = CHAT_MODELS) -> ModelSpec:
+        """Parse `text` as a model of this `kind`.
+
+        Example:
+            >>> ModelSpec.parse("openai:llama3.2:3b?concurrency=2").name
+            'llama3.2:3b'
+
+        Raises:
+            ModelError: for a missing provider or name, an unknown provider or option, or an impossible value.
+        """
+        provider, name, options = split_name(text, kind)
+        known = providers_of(kind)
+        if provider not in known:
+            raise ModelError(unknown_name(f"{kind.name} provider", provider, kind.names()))
+        return cls(provider, name, parse_options(options, known[provider].options))
+
+    def arguments(self, provider: Provider) -> dict[str, Value]:
+        """Return the options as arguments of the provider's class."""
+        return {provider.options[key].argument or key: value for key, value in self.options.items()}
+
+
+def split_name(text: str, kind: Kind) -> tuple[str, str, str]:
+    """Return provider, name and options of `provider:name?options`.
+
+    Raises:
+        ModelError: for a missing provider or name.
+    """
+    provider, colon, rest = text.strip().partition(":")
+    name, _, options = rest.partition("?")
+    if not colon or not provider or not name:
+        example = next(iter(providers_of(kind).values())).example
+        raise ModelError(f"A model is named provider:name, for example {example}; got {redact_value(text)!r}.")
+    return provider, name, options

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted, listing
-from rag_lab.models.failover.names import alternatives
+from rag_lab.models.config import alternatives
 from rag_lab.runs.run_folder import RunFolder
 
 MEASURES = ("calls", "tokens", "cost_usd", "minutes")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from rag_lab.corpus.index.vectors import TruncatedChildren
-from rag_lab.models.limits.unread import Unread
+from rag_lab.models.truncation import Truncation
 from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RunFolder
 
@@ -29,7 +29,7 @@ class TruncationRecord:
     """
 
     model: str
-    chunks: Unread
+    chunks: Truncation
     given: int
     given_cut: int
     asked: int

@@ -11,7 +11,7 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
-from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.models.remembered_vectors import RememberedScorer
 from rag_lab.stages.config import (
     AnswerConfig,
     ConversationConfig,

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.models.limits.read_limit import unread_of_pairs
 from rag_lab.models.protocols import PairScorer
+from rag_lab.models.truncation import truncated_in_pairs
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import RERANKERS
@@ -84,7 +84,7 @@ class PairRerank(BuiltInStage):
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Score all pairs of the batch in one call, then order each trace's candidates."""
         pairs = self.pairs(traces)
-        scores, unread = iter(self.scorer.score(pairs)), iter(unread_of_pairs(self.scorer, pairs))
+        scores, unread = iter(self.scorer.score(pairs)), iter(truncated_in_pairs(self.scorer, pairs))
         return [
             self._order(hits, [next(scores) for _ in hits], [next(unread) for _ in hits])
             for hits in (trace.candidates for trace in traces)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab.errors import ModelError
-from rag_lab.models.protocols import ChatReply, ChatRequest, Vectors
-from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.models.protocols import ChatReply, ChatRequest, Vectors, unit_vectors
 
 Reply = str | ChatReply
 _WORD = re.compile(r"\w+")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from rag_lab.models.limits.reported import fewest_tokens
+from rag_lab.models.truncation import fewest_tokens
 from rag_lab.testing.doubles import HashEmbedder, OverlapScorer
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from rag_lab.cli import app, models
 from rag_lab.errors import ModelError
-from rag_lab.models.local.decoding.batch_check import BatchCheck
+from rag_lab.models.local.generation import BatchCheck
 from rag_lab.models.protocols import ChatReply
 from rag_lab.testing import ollama_server
 from tests.tiny_thinker import make_tiny_thinker

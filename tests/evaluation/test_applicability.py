@@ -12,7 +12,7 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.measures.costs import NOT_HERE
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.evaluation.registry import describe
-from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.models.truncation import estimated_tokens
 
 QUESTIONS = [
     make_question("plain"),

@@ -37,11 +37,6 @@ def test_the_first_object_counts_whatever_stands_around_it():
         (ChatReply("The oven is hot."), Verdict, "no JSON object: 'The oven is hot.'"),
         (ChatReply('{"reason": "bec'), Verdict, "broken JSON"),
         (ChatReply('{"reason": "bec', truncated=True), Verdict, "cut off at its token limit"),
-        (
-            ChatReply('{"reason": "bec", "verdict": 1}', truncated=True, closed_early=True),
-            Verdict,
-            "cut off at its token limit",
-        ),
         (ChatReply('{"a":' * 100_000), Verdict, "broken JSON"),
         (ChatReply('{"reason": "r"}'), Verdict, "does not fit the schema: verdict"),
         (ChatReply('{"reason": "r", "verdict": 7}'), Verdict, "verdict is 7; allowed is 0 to 1"),

@@ -12,7 +12,7 @@ import yaml
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.models.failover.names import from_yaml
+from rag_lab.models.config import from_yaml
 
 FOLDER = checkout_file("experiments/presets")
 REPOSITORY = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from rag_lab.memory.paces import Paces, Rates
 from rag_lab.memory.postgres import WAIT_VARIABLE
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Question, Trace
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import HashEmbedder

@@ -10,7 +10,7 @@ from rag_lab.memory.care import Choice, holdings, prune, verify
 from rag_lab.memory.ledger import LEDGER_VARIABLE
 from rag_lab.memory.results import Memory
 from rag_lab.memory.tables import opened_memory
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.testing import HashEmbedder
 
 

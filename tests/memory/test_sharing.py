@@ -11,7 +11,7 @@ import pytest
 from rag_lab.evaluation.judge_queue import JudgeQueue, JudgeReplies
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest, Message
-from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.models.remembered_vectors import RememberedScorer
 from rag_lab.testing import OverlapScorer, ScriptedChat
 
 PAIRS = [("the oven", "the oven trips"), ("the press", "an oven")]

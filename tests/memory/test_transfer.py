@@ -15,7 +15,7 @@ from rag_lab.memory.care import holdings, verify
 from rag_lab.memory.results import Memory
 from rag_lab.memory.tables import opened_memory
 from rag_lab.memory.transfer import export_store, import_store
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.testing import HashEmbedder
 
 VALUES = {f"k{n}": json.dumps({"text": f"{n} ä\u2028\0 % ?"}) for n in range(1500)}

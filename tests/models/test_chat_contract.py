@@ -8,7 +8,7 @@ from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.protocols import ChatReply
 from rag_lab.models.remote.gemini import GeminiChat
-from rag_lab.models.remote.ollama.chat import OllamaChat
+from rag_lab.models.remote.ollama import OllamaChat
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.testing import ChatModelContract, Scripted, ScriptedChat, gemini_server, ollama_server, openai_server
 

@@ -5,9 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from rag_lab.models.local.sentence_transformers import SentenceTransformerEmbedder
-from rag_lab.models.remote.gemini_embeddings import GeminiEmbedder
-from rag_lab.models.remote.ollama.embeddings import OllamaEmbedder
-from rag_lab.models.remote.openai_embeddings import OpenAIEmbedder
+from rag_lab.models.remote.embedders import GeminiEmbedder, OllamaEmbedder, OpenAIEmbedder
 from rag_lab.testing import EmbedderContract, HashEmbedder, gemini_server, ollama_server, openai_server
 
 

@@ -15,7 +15,7 @@ IDENTITIES = """
 import json, sys, time, urllib.request
 from rag_lab.errors import ModelError
 from rag_lab.models import weights
-from rag_lab.models.local.cross_encoder import CrossEncoderScorer
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer
 
 def look():
     weights._hub_revision.cache_clear()  # as in another process

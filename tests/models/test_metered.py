@@ -3,8 +3,8 @@ import pytest
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import Ledger
 from rag_lab.models import shared
-from rag_lab.models.metered import MeteredChat, booked, most_usd
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.shared import MeteredChat, booked, most_usd
 from rag_lab.testing import ScriptedChat, openai_server
 
 

@@ -16,7 +16,7 @@ from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ModelError
 from rag_lab.experiment.model_checks import model_problem, price_of
 from rag_lab.models import shared
-from rag_lab.models.own_models import OwnModelError
+from rag_lab.models.custom_models import OwnModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS
 from rag_lab.testing import ChatModelContract, EmbedderContract

@@ -2,10 +2,9 @@
 
 import pytest
 
-from rag_lab.models.local.cross_encoder import CrossEncoderScorer
 from rag_lab.models.local.query_likelihood import QueryLikelihoodScorer
-from rag_lab.models.remote.rerank.documents import CohereScorer, JinaScorer, VllmScorer
-from rag_lab.models.remote.rerank.tei import TeiScorer
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer
+from rag_lab.models.remote.rerankers import CohereScorer, JinaScorer, TeiScorer, VllmScorer
 from rag_lab.testing import OverlapScorer, PairScorerContract, rerank_server
 
 BUILDERS = {

@@ -11,9 +11,9 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.memory.results import Replayed
-from rag_lab.models import remembered_embeddings as remembered_embedder
+from rag_lab.models import remembered_vectors as remembered_embedder
 from rag_lab.models.protocols import Vectors
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 
 
 class Digests:

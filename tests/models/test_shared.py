@@ -6,8 +6,7 @@ import pytest
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, MODEL_KINDS, providers_of
-from rag_lab.models.remote.rerank.documents import VllmScorer
-from rag_lab.models.remote.rerank.tei import TeiScorer
+from rag_lab.models.remote.rerankers import TeiScorer, VllmScorer
 from rag_lab.testing import ollama_server, rerank_server
 
 EXAMPLES = [(kind, provider.example) for kind in MODEL_KINDS for provider in providers_of(kind).values()]

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.errors import ModelError
-from rag_lab.models.providers import MODEL_KINDS, providers_of
-from rag_lab.models.spec import ModelSpec
+from rag_lab.models.providers import MODEL_KINDS, ModelSpec, providers_of
 
 
 def test_a_name_may_hold_colons_and_slashes():

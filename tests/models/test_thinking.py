@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.models.thinking import split_thinking
+from rag_lab.models.protocols import split_thinking
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.models.truncation import estimated_tokens
 
 TEXTS = [
     "The press runs at 140 bar. Its ram guides take grease NLGI 2 every 500 hours.",

@@ -2,8 +2,8 @@ import hashlib
 import os
 
 from rag_lab._kit.home import home
-from rag_lab.models import weight_digests as digests
-from rag_lab.models.weight_digests import file_digest, folder_digest
+from rag_lab.models import weights as digests
+from rag_lab.models.weights import file_digest, folder_digest
 
 
 def test_a_file_is_hashed_whole_and_once(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from doubles import TEXTS, Corpus, hits
 
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory
-from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.models.remembered_vectors import RememberedScorer
 from rag_lab.records import Question, Trace
 from rag_lab.stages.rerank import KeepOrder, PairRerank
 from rag_lab.stages.stage import Outcome

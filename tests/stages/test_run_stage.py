@@ -15,7 +15,7 @@ from rag_lab.experiment.forecast.work import Tally
 from rag_lab.memory import results, sharing
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory, Replayed
-from rag_lab.models.own_models import OwnModelError
+from rag_lab.models.custom_models import OwnModelError
 from rag_lab.models.shared import chat_model
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Evidence, Hit, MachineUse, Question, Trace

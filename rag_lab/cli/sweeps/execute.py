@@ -91,7 +91,7 @@ def run_with_status(
     from rag_lab.experiment.forecast.spending import spending_rows
     from rag_lab.experiment.run.outputs import failures
     from rag_lab.experiment.run.sweep import run_plan
-    from rag_lab.models.toy_note import toy_note
+    from rag_lab.models.card.small_model import toy_note
     from rag_lab.report.text.compare_text import compare_screen
     from rag_lab.runs.omissions import asked_sentence
     from rag_lab.runs.race_record import cost_of, read_race

@@ -52,7 +52,7 @@ def worker(
     """
     from rag_lab.experiment.executors.launchers import worker_command
     from rag_lab.experiment.executors.worker import WorkerOptions, take_variants
-    from rag_lab.models.host.place import meeting_place, model_host
+    from rag_lab.models.host.address import meeting_place, model_host
     from rag_lab.runs.run_folder import known_name
 
     name = known_name(Path(run)) or run

@@ -8,7 +8,7 @@ from typing import Any
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.tables.reliability import VariantUnread, is_unlike
-from rag_lab.models.limits.unread import NOTICED, percent, short_name
+from rag_lab.models.truncation import NOTICED, percent, short_name
 from rag_lab.stages.steps import stage_name
 
 FEW = 20  # questions: fewer show only very large differences
@@ -139,11 +139,11 @@ def _is_better_anyway(comparison: Comparison, pair: tuple[str, str], share: Mapp
 
 def _of(one: VariantUnread) -> list[str]:
     told = []
-    if one.corpus is not None and one.corpus.chunks.share_unread >= NOTICED:
+    if one.corpus is not None and one.corpus.chunks.share_truncated >= NOTICED:
         chunks, corpus = one.corpus.chunks, one.corpus
         given = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
         told.append(
-            f"{chunks.told('the chunks', corpus.model)}; what stands behind, {percent(chunks.share_unread)} of the "
+            f"{chunks.told('the chunks', corpus.model)}; what stands behind, {percent(chunks.share_truncated)} of the "
             f"text, is not searched by meaning, and {given} of the passages at the ranks that a reader gets stand on "
             "such a chunk."
         )

@@ -12,7 +12,7 @@ from rag_lab._kit.wording import number
 from rag_lab.comparison.questions.passages import Ranking, ranking
 from rag_lab.comparison.questions.remade_prompts import Remade, remade_prompts
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.models.thinking import split_thinking
+from rag_lab.models.protocols import split_thinking
 from rag_lab.records import Question, StageRecord, Trace
 from rag_lab.stages.query.rewrite import REWRITE
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.evaluation.judge_check import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
-from rag_lab.models.limits.unread import NOTICED, percent
+from rag_lab.models.truncation import NOTICED, percent
 from rag_lab.records import StageRecord, Trace
 from rag_lab.runs.truncation_record import SEARCHES, TruncationRecord, truncation_record
 from rag_lab.stages.steps import stage_name
@@ -49,13 +49,13 @@ class VariantUnread:
     @property
     def share(self) -> float | None:
         """The share of the text that no search finds by meaning; None where no embedding model was asked."""
-        return self.corpus.chunks.share_unread if self.corpus else None
+        return self.corpus.chunks.share_truncated if self.corpus else None
 
     @property
     def mark(self) -> str:
         """What stands beside the variant's name; '' where nearly all was read."""
         told = []
-        if self.corpus and self.corpus.chunks.share_unread >= NOTICED:
+        if self.corpus and self.corpus.chunks.share_truncated >= NOTICED:
             chunks = self.corpus.chunks
             told.append(f"{percent(chunks.share_longer)} of chunks cut at {chunks.limit:,} tokens")
         if self.corpus and self.corpus.asked_cut:

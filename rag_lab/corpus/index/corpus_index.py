@@ -39,7 +39,7 @@ from rag_lab.corpus.spans import PageStarts
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.corpus.split.splitter import splitter_of
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
-from rag_lab.models.remembered_embeddings import RememberedEmbedder, Watch
+from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.records import Evidence, Hit, Level, Problem, Question
 from rag_lab.stores.analyzer import Analyzer, AnalyzerChoice, analyzer_for
 from rag_lab.stores.config import StoreConfig, Unit

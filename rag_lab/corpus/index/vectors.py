@@ -15,8 +15,8 @@ from typing import Any
 from rag_lab._kit.digest import digest
 from rag_lab._kit.whole_file import whole_folder
 from rag_lab.access import access_label
-from rag_lab.models.limits.unread import Unread
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
+from rag_lab.models.truncation import Truncation
 from rag_lab.records import Chunk, Hit
 from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig
@@ -30,7 +30,7 @@ _FILE = "unread.json"
 class TruncatedChildren:
     """How long children are for one embedding model, and the tokens beyond its limit by the id of each longer one."""
 
-    total: Unread
+    total: Truncation
     longer: Mapping[str, int] = field(default_factory=dict)
 
     def of_hits(self, hits: Iterable[Hit]) -> list[int]:
@@ -55,11 +55,11 @@ def truncated_children(
             texts = {child.chunk_id: child.text for child in children()}
             counts = embedder.text_tokens(list(texts.values()), "document")
             longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
-            total = Unread.of(counts, sum(map(len, texts.values())), limit)
+            total = Truncation.of(counts, sum(map(len, texts.values())), limit)
             found = asdict(TruncatedChildren(total, longer))
             (partial / _FILE).write_text(json.dumps(found), encoding="utf-8")
     saved = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-    return TruncatedChildren(Unread(**saved["total"]), saved["longer"])
+    return TruncatedChildren(Truncation(**saved["total"]), saved["longer"])
 
 
 _TOOK = "took.json"  # beside the vectors

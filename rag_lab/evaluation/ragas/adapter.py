@@ -18,8 +18,8 @@ from ragas.prompt.metrics.base_prompt import BasePrompt
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_output import JudgeError, Reply, UnusableReply, read_reply, strict_schema
 from rag_lab.evaluation.judge_queue import SEEDS_PER_REPEAT, JudgeQueue
-from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
+from rag_lab.models.truncation import truncated_in_texts
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
 MIN_REPLY_TOKENS = 64  # below this no judgement fits
@@ -135,7 +135,7 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
 
     def truncated_tokens(self, texts: Iterable[str]) -> int:
         """Return how many tokens of these texts the embedding model never reads."""
-        return sum(unread_of_texts(self._embedder, list(texts), "document"))
+        return sum(truncated_in_texts(self._embedder, list(texts), "document"))
 
     def embed_text(self, text: str, **_: Any) -> list[float]:
         """Return the text's unit vector."""

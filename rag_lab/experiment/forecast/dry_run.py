@@ -22,8 +22,8 @@ from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import proof_plan, round_plan
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
-from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.models.remembered_vectors import RememberedEmbedder
+from rag_lab.models.truncation import estimated_tokens
 from rag_lab.pipeline import Pipeline
 
 if TYPE_CHECKING:

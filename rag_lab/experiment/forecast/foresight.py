@@ -20,12 +20,10 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.experiment.forecast.work import Tally, Work
 from rag_lab.memory.results import Memory
-from rag_lab.models.protocols import ChatRequest
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
-from rag_lab.models.remembered_scores import RememberedScorer
+from rag_lab.models.protocols import ChatRequest, with_least_thinking
+from rag_lab.models.remembered_vectors import RememberedEmbedder, RememberedScorer
 from rag_lab.models.shared import spec_of
-from rag_lab.models.thinking import with_least_thinking
-from rag_lab.models.token_estimate import estimated_tokens
+from rag_lab.models.truncation import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.stages.answer.extract import Extract

@@ -16,8 +16,7 @@ from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared
-from rag_lab.models.limits.read_limit import ReadsPairs, most_tokens
-from rag_lab.models.limits.unread import NOTICED, Unread, percent, short_name
+from rag_lab.models.truncation import NOTICED, ReadsPairs, Truncation, most_tokens, percent, short_name
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.stages.rerank import PairRerank
@@ -33,7 +32,7 @@ class TruncationFound:
     variants: tuple[Variant, ...]
     model: str
     whose: str  # chunks, parents
-    total: Unread
+    total: Truncation
     is_sample: bool = False
 
     @property
@@ -65,7 +64,7 @@ def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound
 
 def _alike(found: Iterable[TruncationFound]) -> list[TruncationFound]:
     """Put together what is the same under several variants: parents, say, do not depend on the size of chunks."""
-    groups: dict[tuple[str, str, Unread], TruncationFound] = {}
+    groups: dict[tuple[str, str, Truncation], TruncationFound] = {}
     for one in found:
         key = (one.model, one.whose, one.total)
         known = groups.get(key)
@@ -75,7 +74,7 @@ def _alike(found: Iterable[TruncationFound]) -> list[TruncationFound]:
 
 def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
     """Return a sentence for each model that cuts what it is sent, and what a comparison would then measure."""
-    cut = [one for one in found if one.total.share_unread >= NOTICED]
+    cut = [one for one in found if one.total.share_truncated >= NOTICED]
     return [*(_sentence(one, plan) for one in cut), *_measures_cutting(found), *_unknown(plan)]
 
 
@@ -117,7 +116,7 @@ def _with(variant: Variant, known: TruncationFound | None) -> TruncationFound | 
     return replace(known, variants=(*known.variants, variant))
 
 
-def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequence[Question]) -> Unread | None:
+def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequence[Question]) -> Truncation | None:
     """Count a sample of what the reranker may be given, each passage with one of the questions."""
     scorer = stage.scorer
     if not isinstance(scorer, ReadsPairs) or scorer.most_tokens is None or not questions:
@@ -129,14 +128,14 @@ def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequ
     pairs = [(questions[place % len(questions)].text, one.text) for place, one in enumerate(sample)]
     with suppress(ModelError):  # its tokenizer is not here: the sweep counts what it cuts
         characters = sum(len(passage) for _, passage in pairs)
-        return Unread.of(scorer.pair_tokens(pairs), characters, scorer.most_tokens)
+        return Truncation.of(scorer.pair_tokens(pairs), characters, scorer.most_tokens)
     return None
 
 
 def _sentence(found: TruncationFound, plan: Plan) -> str:
     about = "About " if found.is_sample else ""
     told = found.total.told(f"the {found.whose}{_named(found, plan)}", found.model)
-    lost = percent(found.total.share_unread)
+    lost = percent(found.total.share_truncated)
     effect = "is not searched by meaning" if not found.is_sample else "counts for nothing in the reranking"
     return f"{about}{told}; what stands behind, {lost} of the text, {effect}."
 
@@ -173,7 +172,7 @@ def _measures_cutting(found: Sequence[TruncationFound]) -> list[str]:
     told = []
     for model in dict.fromkeys(one.model for one in found if not one.is_sample):
         ours = [one.total for one in found if one.model == model and not one.is_sample]
-        shares = [one.share_unread for one in ours]
+        shares = [one.share_truncated for one in ours]
         if len(ours) > 1 and is_unlike(min(shares), max(shares)):
             told.append(
                 f"What {short_name(model)} cuts is not alike in the variants, so that their differences are of what "

@@ -19,7 +19,7 @@ from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of, limits_used
 from rag_lab.memory.results import Memory
-from rag_lab.models.remote.patience import given_up_models
+from rag_lab.models.remote.requests import given_up_models
 from rag_lab.redaction import hide_known
 from rag_lab.runs.plan_tree import write_tree
 from rag_lab.runs.race_record import read_race

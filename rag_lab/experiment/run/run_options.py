@@ -15,9 +15,8 @@ from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL
 from rag_lab.experiment.model_checks import kind_of_role, models_asked
 from rag_lab.experiment.stage_identities import n_chats
-from rag_lab.models.failover.names import alternatives
-from rag_lab.models.providers import providers_of
-from rag_lab.models.spec import split_name
+from rag_lab.models.config import alternatives
+from rag_lab.models.providers import providers_of, split_name
 from rag_lab.models.weights import find
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder, read_json
 

@@ -19,7 +19,7 @@ from rag_lab.experiment.race import round_plan
 from rag_lab.experiment.run.locks import alone_in_store, locked
 from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
 from rag_lab.experiment.run.run_variants import run_variants, whole_variants
-from rag_lab.models.host.place import model_host
+from rag_lab.models.host.address import model_host
 from rag_lab.runs.margins import dated, post_hoc_sentence
 from rag_lab.runs.race_record import round_folder
 from rag_lab.runs.run_folder import RunFolder, refuse_links_out

@@ -25,10 +25,10 @@ from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.memory.checked_rows import Dropped
 from rag_lab.models import shared as registry
-from rag_lab.models.failover.choice import who_played
-from rag_lab.models.host.ask import held_elsewhere_mb
+from rag_lab.models.failover import chosen_models
+from rag_lab.models.host.hosted import held_elsewhere_mb
 from rag_lab.models.protocols import ChatModel
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.runs.live_file import LiveVariant, remove_live, write_live
@@ -226,7 +226,7 @@ class VariantWork:
         """Return what ran, as JSON values: configuration, models, prompts, counts, problems, peak memory."""
         failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
         roles = self.pipeline.config.models.model_dump().values()
-        played = who_played([*roles, self.metric_embedding, self.judge or ""])
+        played = chosen_models([*roles, self.metric_embedding, self.judge or ""])
         return {
             "replaced": self.pipeline.replaced,
             "config_identity": self.pipeline.config.identity,

@@ -1,9 +1,12 @@
-"""The card itself, and the memory that it foretells."""
+"""The card of a model: its memory, foretold and measured."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
+from rag_lab.errors import ModelError
+from rag_lab.models.protocols import ChatModel, ChatRequest, Message
 from rag_lab.rich_display import rich_display
 
 
@@ -76,3 +79,35 @@ class ModelCard:
     def memory_mb(self) -> float | None:
         """MiB that weights and cache need together; what a call computes with comes on top."""
         return None if self.weights_mb is None else self.weights_mb + (self.cache_mb or 0.0)
+
+
+_READ = "The ram guides are greased every five hundred hours; the filter of the oven is changed every month. " * 12
+_ASKED = ("What is greased?", "What is changed every month?", "How often are the guides greased?")
+_WRITTEN_TOKENS = 48
+
+
+def measure(model: ChatModel) -> Measured:
+    """Ask three questions about 300 tokens of text, one after the other, and return what they took.
+
+    Raises:
+        ModelError: if the model cannot be used, or answers none of them.
+    """
+    model.generate([_request("Say hello.")])  # loads it; compiling and caching are none of its speed
+    started = time.perf_counter()
+    replies = [reply for text in _ASKED for reply in model.generate([_request(_READ + text)])]
+    seconds = time.perf_counter() - started
+    if failed := next((reply.error for reply in replies if reply.error), ""):
+        raise ModelError(f"The model answered no request: {failed}")
+    written = sum(reply.tokens_out for reply in replies)
+    used = replies[-1].machine
+    joules = [reply.machine.joules for reply in replies if reply.machine and reply.machine.joules is not None]
+    return Measured(
+        tokens_per_second=written / seconds,
+        load_s=used.load_s if used else None,
+        memory_mb=used.memory_mb if used else None,
+        joules_per_token=sum(joules) / written if joules and written else None,
+    )
+
+
+def _request(text: str) -> ChatRequest:
+    return ChatRequest((Message("user", text),), max_tokens=_WRITTEN_TOKENS)

@@ -7,15 +7,20 @@ from pathlib import Path
 
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models.card.downloads import downloaded_folder
-from rag_lab.models.card.folder_facts import folder_facts
-from rag_lab.models.card.gguf_facts import gguf_facts
 from rag_lab.models.card.model_card import ModelCard
-from rag_lab.models.failover.names import alternatives, is_failover
-from rag_lab.models.failover.usable import lack
-from rag_lab.models.providers import CHAT_MODELS, MODEL_KINDS, QUERY_LIKELIHOODS, Provider, providers_of
+from rag_lab.models.card.weight_facts import downloaded_folder, folder_facts, gguf_facts
+from rag_lab.models.config import alternatives, is_failover
+from rag_lab.models.failover import missing_requirement
+from rag_lab.models.providers import (
+    CHAT_MODELS,
+    MODEL_KINDS,
+    QUERY_LIKELIHOODS,
+    ModelSpec,
+    Provider,
+    providers_of,
+    split_name,
+)
 from rag_lab.models.shared import model_of
-from rag_lab.models.spec import ModelSpec, split_name
 from rag_lab.models.weights import find
 
 _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
@@ -39,7 +44,7 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
     spec = ModelSpec.parse(model, kind)
     provider = providers_of(kind)[spec.provider]
     card = ModelCard(model, kind.name, batch=batch, keeps_schema=_keeps_schema(kind, model))
-    card = replace(card, notes=_notes(lack(kind, model)))
+    card = replace(card, notes=_notes(missing_requirement(kind, model)))
     if spec.provider == "ollama":
         return _of_ollama(card, spec)
     if provider.is_server:
@@ -130,7 +135,7 @@ def _default_type(spec: ModelSpec) -> str:
 
 
 def _of_ollama(card: ModelCard, spec: ModelSpec) -> ModelCard:
-    from rag_lab.models.remote.ollama.server import OllamaServer
+    from rag_lab.models.remote.ollama_server import OllamaServer
 
     server = OllamaServer(str(spec.options.get("base_url", "")))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,12 +11,36 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.machine_use import MachineMeter
-from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.local.local_model import MachineMeter, keep_converted, without_progress_bars
 from rag_lab.models.local.token_counter import named_context
-from rag_lab.models.local.transformers_copy import transformers_copy
 from rag_lab.models.requirements import cuda_problem, library, require_package
-from rag_lab.models.weights import Source, find, loading_error
+from rag_lab.models.weights import Source, file_digest, find, loading_error
+
+_LOG = logging.getLogger(__name__)
+
+
+def transformers_copy(source: Path) -> Path:
+    """Return the folder that `from_pretrained` reads, made from a GGUF file on first use (float32).
+
+    Raises:
+        ModelError: if the folder cannot be written.
+    """
+    short = file_digest(source).rpartition(":")[2][:16]
+    return keep_converted(f"{short}-transformers", lambda partial: _convert(source, partial))
+
+
+def _convert(source: Path, target: Path) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    _LOG.info("Converting %s for transformers, once; this takes about half a minute", source.name)
+    model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
+    model.hf_quantizer = None  # the weights are plain floats now; without the mark they can be saved
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(target)
+    AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
+
 
 _LOADING = threading.Lock()
 _CONTEXT_UNNAMED = 4096  # for models without positions, as Mamba

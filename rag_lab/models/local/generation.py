@@ -4,20 +4,60 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rag_lab.errors import ModelError
 from rag_lab.models.local.causal import CausalLM
-from rag_lab.models.local.decoding.guided_batch import Follow, Restrict
-from rag_lab.models.local.decoding.guided_prompt import GuidedPrompt, PromptError, can_think, guided_prompt
-from rag_lab.models.local.decoding.sampling import is_sampled, sampling_of
-from rag_lab.models.local.decoding.schema_matcher import SchemaError
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.local.guided_reply import Follow, GuidedPrompt, PromptError, Restrict, can_think, guided_prompt
+from rag_lab.models.local.schema_matcher import SchemaError
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, split_thinking
 from rag_lab.models.requirements import library
-from rag_lab.models.thinking import split_thinking
 
-_VERSION = 3
+_QWEN3 = ("qwen3", "qwen3_moe")
+_QWEN3_PLAIN: Mapping[str, float] = {"temperature": 0.7, "top_p": 0.8, "top_k": 20}
+"""Qwen3's `generation_config.json` is that of thinking; its model card documents these for replies without."""
+
+_THINKING: Mapping[str, float] = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
+"""Qwen3's documented settings of thinking, for cards that name no temperature: greedy thinking goes in circles."""
+
+_GREEDY: Mapping[str, Any] = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50}
+"""The library's own neutral values: it warns of a card's settings that greedy decoding does not use."""
+
+_NEUTRAL: Mapping[str, float | None] = {"top_p": 1.0, "top_k": 0, "min_p": None}
+
+
+def sampling_of(config: Any, card: Any, request: ChatRequest, thinks: bool) -> dict[str, Any]:
+    """Return the arguments of `GenerationConfig` for a request that the model thinks about or not.
+
+    `config` is the model's configuration, `card` its generation configuration. A temperature of 0 is greedy, but for
+    thoughts, which then have the card's temperature.
+    """
+    thinking = thinks and request.thinking
+    if not is_sampled(request, thinks):
+        return dict(_GREEDY)
+    named = _named(card)
+    if thinking and "temperature" not in named:
+        named = {**_THINKING, **named}
+    elif thinks and not thinking and config.model_type in _QWEN3:
+        named = {**named, **_QWEN3_PLAIN}
+    temperature = request.temperature or named["temperature"]
+    return {"do_sample": True, **_NEUTRAL, **named, **request.sampling, "temperature": temperature}
+
+
+def is_sampled(request: ChatRequest, thinks: bool) -> bool:
+    """Return whether the reply is sampled: by temperature, or because the model thinks."""
+    return request.temperature > 0 or (thinks and request.thinking)
+
+
+def _named(card: Any) -> dict[str, float]:
+    """Return the settings that the card names."""
+    found = {key: getattr(card, key, None) for key in ("temperature", "top_p", "top_k", "min_p")}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+_VERSION = 4
 
 
 def decoding_identity() -> dict[str, Any]:
@@ -118,7 +158,6 @@ def _reply(tokenizer: Any, prompt: GuidedPrompt, seconds: float) -> ChatReply:
         tokens_out=len(guide.thought_ids) + len(guide.reply_ids),
         seconds=seconds,
         truncated=guide.truncated,
-        closed_early=guide.closed_early,
         thinking_tokens=len(guide.thought_ids),
     )
 
@@ -126,3 +165,44 @@ def _reply(tokenizer: Any, prompt: GuidedPrompt, seconds: float) -> ChatReply:
 def _decoded(tokenizer: Any, ids: list[int]) -> str:
     text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCheck:
+    """Replies to the same requests, one at a time and together, in the order of the requests."""
+
+    alone: tuple[ChatReply, ...]
+    together: tuple[ChatReply, ...]
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """The positions of the requests whose text is another one in the batch."""
+        pairs = enumerate(zip(self.alone, self.together, strict=True))
+        return tuple(n for n, (alone, together) in pairs if alone.text != together.text)
+
+    @property
+    def tokens_a_second(self) -> tuple[float, float]:
+        """Tokens written a second, one at a time and together."""
+        return _speed(self.alone), _speed(self.together)
+
+
+def check_batch(model: ChatModel, requests: Sequence[ChatRequest]) -> BatchCheck:
+    """Ask `model` everything together and then one at a time.
+
+    Raises:
+        ModelError: if a request has no reply, or is not greedy: a sampled reply is written alone anyway.
+    """
+    if any(request.temperature > 0 or request.thinking for request in requests):
+        raise ModelError("Batches are checked with greedy requests: temperature 0 and no thinking.")
+    model.generate(requests[:1])  # loads the model, which belongs to neither way
+    together = model.generate(requests)
+    alone = [model.generate([request])[0] for request in requests]
+    failed = next((reply.error for reply in [*together, *alone] if reply.error), "")
+    if failed:
+        raise ModelError(f"The model gave no reply to compare: {failed}")
+    return BatchCheck(tuple(alone), tuple(together))
+
+
+def _speed(replies: Sequence[ChatReply]) -> float:
+    seconds = sum(reply.seconds for reply in replies)
+    return sum(reply.tokens_out for reply in replies) / seconds if seconds else 0.0

@@ -13,16 +13,12 @@ from typing import Any, NamedTuple
 
 from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
-from rag_lab.models.local.gguf.gguf_card import GgufCard, gguf_card
-from rag_lab.models.local.gguf.gguf_conversion import stored_as
-from rag_lab.models.local.gguf.gguf_header import gguf_metadata, gguf_problem
-from rag_lab.models.local.gguf.gguf_tokenizer import gguf_tokenizer
-from rag_lab.models.local.gguf.gguf_types import GIVEN
+from rag_lab.models.local.gguf_file import GgufCard, gguf_card, gguf_metadata, gguf_problem, gguf_tokenizer
+from rag_lab.models.local.gguf_storage import GIVEN, stored_as
 from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
-from rag_lab.models.local.machine_use import MachineMeter
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.local.local_model import MachineMeter
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message, split_thinking
 from rag_lab.models.requirements import library, missing_package
-from rag_lab.models.thinking import split_thinking
 from rag_lab.models.weights import Source, find
 
 _PACKAGED = "smollm2"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.models.local.causal import CausalLM, CausalSettings
-from rag_lab.models.local.gguf.gguf_tokenizer import gguf_tokenizer
+from rag_lab.models.local.gguf_file import gguf_tokenizer
 from rag_lab.models.local.token_counter import Count, token_counter
 from rag_lab.models.weights import find
 

@@ -1,23 +1,118 @@
-"""Models of sentence-transformers, and its embeddings: the packaged `minilm`, a folder, `bge-m3`, or any hub name."""
+"""Models of sentence-transformers: embedders (`minilm`, `bge-m3`), cross-encoders, and how much of a text they read."""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rag_lab.errors import ModelError
-from rag_lab.models.limits.read_limit import Kind
-from rag_lab.models.local.quiet import without_progress_bars
-from rag_lab.models.local.read_length import ReadLength, read_length
-from rag_lab.models.protocols import Vectors
+from rag_lab.models.local.local_model import without_progress_bars
+from rag_lab.models.protocols import Vectors, unit_vectors
 from rag_lab.models.requirements import library, require_package
-from rag_lab.models.unit_vectors import unit_vectors
-from rag_lab.models.weights import find, loading_error
+from rag_lab.models.truncation import TextKind
+from rag_lab.models.weights import Source, find, loading_error
+
+_AT_ONCE = 1024  # texts whose tokens are held while they are counted
+_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}  # the first that the model has
+
+
+@dataclass(frozen=True)
+class ReadLength:
+    """The most tokens of a text that a model reads, and its own count of them, the marks around the text included.
+
+    `prompts` are the words that it puts before what it embeds, by kind.
+    """
+
+    limit: int
+    tokenizer: Any
+    prompts: Mapping[str, str]
+    lower_case: bool = False
+
+    def of_texts(self, texts: Sequence[str], kind: str) -> list[int]:
+        """Return how many tokens each text has; those beyond `limit` are never read."""
+        before = self.prompts.get(kind, "")
+        return list(self._counts([self._as_read(before + text) for text in texts]))
+
+    def of_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return how many tokens each pair has together; those beyond `limit` are never read."""
+        return list(self._counts([(self._as_read(one), self._as_read(other)) for one, other in pairs]))
+
+    def _as_read(self, text: str) -> str:
+        return text.lower() if self.lower_case else text
+
+    def _counts(self, inputs: Sequence[Any]) -> Iterator[int]:
+        for start in range(0, len(inputs), _AT_ONCE):
+            found = self.tokenizer.encode_batch_fast(list(inputs[start : start + _AT_ONCE]))
+            yield from (len(one.ids) for one in found)
+
+
+def read_length(source: Source, most: int | None = None) -> ReadLength | None:
+    """Return how much the model of these weights reads; None where they are not here yet, or do not say.
+
+    Args:
+        source: of the weights.
+        most: a limit in place of the model's own.
+    """
+    folder = next((str(one.get("path", "")) for one in _json(source, "modules.json", [])), "")
+    saved = _json(source, f"{folder}/sentence_bert_config.json".lstrip("/"), {})
+    limit = most or saved.get("max_seq_length") or _positions(source, folder)
+    tokenizer = _tokenizer(source, folder)
+    if not isinstance(limit, int) or tokenizer is None:
+        return None
+    known = _json(source, "config_sentence_transformers.json", {}).get("prompts") or {}
+    prompts = {kind: next((known[name] for name in names if name in known), "") for kind, names in _PROMPTS.items()}
+    return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
+
+
+def _positions(source: Source, folder: str) -> int | None:
+    """Return what the tokenizer and the configuration of the model allow, the smaller of both."""
+    named = _json(source, f"{folder}/tokenizer_config.json".lstrip("/"), {}).get("model_max_length")
+    has = _json(source, f"{folder}/config.json".lstrip("/"), {}).get("max_position_embeddings")
+    given = [int(value) for value in (named, has) if isinstance(value, int | float) and value > 0]
+    return min(given, default=None)
+
+
+def _tokenizer(source: Source, folder: str) -> Any:
+    """Return the tokenizer alone, which cuts and pads nothing; None where it is not here."""
+    from tokenizers import Tokenizer
+
+    path = _file(source, f"{folder}/tokenizer.json".lstrip("/"))
+    try:
+        tokenizer = Tokenizer.from_file(str(path)) if path else None
+    except Exception:  # of what a file may hold, and the library of tokenizers raises nothing more special
+        return None
+    if tokenizer is not None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+    return tokenizer
+
+
+def _json(source: Source, name: str, missing: Any) -> Any:
+    path = _file(source, name)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path else missing
+    except (OSError, ValueError):
+        return missing
+    return found if isinstance(found, type(missing)) else missing
+
+
+def _file(source: Source, name: str) -> Path | None:
+    """Return a file of the weights where it is here: of those of the hub, once they were downloaded."""
+    if not source.on_hub:
+        path = Path(source.location, name)
+        return path if path.is_file() else None
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(source.location, name)
+    return Path(cached) if isinstance(cached, str) else None
 
 
 class SentenceTransformersModel:
@@ -112,7 +207,7 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
         """Return (n_texts, dim) unit vectors of questions, with the model's own prompt; see `embed_documents`."""
         return self._encode("encode_query", texts)
 
-    def text_tokens(self, texts: Sequence[str], kind: Kind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
         """Return how many tokens each text has for the model, with its own prompt; the weights are not loaded."""
         reads = self._read_length()
         return [0] * len(texts) if reads is None else reads.of_texts(texts, kind)
@@ -125,3 +220,55 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
                 list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         return unit_vectors(np.asarray(rows, dtype=np.float32))
+
+
+_DECIMALS = 6  # the last digits of float32 depend on what shares a batch
+
+
+class CrossEncoderScorer(SentenceTransformersModel):
+    """Any cross-encoder with one output: `bge-reranker-v2-m3`, a folder, or a hub name. float32 on every device."""
+
+    loads = "CrossEncoder"
+
+    def __init__(self, name: str, *, device: str = "", batch_size: int = 16, max_tokens: int | None = None) -> None:
+        super().__init__(name, device, batch_size)
+        self.max_tokens = max_tokens
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, digest of the weights, input limit and library version."""
+        return {**super().identity(), "max_tokens": self.max_tokens}
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return one score for each (question, passage), in order, rounded to six decimals.
+
+        A pair's score alone and in a batch, on one processor and another, agree within the error of float32 and not
+        to the last decimal: what is remembered, and what passages are ordered by, is the first one computed.
+
+        Raises:
+            ModelError: if the weights are missing or do not load, or the model gives more than one score a pair.
+        """
+        if not pairs:
+            return []
+        order = sorted(range(len(pairs)), key=lambda index: (sum(map(len, pairs[index])), pairs[index]))
+        with self._lock:
+            values = self._model.predict(
+                [pairs[index] for index in order], batch_size=self.batch_size, show_progress_bar=False
+            )
+        scores = dict(zip(order, values, strict=True))
+        return [round(float(scores[index]), _DECIMALS) for index in range(len(pairs))]
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return how many tokens each pair has together; beyond `most_tokens` its longer text is cut at the end."""
+        reads = self._read_length()
+        return [0] * len(pairs) if reads is None else reads.of_pairs(pairs)
+
+    @property
+    def _given_limit(self) -> int | None:
+        return self.max_tokens
+
+    @cached_property
+    def _model(self) -> Any:
+        model = self._load(max_length=self.max_tokens)
+        if model.num_labels != 1:
+            raise ModelError(f"{self.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
+        return model

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.local.converted import keep_converted
+from rag_lab.models.local.local_model import keep_converted
 from rag_lab.models.requirements import library
 from rag_lab.models.weights import Source
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rag_lab.errors import ModelError
 from rag_lab.memory.paces import Rates
 from rag_lab.models.protocols import ChatRequest
-from rag_lab.models.remote.http_bounds import CHAT_BYTES, HttpBounds
-from rag_lab.models.remote.json_endpoint import Endpoint
+from rag_lab.models.remote.http import CHAT_BYTES, Endpoint, HttpBounds
 from rag_lab.models.remote.langchain_chat import LangChainChat
 from rag_lab.models.remote.reply_shapes import check_candidates
 from rag_lab.models.remote.requests import RetryPolicy
-from rag_lab.models.remote.thinking.gemini_thinking import GeminiThinking, gemini_thinking
+from rag_lab.models.remote.thinking_options import GeminiThinking, gemini_thinking
 from rag_lab.models.requirements import require_key, require_package
 
 if TYPE_CHECKING:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,19 +13,116 @@ from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models.prices import cost_usd
-from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest
-from rag_lab.models.remote.answering_model import is_another
-from rag_lab.models.remote.langchain_adapter import from_langchain_message, to_langchain_messages
-from rag_lab.models.remote.patience import Patience
+from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
 from rag_lab.models.remote.reply_bounds import bounded, counted
-from rag_lab.models.remote.requests import CallFailed, RetryPolicy, in_parallel
-from rag_lab.models.thinking import with_least_thinking
-from rag_lab.models.token_estimate import estimated_tokens, request_tokens
+from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RetryPolicy, in_parallel
+from rag_lab.models.truncation import estimated_tokens, request_tokens
 from rag_lab.redaction import hide_known, one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage
+
+
+_ALIAS = re.compile(r"[-:]latest$")
+_SIZES = frozenset({"mini", "nano", "lite", "small", "large", "turbo", "flash", "pro", "max"})
+
+
+def is_another(asked: str, told: str) -> bool:
+    """Tell whether `told`, by which a server answered, is clearly another model than `asked`.
+
+    Servers add folders, dates, versions and endings (`models/gemma-3.gguf`, `gpt-4o-2024-08-06`), and an alias of
+    theirs that ends in `latest` may stand for anything.
+    """
+    if not told or _ALIAS.search(asked):
+        return False
+    one, other = sorted((_bare(asked), _bare(told)), key=len)
+    return _letters(one) not in _letters(other) or bool((_words(other) ^ _words(one)) & _SIZES)
+
+
+def _bare(name: str) -> str:
+    return name.casefold().rpartition("/")[2].removesuffix(".gguf")
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name)
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.split(r"[\W_]+", name))
+
+
+_CUT_OFF = {"length", "max_tokens", "model_length"}
+_ACCIDENTS = {"tool_calls", "function_call", "malformed_function_call", "unexpected_tool_call", "error", "other"}
+_REFUSED = {"safety", "content_filter", "blocklist", "prohibited_content", "recitation", "spii"}
+
+
+def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
+    """Return LangChain's messages."""
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+    kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+    return [kinds[message.role](content=_content(message)) for message in messages]
+
+
+def _content(message: Message) -> str | list[str | dict[Any, Any]]:
+    if not message.images:
+        return message.content
+    urls = [f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in message.images]
+    return [
+        {"type": "text", "text": message.content},
+        *({"type": "image_url", "image_url": {"url": url}} for url in urls),
+    ]
+
+
+def from_langchain_message(message: AIMessage) -> ChatReply:
+    """Return the text, thinking and token counts of LangChain's reply; `error` where there is neither text nor cut."""
+    usage = message.usage_metadata
+    reason = _finish_reason(message)
+    text, inline = split_thinking(message.text)
+    thinking = _thinking(message) or inline
+    error, transient = "", False
+    if not text and (tools := [*message.tool_calls, *message.invalid_tool_calls]):
+        error, transient = (
+            f"The model called a tool ({tools[0].get('name')}) that nobody offered it, and wrote no reply.",
+            True,
+        )
+    elif not text and (reason in _REFUSED or not (thinking or reason in _CUT_OFF)):
+        error = f"The model returned no text (finish reason: {reason or 'none given'})."
+        transient = not reason or reason in _ACCIDENTS  # a model that has ended says so
+    return ChatReply(
+        text=text,
+        thinking=thinking,
+        tokens_in=usage["input_tokens"] if usage else 0,
+        tokens_out=usage["output_tokens"] if usage else 0,
+        thinking_tokens=usage.get("output_token_details", {}).get("reasoning", 0) if usage else 0,
+        truncated_tokens=int(message.response_metadata.get("unread_tokens", 0)),  # where a provider of ours knows
+        truncated=reason in _CUT_OFF,
+        error=error,
+        transient=transient,
+    )
+
+
+def _finish_reason(message: AIMessage) -> str:
+    """Return why the reply ended, or why the prompt was blocked; '' where neither is told."""
+    metadata = message.response_metadata
+    blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
+    return str(metadata.get("finish_reason") or metadata.get("done_reason") or blocked or "").rpartition(".")[2].lower()
+
+
+def _thinking(message: AIMessage) -> str:
+    """Return reasoning given apart from the text: content blocks, or OpenAI-compatible servers' extra field."""
+    extra = message.additional_kwargs.get("reasoning_content")
+    if isinstance(extra, str) and extra:
+        return extra.strip()
+    blocks: list[Any] = message.content if isinstance(message.content, list) else []
+    parts = [
+        str(block.get("thinking") or block.get("reasoning") or "")
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning")
+    ]
+    return "\n".join(filter(None, parts)).strip()
+
 
 _LOG = logging.getLogger(__name__)
 _REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
@@ -72,7 +171,7 @@ class LangChainChat:
         """
         wanted = [with_least_thinking(self, request) for request in requests]
         if requests:
-            _ = self._client, self._patience  # a missing key is one error, before any thread starts
+            _ = self._client, self._breaker  # a missing key is one error, before any thread starts
             self.check(wanted)
         return in_parallel(self.reply_to, wanted, self.concurrency)
 
@@ -114,15 +213,15 @@ class LangChainChat:
         return self.build()
 
     @cached_property
-    def _patience(self) -> Patience:
-        return Patience(self.identity())
+    def _breaker(self) -> CircuitBreaker:
+        return CircuitBreaker(self.identity())
 
     def reply_to(self, request: ChatRequest) -> ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""
         start = time.perf_counter()
         messages, most = to_langchain_messages(request.messages), request_tokens(request) + request.most_tokens_out
         try:
-            message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._patience, most)
+            message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._breaker, most)
         except CallFailed as error:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)

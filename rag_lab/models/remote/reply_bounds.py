@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_lab.models.limits.reported import unread_of_prompt
 from rag_lab.models.protocols import ChatReply, ChatRequest
-from rag_lab.models.token_estimate import estimated_tokens, request_texts, request_tokens
+from rag_lab.models.truncation import estimated_tokens, request_texts, request_tokens, truncated_in_prompt
 
 _CHARS_A_TOKEN = 32  # a word of English has five; a token of spaces may have more than a hundred
 _CHARS_AROUND = 1000
@@ -38,7 +37,7 @@ def counted(request: ChatRequest, reply: ChatReply) -> tuple[ChatReply, str]:
     written = reply.text + reply.thinking
     most_out = max(request.most_tokens_out, len(written.encode()))
     if 0 < reply.tokens_in <= n_sent and 0 <= reply.tokens_out <= most_out:
-        unread = reply.truncated_tokens or unread_of_prompt(request, reply.tokens_in)
+        unread = reply.truncated_tokens or truncated_in_prompt(request, reply.tokens_in)
         return replace(reply, thinking_tokens=_thinking_tokens(reply), truncated_tokens=unread), ""
     told = f"{reply.tokens_in} read, {reply.tokens_out} written"
     estimate = replace(

@@ -1,23 +1,144 @@
-"""Calls of remote models: bounded concurrency, and retries that are ours alone (the libraries' own are off)."""
+"""Calls of remote models: a rate limiter, a circuit breaker, retries that are ours alone, bounded concurrency.
+
+Requests of all processes to one model wait in one line. Failures in a row are counted beneath stages, metrics and the
+index alike, so that a server that is down cannot cost hours. The kernels of a sweep share the counts in the run's
+ledger, until its next start. By hand this process counts, and asks again after a rest: who mends the server goes on.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import random
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
+from rag_lab._kit.home import home_at_work
 from rag_lab.errors import ModelError
-from rag_lab.memory.paces import Rates
+from rag_lab.memory.ledger import Failing, Ledger, environment_ledger
+from rag_lab.memory.paces import Paces, Rates
 from rag_lab.models.remote.failures import Failure, classify
-from rag_lab.models.remote.pace import Pace
-from rag_lab.models.remote.patience import Patience
 
 _LOG = logging.getLogger(__name__)
+_TELL_AFTER_S = 10.0
+_CLOCK_S = 0.1  # by which moments of the store may differ from one look at its clock to the next
+
+
+@dataclass(frozen=True)
+class RateLimiter:
+    """How fast a model is asked.
+
+    Args:
+        what: the model, in words.
+        model: its identity as a text; those with the same one share their pace.
+        rates: what its server takes in a minute.
+        sleep: waits so many seconds.
+        clock: seconds since 1970.
+    """
+
+    what: str
+    model: str
+    rates: Rates
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.time
+
+    @cached_property
+    def _store(self) -> Paces:
+        return Paces(home_at_work() / "paces.sqlite", self.clock)
+
+    def wait(self, tokens: int) -> None:
+        """Return when a request of so many tokens may be sent."""
+        while True:
+            at_s = self._store.reserve(self.model, tokens, self.rates)
+            wait_s = at_s - self.clock()
+            if wait_s <= 0:
+                return
+            if wait_s > _TELL_AFTER_S:
+                _LOG.info("%s: waits %.0f s, as its server takes no more requests for now", self.what, wait_s)
+            self.sleep(wait_s)
+            if self._store.open_until(self.model) <= at_s + _CLOCK_S:
+                return
+
+    def refused(self, wait_s: float) -> None:
+        """Wait for so long before a refused request is sent again; where the server is full, `wait` does so for all."""
+        if not self._store.refuse(self.model, wait_s):
+            self.sleep(wait_s)
+
+
+CALLS = 16  # that may fail in a row, each after all its attempts
+TIME_OUTS = 8  # attempts in a row that may end by a time-out: those are dear
+REST_S = 120.0
+
+
+class CircuitBreaker:
+    """How often calls of one model failed in a row. Threads may share it.
+
+    Args:
+        identity: of the model; those with the same one share their counts in a ledger.
+    """
+
+    def __init__(self, identity: Mapping[str, Any]) -> None:
+        self._name = _name(identity)
+        self.key = json.dumps(dict(identity), sort_keys=True)
+        self._here = Failing()
+        self._failed_at = float("-inf")
+        self._lock = threading.Lock()
+        self._ledger, _ = environment_ledger()
+
+    def given_up(self) -> str:
+        """Return why the model is not called at present, or ''."""
+        if self._ledger is None and time.monotonic() - self._failed_at > REST_S:
+            return ""
+        failing = self._ledger.failing().get(self.key, Failing()) if self._ledger else self._here
+        again = "the same command goes on" if self._ledger else f"it is asked again {REST_S / 60:g} minutes later"
+        found = _found(self._name, failing)
+        return f"{found}; {again}" if found else ""
+
+    def answered(self) -> None:
+        """Count from zero again."""
+        if self._ledger:
+            self._ledger.answered(self.key)
+        self._here = Failing()
+
+    def failed(self, reason: str, *, calls: int = 0, time_outs: int = 0) -> None:
+        """Count failed calls, or attempts that timed out, and keep the reason of the last one."""
+        if not calls and not time_outs:
+            return
+        more = Failing(calls, time_outs, reason)
+        if self._ledger:
+            self._ledger.failed(self.key, more)
+            return
+        with self._lock:
+            known, self._failed_at = self._here, time.monotonic()
+            self._here = replace(more, calls=known.calls + calls, time_outs=known.time_outs + time_outs)
+
+
+def given_up_models(ledger: Ledger) -> list[str]:
+    """Return a sentence for each model that was given up in the present start of a sweep."""
+    found = [_found(_name(json.loads(key)), failing) for key, failing in ledger.failing().items()]
+    return [f"{sentence}." for sentence in found if sentence]
+
+
+def _name(identity: Mapping[str, Any]) -> str:
+    return f"{identity['provider']}:{identity['name']}"
+
+
+def _found(name: str, failing: Failing) -> str:
+    if failing.time_outs >= TIME_OUTS:
+        count = f"{failing.time_outs} attempts in a row timed out"
+    elif failing.calls >= CALLS:
+        count = f"{failing.calls} calls in a row failed"
+    else:
+        return ""
+    return f"{name} was given up for now: {count}, the last one because {failing.reason.rstrip('.')}"
+
+
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0  # a server that asks for more is given up for now
 
@@ -43,7 +164,7 @@ class RetryPolicy:
     rates: Rates = Rates()  # noqa: RUF009 (frozen)
     clock: Callable[[], float] = time.time
 
-    def call(self, what: str, function: Callable[[], B], patience: Patience, tokens: int = 0) -> B:
+    def call(self, what: str, function: Callable[[], B], breaker: CircuitBreaker, tokens: int = 0) -> B:
         """Return what `function` returns, trying again after rate limits, server errors and time-outs.
 
         Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured. A model that
@@ -54,37 +175,37 @@ class RetryPolicy:
             ModelError: if the key is rejected or the model unknown: no request can succeed.
             CallFailed: if this request fails otherwise.
         """
-        attempt, pace = 0, Pace(what, patience.key, self.rates, self.sleep, self.clock)
-        while not (given_up := patience.given_up()):
+        attempt, limiter = 0, RateLimiter(what, breaker.key, self.rates, self.sleep, self.clock)
+        while not (given_up := breaker.given_up()):
             attempt += 1
-            pace.wait(tokens)
+            limiter.wait(tokens)
             try:
                 result = function()
             except Exception as error:
                 failure = classify(error)
             else:
-                patience.answered()
+                breaker.answered()
                 return result
             if failure.fatal:
                 raise ModelError(f"{what}: {failure.sentence}.")
             wait_s = _wait_s(attempt, failure)
-            if self._is_last(attempt, failure, wait_s, patience):
+            if self._is_last(attempt, failure, wait_s, breaker):
                 tries = f" after {attempt} attempts" if attempt > 1 else ""
                 raise CallFailed(f"{failure.sentence.rstrip('.')}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
             if failure.too_many:
-                pace.refused(wait_s)
+                limiter.refused(wait_s)
             else:
                 self.sleep(wait_s)
         raise CallFailed(given_up, transient=True, asked=attempt > 0)
 
-    def _is_last(self, attempt: int, failure: Failure, wait_s: float, patience: Patience) -> bool:
+    def _is_last(self, attempt: int, failure: Failure, wait_s: float, breaker: CircuitBreaker) -> bool:
         """Tell whether this attempt ends the call, and count it."""
         if not failure.transient:  # the model is there, and refuses this request alone
-            patience.answered()
+            breaker.answered()
             return True
         last = attempt >= self.max_attempts or wait_s > _LONGEST_WAIT_S
-        patience.failed(failure.sentence, calls=int(last), time_outs=int(failure.time_out))
+        breaker.failed(failure.sentence, calls=int(last), time_outs=int(failure.time_out))
         return last
 
 

@@ -21,7 +21,7 @@ from IPython.display import HTML, DisplayHandle, display
 from markupsafe import Markup, escape
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.models.toy_note import toy_note
+from rag_lab.models.card.small_model import toy_note
 from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
 from rag_lab.notebook.bench.drawing import BOXES, Field, box_of_stage, fields, fields_of, is_off
 from rag_lab.notebook.bench.side_by_side import SideBySide

@@ -9,7 +9,7 @@ from rag_lab._kit.wording import plain, seconds
 from rag_lab.comparison.questions.passages import holds_evidence, opening, pieces
 from rag_lab.comparison.questions.question_cards import place, refused_rewrite, thinking_of
 from rag_lab.comparison.tables.stage_tables import NOTICED_S
-from rag_lab.models.toy_note import toy_note
+from rag_lab.models.card.small_model import toy_note
 from rag_lab.notebook.views.view import Page, TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.stages.retrieval.fusion import HYDE

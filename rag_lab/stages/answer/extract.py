@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed
-from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder
+from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Answer, Citation, Passage, Question, Trace
 from rag_lab.stages.answer.prompts import NOT_FOUND
 from rag_lab.stages.parts import Parts
@@ -70,11 +70,11 @@ class Extract(BuiltInStage):
         texts = self.quoted([passage for trace in traces for passage in trace.passages])
         if not texts:
             return [_abstain(_NOTHING) for _ in traces]
-        unread = dict(zip(texts, unread_of_texts(self.embedder, texts, "document"), strict=True))
+        unread = dict(zip(texts, truncated_in_texts(self.embedder, texts, "document"), strict=True))
         vectors = dict(zip(texts, self.embedder.embed_documents(texts), strict=True))
         questions = [_asked(trace) for trace in traces]
         asked = zip(
-            self.embedder.embed_queries(questions), unread_of_texts(self.embedder, questions, "query"), strict=True
+            self.embedder.embed_queries(questions), truncated_in_texts(self.embedder, questions, "query"), strict=True
         )
         return [
             self._answer(_asked(trace), _read_whole(some, unread), vectors, *query, unread)

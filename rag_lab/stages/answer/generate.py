@@ -21,7 +21,6 @@ from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
 _NO_REPLY = "the model thought and ended without a reply"
-_CLOSED_EARLY = "the reply was cut off at answer.max_tokens, and its JSON closed there"
 _NO_THOUGHT = "the model was asked to think and did not"
 
 
@@ -112,8 +111,6 @@ def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
         return chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
     if reply.thinking and not reply.text:
         return chat_outcome(reply, updates, "failed", _NO_REPLY)
-    if reply.closed_early:
-        return chat_outcome(reply, updates, "fallback", _CLOSED_EARLY)
     if request.thinking and not reply.has_thought:
         return chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
     return chat_outcome(reply, updates)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_lab.models.json_repair import RepairError, read_json
-from rag_lab.models.thinking import split_thinking
+from rag_lab.models.protocols import split_thinking
 from rag_lab.records import Answer, Citation, Passage, Trace
 from rag_lab.stages.answer.prompts import NOT_FOUND
 from rag_lab.stages.stage import BuiltInStage, Outcome

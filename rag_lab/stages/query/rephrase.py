@@ -84,8 +84,7 @@ class Rephrase(BuiltInStage):
         phrasings = _others(query, found)[: self.n]
         if not phrasings:
             return chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
-        cut = "the reply was cut off, and its last phrasing with it" if reply.closed_early else ""
-        return chat_outcome(reply, {"phrasings": tuple(phrasings)}, reason=cut)
+        return chat_outcome(reply, {"phrasings": tuple(phrasings)})
 
 
 def _others(query: str, found: Sequence[str]) -> list[str]:

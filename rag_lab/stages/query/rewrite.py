@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.models.limits.read_limit import unread_of_texts
 from rag_lab.models.protocols import Embedder
+from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Trace
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import REWRITINGS
@@ -111,7 +111,7 @@ class GuardedRewrite(BuiltInStage):
     def _unread(self, traces: Sequence[Trace]) -> list[int]:
         """Return how many tokens of what is compared for each trace the embedding model never reads."""
         texts = [{t.proposed_query or "", t.question.text, in_context(t)} for t in traces]  # each is read once
-        return [sum(unread_of_texts(self.embedder, [*some], "query")) for some in texts]
+        return [sum(truncated_in_texts(self.embedder, [*some], "query")) for some in texts]
 
     def _similarities(self, traces: Sequence[Trace]) -> list[float]:
         """Return the cosine of each rewrite with its question, alone or after what is remembered."""

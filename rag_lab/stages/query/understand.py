@@ -94,8 +94,6 @@ class LlmUnderstanding(BuiltInStage):
 def _outcome(reply: ChatReply) -> Outcome:
     if reply.error:
         return chat_outcome(reply, {}, "fallback", f"no understanding: {reply.error}")
-    if reply.closed_early:  # what it had not come to is made up
-        return chat_outcome(reply, {}, "fallback", f"no understanding: the reply was cut off: {reply.text!r}")
     try:
         understanding = read_as(reply.text, Understanding)
     except RepairError:

@@ -13,9 +13,8 @@ from rag_lab._kit.wording import counted
 from rag_lab.access import Labels, allowed_labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.index.found_chunks import search_files
-from rag_lab.models.limits.read_limit import unread_of_texts
-from rag_lab.models.protocols import Embedder, Vectors
-from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
+from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Hit, Level, Trace
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr
@@ -74,9 +73,9 @@ class DenseSearcher:
 
         return _by_access(within, allowed)
 
-    def unread_of_texts(self, texts: Sequence[str]) -> int:
+    def truncated_in_texts(self, texts: Sequence[str]) -> int:
         """Return how many tokens of these texts together the embedding model never reads."""
-        return sum(unread_of_texts(self.embedder, texts, "query" if self.by == "question" else "document"))
+        return sum(truncated_in_texts(self.embedder, texts, "query" if self.by == "question" else "document"))
 
     def truncation(self, searched_by: int, hits: Sequence[Hit]) -> tuple[str, int]:
         """Return in words and as a number which tokens had no effect: of what is `searched_by`, and of the children."""
@@ -201,7 +200,7 @@ class TextSearch(Search):
         hits = lists[0] if len(lists) == 1 else reciprocal_rank_fusion(lists, self.k)
         if not isinstance(self.searcher, DenseSearcher):
             return self.found(hits)
-        return self.found(hits, *self.searcher.truncation(self.searcher.unread_of_texts(texts), hits))
+        return self.found(hits, *self.searcher.truncation(self.searcher.truncated_in_texts(texts), hits))
 
 
 @dataclass(frozen=True)
@@ -235,9 +234,9 @@ class HydeSearch(Search):
         return [self._outcome(trace, next(lists)) if trace.hypothetical else nothing for trace in traces]
 
     def _outcome(self, trace: Trace, hits: Sequence[Hit]) -> Outcome:
-        unread = self.searcher.unread_of_texts(trace.hypotheticals)
+        unread = self.searcher.truncated_in_texts(trace.hypotheticals)
         if self.with_query:
-            unread += sum(unread_of_texts(self.searcher.embedder, [trace.search_query or ""], "query"))
+            unread += sum(truncated_in_texts(self.searcher.embedder, [trace.search_query or ""], "query"))
         return self.found(hits, *self.searcher.truncation(unread, hits))
 
     def _means(self, traces: Sequence[Trace]) -> Vectors:

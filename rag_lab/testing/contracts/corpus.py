@@ -13,8 +13,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.reading import file_reader_of
 from rag_lab.corpus.spans import Span, row_spans
 from rag_lab.corpus.split.splitter import Splitter, Unsplit, splitter_of
-from rag_lab.models.protocols import Vectors
-from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.models.protocols import Vectors, unit_vectors
 from rag_lab.stores.config import StoreConfig
 from rag_lab.stores.engine import SearchedRows
 from rag_lab.stores.registry import Stores, stores_of

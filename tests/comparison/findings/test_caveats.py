@@ -18,7 +18,7 @@ from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.corpus.index.vectors import TruncatedChildren
 from rag_lab.errors import DamagedFile
-from rag_lab.models.limits.unread import Unread
+from rag_lab.models.truncation import Truncation
 from rag_lab.records import Hit, Question, StageRecord, Trace
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
@@ -29,7 +29,10 @@ from rag_lab.runs.trace_file import read_traces, write_traces
 from rag_lab.runs.truncation_record import TruncationRecord, truncation_record
 
 SIZES = {"small": {}, "large": {"corpus.chunk_size": 2000}}
-CUT = {"small": Unread(256, 1000, 4, 800_000, 200_000, 200), "large": Unread(256, 100, 66, 200_000, 50_000, 16_000)}
+CUT = {
+    "small": Truncation(256, 1000, 4, 800_000, 200_000, 200),
+    "large": Truncation(256, 100, 66, 200_000, 50_000, 16_000),
+}
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def ran(synthetic: ModuleType, tmp_path: Path) -> Any:
     return run
 
 
-def record_cuts(run: RunFolder, cuts: Mapping[str, Unread | None]) -> None:
+def record_cuts(run: RunFolder, cuts: Mapping[str, Truncation | None]) -> None:
     """Write what was not read of the chunks of each variant; None for one without an embedding model."""
     for name, chunks in cuts.items():
         if chunks is not None:
@@ -75,13 +78,13 @@ def test_a_variant_of_which_less_was_read_is_said_to_be_at_a_disadvantage_once(r
 @pytest.mark.parametrize(
     ("large", "gain"),
     [
-        (Unread(256, 100, 9, 200_000, 50_000, 900), -0.1),  # 9% of the chunks, 1.8% of the text
+        (Truncation(256, 100, 9, 200_000, 50_000, 900), -0.1),  # 9% of the chunks, 1.8% of the text
         (None, -0.1),  # no embedding model
         (CUT["large"], 0.1),  # better in spite of it
     ],
 )
 def test_what_cannot_change_a_verdict_is_no_caveat(
-    synthetic: ModuleType, tmp_path: Path, large: Unread | None, gain: float
+    synthetic: ModuleType, tmp_path: Path, large: Truncation | None, gain: float
 ) -> None:
     values = np.linspace(0.2, 0.8, 40)
     scores = {"small": values, "large": values + gain}
@@ -93,7 +96,7 @@ def test_what_cannot_change_a_verdict_is_no_caveat(
 def test_where_all_was_read_nothing_is_said(synthetic: ModuleType, tmp_path: Path) -> None:
     values = np.linspace(0.2, 0.9, 40)
     run = synthetic.write_run(tmp_path / "run", SIZES, {synthetic.MAIN: {"small": values, "large": values - 0.1}})
-    record_cuts(run, dict.fromkeys(SIZES, Unread(256, 9, 0, 900, 300, 0)))
+    record_cuts(run, dict.fromkeys(SIZES, Truncation(256, 9, 0, 900, 300, 0)))
     found = compare(run.path)
     assert unread_told(found) == [] and "Not read" not in topics(found)
     assert "cut at" not in to_html(found)

@@ -19,7 +19,7 @@ from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.corpus.split.chunks import split
 from rag_lab.errors import DatasetError
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Evidence, Question
 from rag_lab.stores.config import STORE_NAMES, STORES, StoreConfig
 from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings

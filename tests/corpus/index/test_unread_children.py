@@ -11,7 +11,7 @@ import pytest
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.models.limits.unread import Unread
+from rag_lab.models.truncation import Truncation
 from rag_lab.testing import HashEmbedder
 
 
@@ -45,7 +45,7 @@ def test_each_child_that_is_longer_is_counted_with_what_is_lost_of_it(opened: An
     longer = {name: n - 8 for name, n in lengths.items() if n > 8}
     characters = sum(len(child.text) for child in index.chunks.children())
     assert index.truncation.longer == longer != {}
-    assert index.truncation.total == Unread(
+    assert index.truncation.total == Truncation(
         8, len(lengths), len(longer), characters, sum(lengths.values()), sum(longer.values())
     )
 

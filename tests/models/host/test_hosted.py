@@ -17,9 +17,9 @@ from tiny_gguf import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
-from rag_lab.models.host import ask
+from rag_lab.models.host import hosted
+from rag_lab.models.host.address import HOST_VARIABLE, holders, log_path, model_host
 from rag_lab.models.host.hosted import HostedChat
-from rag_lab.models.host.place import HOST_VARIABLE, holders, log_path, model_host
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
 
@@ -43,7 +43,7 @@ print(json.dumps([reply.text, reply.error, heavy]))
 def place(monkeypatch):
     """The folder where this process, as a kernel, meets those that hold models."""
     monkeypatch.setattr(shared, "_NAMED", {})
-    monkeypatch.setattr(ask, "_PEAKS_MB", {})
+    monkeypatch.setattr(hosted, "_PEAKS_MB", {})
     with model_host() as environment:
         monkeypatch.setenv(HOST_VARIABLE, environment[HOST_VARIABLE])
         yield Path(environment[HOST_VARIABLE])
@@ -76,7 +76,7 @@ def test_a_chat_model_is_the_same_elsewhere(place, tiny, monkeypatch):
     replies = model.generate(requests)
     (held,) = holders(place)
     assert held.model == tiny and held.device == "cpu" and held.memory_mb > 10
-    assert replies[0].machine.load_s > 0 and ask.held_elsewhere_mb() > 50
+    assert replies[0].machine.load_s > 0 and hosted.held_elsewhere_mb() > 50
     here = alone(monkeypatch, tiny)
     assert not isinstance(here, HostedChat)
     assert told == (
@@ -104,7 +104,7 @@ def test_a_second_process_for_a_model_that_is_held_ends_and_disturbs_nobody(plac
     shared.chat_model(tiny).generate([REQUEST])
     (held,) = holders(place)
     arguments = [str(place), held.name, CHAT_MODELS.name, tiny]
-    command = [sys.executable, "-m", "rag_lab.models.host.holder_process", *arguments]
+    command = [sys.executable, "-m", "rag_lab.models.model_process", *arguments]
     alone = {name: value for name, value in os.environ.items() if name != HOST_VARIABLE}
     second = subprocess.run(command, capture_output=True, text=True, env=alone)  # as of a kernel that was killed
     assert (second.returncode, second.stdout) == (0, "{}")
@@ -240,7 +240,7 @@ def test_what_holds_a_model_ends_with_the_sweep(tiny, monkeypatch):
 
 SWEEP = """
 import os, sys
-from rag_lab.models.host.place import HOST_VARIABLE, holders, model_host
+from rag_lab.models.host.address import HOST_VARIABLE, holders, model_host
 from rag_lab.models import shared
 from rag_lab.models.protocols import ChatRequest, Message
 from pathlib import Path

@@ -38,7 +38,7 @@ REQUESTS = [
 ]
 REPLIES = [
     ChatReply("text", "thought", 3, 4, 0.1 + 0.2, 1e-9, machine=MachineUse(0.1, None, 2.5)),
-    ChatReply(error="too long", transient=True, asked=False, truncated=True, closed_early=True),
+    ChatReply(error="too long", transient=True, asked=False, truncated=True),
 ]
 
 

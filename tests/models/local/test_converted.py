@@ -4,7 +4,7 @@ import pytest
 
 from rag_lab._kit.home import home
 from rag_lab.errors import ModelError
-from rag_lab.models.local.converted import keep_converted
+from rag_lab.models.local.local_model import keep_converted
 
 
 def test_weights_are_made_once_for_all_who_ask_at_once():

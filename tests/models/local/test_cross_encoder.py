@@ -2,7 +2,7 @@ import pytest
 from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.cross_encoder import CrossEncoderScorer
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer
 
 PASSAGES = [
     "the press runs at 140 bar .",

@@ -6,8 +6,8 @@ from tiny_gguf import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local import llamacpp
-from rag_lab.models.local.gguf.gguf_header import gguf_problem
-from rag_lab.models.local.gguf.gguf_types import KV_TYPES
+from rag_lab.models.local.gguf_file import gguf_problem
+from rag_lab.models.local.gguf_storage import KV_TYPES
 from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.weights import packaged

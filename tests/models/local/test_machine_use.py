@@ -3,13 +3,13 @@ import sys
 
 import pytest
 
-from rag_lab.models.local.machine_use import MachineMeter
+from rag_lab.models.local.local_model import MachineMeter
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process holds")
 MEASURED = """
 import numpy as np
 from rag_lab._kit.machine import peak_memory_mb
-from rag_lab.models.local.machine_use import MachineMeter
+from rag_lab.models.local.local_model import MachineMeter
 
 MB = 2**20
 meter = MachineMeter()

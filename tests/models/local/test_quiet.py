@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.models.local.quiet import without_progress_bars
+from rag_lab.models.local.local_model import without_progress_bars
 
 
 @pytest.mark.parametrize("was_on", [True, False])

@@ -6,8 +6,8 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.models import weights
-from rag_lab.models.local import unsloth as room
-from rag_lab.models.local.unsloth import UnslothChat
+from rag_lab.models.local import transformers as room
+from rag_lab.models.local.transformers import UnslothChat
 from rag_lab.models.protocols import ChatRequest, Message
 
 ASKED = ChatRequest((Message("user", "hello"),))

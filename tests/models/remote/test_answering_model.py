@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.models.remote.answering_model import is_another
+from rag_lab.models.remote.langchain_chat import is_another
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from rag_lab.errors import ModelError
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.remote.embedders import GeminiEmbedder
 from rag_lab.models.remote.failures import BadReply
 from rag_lab.models.remote.gemini import GeminiChat
-from rag_lab.models.remote.gemini_embeddings import GeminiEmbedder
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.reply_shapes import check_completion
 from rag_lab.models.remote.requests import RetryPolicy

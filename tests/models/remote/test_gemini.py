@@ -6,10 +6,10 @@ import pytest
 from pytest import approx
 
 from rag_lab.errors import ModelError
-from rag_lab.models.metered import most_usd
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.shared import most_usd
 from rag_lab.testing import Scripted, gemini_server
 
 KEY = "AIzaHunter2Secret"

@@ -4,7 +4,7 @@ from pytest import approx
 from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
-from rag_lab.models.remote.gemini_embeddings import GeminiEmbedder
+from rag_lab.models.remote.embedders import GeminiEmbedder
 from rag_lab.models.remote.requests import RetryPolicy
 from rag_lab.testing import HashEmbedder, Scripted, gemini_server
 

@@ -6,7 +6,7 @@ from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 
 from rag_lab.errors import ModelError
-from rag_lab.models.own import given_model
+from rag_lab.models.custom_models import given_model
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
 from rag_lab.models.remote.langchain_chat import LangChainChat

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.models.remote.openai_embeddings import OpenAIEmbedder
+from rag_lab.models.remote.embedders import OpenAIEmbedder
 from rag_lab.models.remote.requests import RetryPolicy
 from rag_lab.models.shared import embedder
 from rag_lab.testing import Scripted, openai_server

@@ -6,13 +6,13 @@ import logging
 import pytest
 
 from rag_lab.memory.ledger import Ledger
-from rag_lab.models.metered import MeteredChat
 from rag_lab.models.prices import price
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.reply_bounds import bounded, counted
-from rag_lab.models.token_estimate import request_tokens
+from rag_lab.models.shared import MeteredChat
+from rag_lab.models.truncation import request_tokens
 from rag_lab.testing import Scripted, gemini_server, openai_server
 
 ASKED = ChatRequest((Message("user", "Capital of France?"),), max_tokens=60)

@@ -3,8 +3,7 @@ import threading
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.models.remote.patience import Patience
-from rag_lab.models.remote.requests import CallFailed, RetryPolicy, in_parallel
+from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RetryPolicy, in_parallel
 
 
 class RefusedError(Exception):
@@ -18,7 +17,7 @@ class RefusedError(Exception):
 
 
 def fresh():
-    return Patience({"provider": "test", "name": "model"})
+    return CircuitBreaker({"provider": "test", "name": "model"})
 
 
 def failing(*errors):

@@ -112,17 +112,6 @@ def test_an_answer_cut_off_after_its_thinking_is_still_read(text, thinking):
     assert parsed.answer.text == "140"
 
 
-def test_an_answer_whose_json_was_closed_at_its_length_is_read_and_says_so():
-    text = '{"answer": "140", "citations": [1]}'
-    done, _ = generate(ChatReply(text=text, truncated=True, closed_early=True))
-    assert (done.stages[-1].status, done.stages[-1].reason) == (
-        "fallback",
-        "the reply was cut off at answer.max_tokens, and its JSON closed there",
-    )
-    (parsed,) = run_stage(Parse(), [done])
-    assert parsed.answer.text == "140"
-
-
 def test_a_thought_without_a_reply_is_named():
     done, _ = generate(ChatReply(thinking="bar or psi"), 512)
     assert done.failure.reason == "the model thought and ended without a reply"

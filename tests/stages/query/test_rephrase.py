@@ -33,12 +33,6 @@ def test_repetitions_and_blanks_are_left_out_and_never_more_than_asked():
     assert outcome.updates == {"phrasings": ("a", "b")}
 
 
-def test_a_phrasing_that_was_cut_off_is_said():
-    outcome, _ = rephrased(ChatReply(of("a", "b"), truncated=True, closed_early=True))
-    assert outcome.updates == {"phrasings": ("a", "b")}
-    assert outcome.reason == "the reply was cut off, and its last phrasing with it"
-
-
 @pytest.mark.parametrize(
     ("reply", "said"),
     [

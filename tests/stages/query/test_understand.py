@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from rag_lab.models.protocols import ChatReply
 from rag_lab.records import QUERY_CLASSES, Question, Remembered, Trace, Turn
 from rag_lab.stages.query.prompts import EXAMPLES, FOLLOW_UPS, UNDERSTANDING_SCHEMA, understanding_messages
 from rag_lab.stages.query.understand import LlmUnderstanding, Understanding
@@ -34,12 +33,6 @@ def test_a_reply_that_is_not_the_object_is_a_fallback_that_quotes_it(bad):
     assert outcome.status == "fallback"
     assert (repr(bad) if bad else "the model wrote nothing") in outcome.reason
     assert outcome.updates == {}
-
-
-def test_a_reply_that_was_closed_early_is_a_fallback():
-    outcome, _ = run(ChatReply(json.dumps(GOOD), truncated=True, closed_early=True))
-    assert (outcome.status, outcome.updates) == ("fallback", {})
-    assert "no understanding: the reply was cut off: " in outcome.reason
 
 
 def test_what_is_remembered_reaches_the_model_and_the_wording_is_kept():

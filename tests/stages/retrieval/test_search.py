@@ -1,7 +1,7 @@
 import numpy as np
 from doubles import Corpus, hits
 
-from rag_lab.models.unit_vectors import unit_vectors
+from rag_lab.models.protocols import unit_vectors
 from rag_lab.records import Question, Trace
 from rag_lab.stages.retrieval.fusion import Combine, Merge
 from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.corpus.index.vectors import TruncatedChildren
-from rag_lab.models.limits.unread import Unread
+from rag_lab.models.truncation import Truncation
 from rag_lab.records import Question, Trace
 from rag_lab.stages.retrieval.search import DenseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr, Select, before_largest_drop, maximal_marginal_relevance
@@ -55,7 +55,7 @@ def test_a_batch_is_embedded_in_one_call_and_lists_stay_apart():
 
 def test_what_was_not_read_of_the_children_that_are_compared_is_counted():
     index = Corpus()
-    index.truncation = TruncatedChildren(Unread(8, 3, 1, 90, 30, 5), {"press#p1/0": 5})
+    index.truncation = TruncatedChildren(Truncation(8, 3, 1, 90, 30, 5), {"press#p1/0": 5})
     trace = Trace(Question("q", "?"), ranked=tuple(hits("press#p1", "oven#p1")))
     counts = [
         Select(index, embedder, "none", 0.5, 2).run([trace])[0].truncated_tokens for embedder in (HashEmbedder(), None)

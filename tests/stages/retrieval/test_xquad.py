@@ -13,7 +13,7 @@ from rag_lab.corpus.index.found_chunks import locate_all
 from rag_lab.data.formats.registry import import_dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.models import shared
-from rag_lab.models.remembered_embeddings import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
 from rag_lab.stages.retrieval.fusion import Merge

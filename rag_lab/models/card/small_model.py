@@ -1,0 +1,71 @@
+"""What is said beside a text that a packaged chat model wrote: whose it is, and what to set instead on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from urllib.parse import urlsplit
+
+from rag_lab.errors import ModelError
+from rag_lab.models.providers import CHAT_MODELS, providers_of, split_name
+from rag_lab.models.requirements import cuda_problem, missing_key, missing_package
+
+KEY = "models.generation"
+_PORT_OF_OLLAMA = 11434
+
+
+def toy_note(spec: object, what: str = "this") -> str:
+    """Return the note on what this chat model wrote; '' for any but the packaged ones.
+
+    Args:
+        spec: the model as a configuration names it, `provider:name`; what is no such name was brought by the user.
+        what: the text or the texts, as the sentence calls them.
+    """
+    if not is_toy(spec):
+        return ""
+    return (
+        f"A toy model wrote {what}: the packaged SmolLM2 (135 million parameters) shows that everything runs, and is "
+        f"often wrong. {better_model()}"
+    )
+
+
+def is_toy(spec: object) -> bool:
+    """Tell whether a configuration's chat model is a packaged one."""
+    if not isinstance(spec, str):
+        return False
+    try:
+        provider, name, _ = split_name(spec, CHAT_MODELS)
+    except ModelError:
+        return False
+    known = providers_of(CHAT_MODELS).get(provider)
+    return known is not None and bool(known.packaged) and name == known.packaged
+
+
+def better_model() -> str:
+    """Return what to set on this machine for a model worth asking, as a sentence; no key is repeated."""
+    chat = providers_of(CHAT_MODELS)
+    if not missing_key(chat["gemini"].env):
+        return f"Its key is set here, so take Gemini: --set {KEY}={chat['gemini'].example}"
+    ollama = chat["ollama"].example
+    if os.environ.get("OLLAMA_HOST") or _is_ollama(os.environ.get("OPENAI_BASE_URL", "")):
+        return f"An Ollama server is named here, so take a model of it: --set {KEY}={ollama}"
+    if os.environ.get("OPENAI_BASE_URL"):
+        return f"OPENAI_BASE_URL is set here, so take a model of that server: --set {KEY}=openai:NAME"
+    if os.environ.get("OPENAI_API_KEY"):
+        return f"A key is set here, so take OpenAI: --set {KEY}=openai:gpt-4o-mini"
+    if not missing_package("unsloth", "unsloth") and not cuda_problem(
+        "unsloth"
+    ):  # torch is loaded for the second alone
+        return f"There is a GPU here, so take: --set {KEY}={chat['unsloth'].example}"
+    install = "" if shutil.which("ollama") else "install Ollama (https://ollama.com), "
+    return (
+        f"No key and no GPU is set up here; {install}run `rag-lab models pull {ollama}`, then take --set {KEY}={ollama}"
+    )
+
+
+def _is_ollama(address: str) -> bool:
+    """Tell whether an address is of Ollama's OpenAI interface."""
+    try:
+        return urlsplit(address).port == _PORT_OF_OLLAMA
+    except ValueError:
+        return False

@@ -1,0 +1,317 @@
+"""Custom models, which somebody else wrote: from a name or an object to a model as ours, called through `CustomCode`.
+
+A name is an entry point of a package, `module:Class` or `langchain:module:factory`. What such a model does wrong costs
+the questions concerned.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
+from rag_lab._kit.digest import source_digest
+from rag_lab._kit.module_files import modules_folder
+from rag_lab._kit.registry import FACTORY, Kind, Module, construct, from_object, importing, installed, parse_parameters
+from rag_lab.errors import ConfigError, ModelError, unknown_name
+from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Vectors, unit_vectors
+from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, split_name
+from rag_lab.models.remote.reply_bounds import bounded, counted
+from rag_lab.models.truncation import TextKind, estimated_tokens
+
+_TIMEOUT_S = 300.0  # of one call: the first one loads weights
+_CONTEXT_TOKENS = 32_768  # where the model does not say
+_TOLERANCE = 1e-3  # in what two runs may differ: float32 on a GPU adds in no fixed order
+
+
+class OwnModelError(ModelError, CustomCodeError):
+    """A call of one's own model that gave nothing: it costs the questions concerned, or the index being built."""
+
+
+class _Own:
+    """What models of one's own have in common."""
+
+    def __init__(self, module: Module, what: str, methods: Sequence[str], *, is_compared: bool) -> None:
+        self.made, self.what = module.value, what
+        self._codes = {
+            name: CustomCode(module, what, name, timeout_s=_TIMEOUT_S, is_compared=is_compared) for name in methods
+        }
+        self._identity = dict(self._codes[methods[0]].identity())
+        try:
+            json.dumps(self._identity, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"The identity of the {what} is no JSON ({error}); use texts and numbers.") from None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.what!r})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the digest of its source, with its own identity or its parameters."""
+        return self._identity
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that it says it reads of one text or pair; None where it does not say."""
+        found = getattr(self.made, "most_tokens", None)
+        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+    def _tokens(self, method: str, items: list[Any], estimate: Callable[[Any], int], *more: Any) -> list[int]:
+        if method not in self._codes or not items:
+            return [estimate(item) for item in items]
+        try:
+            accept = lambda given: [int(n) for n in numbers(given, len(items), f"the {self.what}")]  # noqa: E731
+            counts: list[int] = self._codes[method].call(items, *more, accept=accept)
+        except CustomCodeError as error:
+            raise OwnModelError(str(error)) from error
+        return counts
+
+    def _numbers(self, method: str, items: Sequence[Any], accept: Callable[[Any], Vectors]) -> Vectors:
+        try:
+            close: _Close = self._codes[method].call(list(items), accept=lambda given: _Close(accept(given)))
+        except CustomCodeError as error:
+            raise OwnModelError(str(error)) from error
+        return close.rows
+
+
+class OwnChat(_Own):
+    """A chat model whose `generate` somebody else wrote. It returns a `ChatReply`, or a text, for each request.
+
+    A batch that fails as a whole is asked again request by request. Counts of tokens that are missing are estimated.
+    """
+
+    def __init__(self, module: Module, what: str) -> None:
+        counts = callable(getattr(module.value, "count_tokens", None))
+        super().__init__(module, what, ("generate", *(["count_tokens"] if counts else [])), is_compared=False)
+        self.constrains_json = bool(getattr(module.value, "constrains_json", False))
+        self.context_tokens = int(getattr(module.value, "context_tokens", _CONTEXT_TOKENS))
+        if isinstance(module.value, Concurrent):
+            self.concurrency = int(module.value.concurrency)
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order."""
+        if not requests:
+            return []
+        started = time.perf_counter()
+        try:
+            replies = self._codes["generate"].call(list(requests), accept=lambda given: self._replies(given, requests))
+        except CustomCodeError as error:
+            if len(requests) == 1:
+                return [ChatReply(error=str(error), transient=True, seconds=time.perf_counter() - started)]
+            return [reply for request in requests for reply in self.generate([request])]
+        share_s = (time.perf_counter() - started) / len(requests)
+        return [reply if reply.seconds else replace(reply, seconds=share_s) for reply in replies]
+
+    def count_tokens(self, text: str) -> int:
+        """Return what the model counts, else an upper estimate."""
+        if "count_tokens" not in self._codes:
+            return estimated_tokens(text)
+        try:
+            code = self._codes["count_tokens"]
+            return int(code.call(text, accept=lambda given: numbers([given], 1, f"the {self.what}")[0]))
+        except CustomCodeError as error:
+            raise OwnModelError(str(error)) from error
+
+    def _replies(self, given: Any, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        if not isinstance(given, list | tuple):
+            raise CustomCodeError(f"the {self.what} returned {type(given).__name__} where a list of replies is due")
+        if len(given) != len(requests):
+            raise CustomCodeError(f"the {self.what} returned {len(given)} replies for {len(requests)} requests")
+        return [self._reply(reply, request) for reply, request in zip(given, requests, strict=True)]
+
+    def _reply(self, given: Any, request: ChatRequest) -> ChatReply:
+        reply = ChatReply(given) if isinstance(given, str) else given
+        if not isinstance(reply, ChatReply):
+            raise CustomCodeError(f"the {self.what} returned {type(given).__name__} where a ChatReply or a text is due")
+        for each in fields(reply):
+            value, due = getattr(reply, each.name), type(each.default)
+            if not isinstance(value, due if due is not float else int | float):
+                raise CustomCodeError(f"the {self.what} gave a {type(value).__name__} as a reply's {each.name}")
+        numbers([reply.tokens_in, reply.tokens_out, reply.seconds, reply.cost_usd], 4, f"the {self.what}")
+        return reply if reply.error else counted(request, bounded(request, reply))[0]
+
+
+class OwnEmbedder(_Own):
+    """An embedder that somebody else wrote. Rows are scaled to length one, and must all be of one length."""
+
+    def __init__(self, module: Module, what: str) -> None:
+        counts = callable(getattr(module.value, "text_tokens", None))
+        names = ("embed_documents", "embed_queries", *(["text_tokens"] if counts else []))
+        super().__init__(module, what, names, is_compared=True)
+        self._dim = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order.
+
+        Raises:
+            OwnModelError: if it raised, hung, or returned anything else.
+        """
+        return self._embed("embed_documents", texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
+        return self._embed("embed_queries", texts)
+
+    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+        """Return what the model counts for each text, else upper estimates."""
+        return self._tokens("text_tokens", list(texts), estimated_tokens, kind)
+
+    def _embed(self, method: str, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, self._dim), dtype=np.float32)
+        rows = self._numbers(method, texts, lambda given: self._rows(given, len(texts)))
+        self._dim = rows.shape[1]
+        return rows
+
+    def _rows(self, given: Any, n_texts: int) -> Vectors:
+        try:
+            rows = np.asarray(given, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise CustomCodeError(
+                f"the {self.what} returned {type(given).__name__}, and not vectors of one length"
+            ) from None
+        if rows.ndim != 2 or len(rows) != n_texts or rows.shape[1] == 0:
+            raise CustomCodeError(f"the {self.what} returned an array of shape {rows.shape} for {n_texts} texts")
+        if not np.isfinite(rows).all():
+            raise CustomCodeError(f"the {self.what} returned a vector with NaN or infinity in it")
+        if self._dim not in (0, rows.shape[1]):
+            raise CustomCodeError(
+                f"the {self.what} returned vectors of {rows.shape[1]} numbers, and of {self._dim} before"
+            )
+        return unit_vectors(rows)
+
+
+class OwnScorer(_Own):
+    """A cross-encoder, or another scorer of pairs, that somebody else wrote."""
+
+    def __init__(self, module: Module, what: str) -> None:
+        counts = callable(getattr(module.value, "pair_tokens", None))
+        super().__init__(module, what, ("score", *(["pair_tokens"] if counts else [])), is_compared=True)
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return what the model counts for each pair, else upper estimates."""
+        return self._tokens("pair_tokens", list(pairs), lambda pair: estimated_tokens(" ".join(pair)))
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return one score for each (question, passage), in order.
+
+        Raises:
+            OwnModelError: if it raised, hung, or returned anything else.
+        """
+        if not pairs:
+            return []
+        what = f"the {self.what}"
+        rows = self._numbers("score", pairs, lambda given: np.array(numbers(given, len(pairs), what), np.float64))
+        return [float(value) for value in rows]
+
+
+class _Close:
+    """What a model computed, equal to what differs from it by no more than the order of additions explains."""
+
+    def __init__(self, rows: Vectors) -> None:
+        self.rows = rows
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Close)
+            and self.rows.shape == other.rows.shape
+            and np.allclose(self.rows, other.rows, rtol=_TOLERANCE, atol=_TOLERANCE)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def own_target(kind: Kind, text: str) -> Any:
+    """Import the class, the function or the factory that names a model which is not built in.
+
+    Raises:
+        ModelError: if there is none, or it does not import.
+    """
+    provider = split_name(text, kind)[0]
+    try:
+        if provider in installed(kind.group):
+            return kind.load(provider)
+        module = text.removeprefix(FACTORY).partition(":")[0]
+        if not _is_there(module):
+            unknown = unknown_name(f"{kind.name} provider", module, kind.names())
+            raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {modules_folder()}.")
+        return kind.load(kind.check(text).partition("?")[0])
+    except (ConfigError, ValueError) as error:
+        raise ModelError(str(error)) from None
+
+
+def _is_there(module: str) -> bool:
+    top = module.partition(".")[0]
+    if top == "__main__":
+        return True
+    is_beside = any((modules_folder() / name).exists() for name in (top, f"{top}.py"))
+    return is_beside or (top.isidentifier() and find_spec(top) is not None)
+
+
+def named_model(kind: Kind, text: str, target: Any) -> Any:
+    """Return the model that `target` makes, as ours.
+
+    A class of a package takes `name` beside its other parameters, a function of a package the name and the options.
+
+    Raises:
+        ModelError: if it cannot be made, or is no model of this kind.
+    """
+    provider, name, _ = split_name(text, kind)
+    what = f"{kind.name} {text.partition('?')[0]!r}"
+    try:
+        parameters = parse_parameters(text)
+        with importing(what):
+            if provider in installed(kind.group):
+                parameters = {"name": name, **parameters}
+            is_called = text.startswith(FACTORY) or (provider in installed(kind.group) and not isinstance(target, type))
+            made = target(**parameters) if is_called else construct(target, parameters, what, kind.call)
+            return _as_ours(kind, Module(text, made, source_digest(target)), what)
+    except ConfigError as error:
+        raise ModelError(str(error)) from error
+
+
+def given_model(kind: Kind, given: Any) -> Any:
+    """Return an object in memory, one of LangChain's too, as ours.
+
+    Raises:
+        ModelError: if it is no model of this kind, or could not be told from another.
+    """
+    if type(given).__module__.startswith("rag_lab."):
+        return given
+    what = f"{kind.name} {type(given).__qualname__}"
+    try:
+        module = Module(what, given, "") if is_langchain(given) else from_object(given, kind)
+        return _as_ours(kind, module, what)
+    except ConfigError as error:
+        raise ModelError(str(error)) from error
+
+
+def _as_ours(kind: Kind, module: Module, what: str) -> Any:
+    with importing(what):
+        return _wrapped(kind, module, what)
+
+
+def _wrapped(kind: Kind, module: Module, what: str) -> Any:
+    if type(module.value).__module__.startswith("rag_lab."):
+        return module.value
+    if is_langchain(module.value):
+        from rag_lab.models.remote.langchain_models import adapted
+
+        module = replace(module, value=adapted(kind, module, what))
+        if kind is CHAT_MODELS:
+            return module.value
+    elif module.name.startswith(FACTORY):
+        raise ConfigError(f"The {what} returns {type(module.value).__name__}, which is none of LangChain's models.")
+    if kind is CHAT_MODELS:
+        return OwnChat(module, what)
+    return OwnEmbedder(module, what) if kind is EMBEDDERS else OwnScorer(module, what)
+
+
+def is_langchain(made: Any) -> bool:
+    """Tell whether an object is of a class that LangChain's packages define, or that extends one."""
+    return any(base.__module__.partition(".")[0] == "langchain_core" for base in type(made).__mro__)

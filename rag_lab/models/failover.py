@@ -1,0 +1,133 @@
+"""Which of several models plays a role: the first that answers a check; and why another cannot be used.
+
+It is chosen before the role's first call, and a pipeline keeps it: the answers of a variant are one model's, and are
+remembered by that model's identity. What fails later fails; the next start of the same command chooses again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, runtime_checkable
+
+from rag_lab._kit.process import Hung, timed
+from rag_lab._kit.registry import Kind
+from rag_lab.errors import ModelError
+from rag_lab.models.config import alternatives, is_failover
+from rag_lab.models.options import on_loopback
+from rag_lab.models.providers import ModelSpec, Provider, providers_of, split_name
+from rag_lab.models.requirements import cuda_problem, missing_key
+from rag_lab.models.weights import find
+
+CHECK_S = 2.0
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A model that can say why it cannot be asked now."""
+
+    def problem(self, within_s: float) -> str:
+        """Return the sentence, or ''; a server that has not answered within the time does not answer."""
+
+
+def missing_requirement(kind: Kind, text: str) -> str:
+    """Return what this machine lacks for the model `text`, in one sentence, or ''; no server is asked.
+
+    Raises:
+        ModelError: if a built-in provider's name or options are malformed.
+    """
+    if split_name(text, kind)[0] not in kind.built_in:
+        return ""
+    spec = ModelSpec.parse(text, kind)
+    provider = providers_of(kind)[spec.provider]
+    if found := missing(spec.provider, provider, str(spec.options.get("base_url", ""))):
+        return found
+    if not provider.is_server:
+        try:
+            find(spec.name)
+        except ModelError as error:
+            return str(error)
+    return ""
+
+
+def why_unavailable(kind: Kind, text: str, model: Any) -> str:
+    """Return why the model `text` cannot be asked now, in one sentence, or ''; no answer is waited for longer.
+
+    A server is asked whether it is there, weights of the hub whether they can be had. Another model is taken at its
+    word.
+    """
+    try:
+        if problem := missing_requirement(kind, text):
+            return problem
+        if isinstance(model, Checkable):
+            return model.problem(CHECK_S)
+        return timed(lambda: _require_weights(kind, text), CHECK_S)
+    except Hung as error:
+        return f"It {error}."
+    except ModelError as error:
+        return str(error)
+
+
+def _require_weights(kind: Kind, text: str) -> str:
+    """Raise a `ModelError` where weights of the hub are neither here nor to be had."""
+    provider, name, _ = split_name(text, kind)
+    if provider in kind.built_in and (source := find(name)).on_hub:
+        source.digest()
+    return ""
+
+
+def missing(name: str, provider: Provider, base_url: str = "") -> str:
+    """Return what is not installed or not set for a provider, or ''. A server on this machine needs no key."""
+    return (
+        provider.missing
+        or ("" if on_loopback(base_url) else missing_key(provider.env))
+        or (cuda_problem(name) if provider.needs_cuda else "")
+    )
+
+
+_LOG = logging.getLogger(__name__)
+_HOLDS_S = 60.0  # the roles and variants of one process then agree, and a server that is off costs two seconds once
+
+_chosen: dict[tuple[str, str], tuple[str, float]] = {}  # kind and text: a name, and when it was chosen
+_chosen_of: dict[str, list[str]] = {}
+_LOCK = threading.Lock()
+
+
+def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
+    """Return the first model of `text` that answers within two seconds; the first, which will say why, if none does.
+
+    Args:
+        kind: of model.
+        text: one name, which is returned as it is, or `first | second`.
+        make: returns the model of a name; nothing is loaded for it.
+
+    Raises:
+        ModelError: if one of the names is malformed.
+    """
+    if not is_failover(text):
+        return text
+    with _LOCK:
+        name, when = _chosen.get((kind.name, text), ("", 0.0))
+        if not name or time.monotonic() - when > _HOLDS_S:
+            name = _first(kind, {name: make(name) for name in alternatives(text)})
+            _chosen[kind.name, text] = (name, time.monotonic())
+            if name not in _chosen_of.setdefault(text, []):
+                _chosen_of[text].append(name)
+    return name
+
+
+def chosen_models(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Return, of those texts that name several models, which of them were chosen in this process."""
+    return {text: list(_chosen_of[text]) for text in dict.fromkeys(texts) if text in _chosen_of}
+
+
+def _first(kind: Kind, models: dict[str, Any]) -> str:
+    for name, model in models.items():
+        if not (problem := why_unavailable(kind, name, model)):
+            return name
+        _LOG.warning("%s does not answer: %s", name, problem)
+    first = next(iter(models))
+    _LOG.warning("None of %s answers; %s is asked all the same.", ", ".join(models), first)
+    return first

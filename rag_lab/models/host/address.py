@@ -1,0 +1,168 @@
+"""Where a sweep's kernels find the processes that serve their models: a folder that the environment names.
+
+The folder lies on this machine, only its owner may enter it, and it lives as long as the sweep. Nothing is started for
+it: the first kernel that needs a model does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.process import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
+from rag_lab.errors import ConfigError
+
+BUDGET_VARIABLE = "RAG_LAB_MODEL_MEMORY_GB"
+_MIB_A_GB = 1024.0
+
+
+def model_budget_mb() -> float | None:
+    """Return the MiB that all models of a sweep may take together here; None where the user leaves it to the machine.
+
+    Raises:
+        ConfigError: if it is no positive number.
+    """
+    given = os.environ.get(BUDGET_VARIABLE, "").strip()
+    if not given:
+        return None
+    try:
+        budget_gb = float(given)
+    except ValueError:
+        budget_gb = 0.0
+    if not 0.0 < budget_gb < float("inf"):
+        raise ConfigError(f"{BUDGET_VARIABLE} is {given!r}; give a positive number of gigabytes, such as 16, or none.")
+    return budget_gb * _MIB_A_GB
+
+
+HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
+OFF = "off"  # what a user sets: every kernel loads its models itself
+_END_S = 5.0
+_LOOK_EVERY_S = 0.02
+
+
+@contextmanager
+def model_host() -> Iterator[dict[str, str]]:
+    """Yield the environment by which kernels share models; at the end whatever holds one has ended.
+
+    It is empty where the user has switched this off.
+
+    Raises:
+        ConfigError: if the budget of memory in the environment is no number.
+    """
+    model_budget_mb()
+    if os.environ.get(HOST_VARIABLE) == OFF:
+        yield {}
+        return
+    remove_scratch()
+    folder = Path(tempfile.mkdtemp(prefix="rag_lab_models_"))  # mode 700
+    write_owner(folder)
+    try:
+        yield {HOST_VARIABLE: str(folder)}
+    finally:
+        (folder / OWNER_FILE).unlink(missing_ok=True)
+        for holder in holders(folder):
+            _end(holder.process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def meeting_place() -> Path | None:
+    """Return the folder that the environment names, where it is on this machine and its sweep runs; else None."""
+    given = os.environ.get(HOST_VARIABLE, "")
+    folder = Path(given)
+    return folder if given and given != OFF and is_open(folder) else None
+
+
+def is_open(folder: Path) -> bool:
+    """Tell whether the sweep that made the folder runs, on this machine."""
+    return owner_runs(folder) is True
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that holds a model. `name` is that of its socket and its record, `used_s` when it last ended a call."""
+
+    name: str
+    process: Process
+    model: str
+    device: str  # cpu or cuda
+    memory_mb: float
+    used_s: float
+
+
+def holders(folder: Path) -> list[Holder]:
+    """Return the processes that hold a model, the longest unused first; those that have ended are left out."""
+    found = [holder for path in folder.glob("*.holder") if (holder := _holder(path)) is not None]
+    return sorted((one for one in found if one.process.runs()), key=lambda one: one.used_s)
+
+
+def await_end(folder: Path, name: str) -> None:
+    """Wait until the process of this name is gone, which may still be seen, and still be knocked at, while it dies."""
+    holder = _holder(folder / f"{name}.holder")
+    if holder is not None:
+        _gone(holder.process)
+
+
+def write_holder(folder: Path, name: str, model: str, device: str, memory_mb: float) -> None:
+    """Record that this process holds a model."""
+    path = folder / f"{name}.holder"
+    known: Mapping[str, Any] = {
+        "process": Process.this(),
+        "model": model,
+        "device": device,
+        "memory_mb": memory_mb,
+    }
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(known), encoding="utf-8")
+    partial.replace(path)
+
+
+def touch_holder(folder: Path, name: str) -> None:
+    """Record that a model's call has ended just now."""
+    with suppress(OSError):
+        os.utime(folder / f"{name}.holder")
+
+
+def socket_path(folder: Path, name: str) -> str:
+    """Return where the process of this name listens; short, as systems allow about 100 characters."""
+    return str(folder / f"{name}.sock")
+
+
+def log_path(folder: Path, name: str) -> Path:
+    """Return where what the process of this name prints is kept."""
+    return folder / f"{name}.log"
+
+
+def _holder(path: Path) -> Holder | None:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        used_s = path.stat().st_mtime
+    except (OSError, ValueError):  # it has just gone
+        return None
+    known["process"] = Process(*known["process"])
+    return Holder(name=path.stem, used_s=used_s, **known)
+
+
+def _end(process: Process) -> None:
+    """End a process that holds a model, in the midst of whatever nobody waits for any more."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        if not process.runs():
+            return
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, sign)
+        _gone(process)
+
+
+def _gone(process: Process) -> None:
+    """Wait until a process has ended; not longer than one that is ended takes."""
+    until_s = time.monotonic() + _END_S
+    while process.runs() and time.monotonic() < until_s:
+        time.sleep(_LOOK_EVERY_S)

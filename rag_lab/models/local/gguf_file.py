@@ -1,0 +1,246 @@
+"""GGUF files without their weights: the settings at their head, the tokenizer, and how they think and sample."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.models.protocols import ChatRequest
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+_MAGIC = b"GGUF"
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+_LENGTH = struct.Struct("<Q")  # of a text, before it
+_ALIGNMENT = 32  # of the weights, where the file names no other
+
+
+def gguf_metadata(path: Path, *, with_lists: bool = True) -> dict[str, Any] | None:
+    """Return the keys and values at the head of a GGUF file (little endian); None where it is none, or not whole.
+
+    Without lists, as that of all tokens, it takes a fraction of the time, and their values are None.
+    """
+    try:
+        if not with_lists:
+            return dict(_head(path)[0])
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return _Reader(content).settings(with_lists=True)
+    except (OSError, ValueError, KeyError, struct.error):
+        return None
+
+
+def gguf_problem(path: Path) -> str:
+    """Return why a file cannot be loaded, as a sentence goes on after its name, or ''; only its head is read."""
+    there = path.stat().st_size
+    with path.open("rb") as file:
+        if file.read(4) != _MAGIC:
+            return "is no GGUF file"
+    try:
+        whole = _head(path)[1]
+    except KeyError:  # a kind of value that nobody here knows
+        return ""
+    except (ValueError, struct.error):
+        return f"is cut short or damaged within its head ({there:,} bytes are there)"
+    return f"is cut short ({there:,} of {whole:,} bytes are there)" if there < whole else ""
+
+
+def _head(path: Path) -> tuple[Mapping[str, Any], int]:
+    """Return the settings without their lists, and the size of the whole file, 0 where its weights are of a new type.
+
+    Raises:
+        OSError, ValueError, KeyError, struct.error: if it cannot be read.
+    """
+    stat = path.stat()
+    return _read_head(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)  # the same file is looked at by each model that is made of it
+def _read_head(path: Path, _size: int, _changed_ns: int) -> tuple[Mapping[str, Any], int]:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        reader = _Reader(content)
+        settings = reader.settings(with_lists=False)
+        try:
+            return settings, reader.size(settings)
+        except KeyError:  # a type of weights that is newer than the installed gguf
+            return settings, 0
+
+
+@dataclass
+class _Reader:
+    content: mmap.mmap
+    place: int = 0
+    n_tensors: int = 0
+
+    def number(self, form: str, at: int | None = None) -> tuple[Any, ...]:
+        form = f"<{form}"
+        start = self.place if at is None else at
+        self.place = start + struct.calcsize(form)
+        return struct.unpack_from(form, self.content, start)
+
+    def settings(self, with_lists: bool) -> dict[str, Any]:
+        """Return what stands at the head, and stay behind it."""
+        if self.content[:4] != _MAGIC:
+            raise ValueError("no GGUF file")
+        _, self.n_tensors, n_pairs = self.number("IQQ", at=4)
+        return dict(self.pair(with_lists) for _ in range(n_pairs))
+
+    def size(self, settings: Mapping[str, Any]) -> int:
+        """Return the size in bytes of the whole file, by the weights that are announced behind its settings."""
+        ends = [self.end_of_tensor() for _ in range(self.n_tensors)]
+        alignment = int(settings.get("general.alignment", _ALIGNMENT))
+        return -(-self.place // alignment) * alignment + max(ends, default=0)
+
+    def end_of_tensor(self) -> int:
+        """Return where a tensor's weights end, counted from where all weights begin."""
+        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+
+        self.text()
+        (n_dims,) = self.number("I")
+        n_weights = math.prod(self.number(f"{n_dims}Q"))
+        kind, offset = self.number("IQ")
+        if kind not in set(GGMLQuantizationType):
+            raise KeyError(kind)
+        block, n_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+        return int(offset + n_weights // block * n_bytes)
+
+    def pair(self, with_lists: bool) -> tuple[str, Any]:
+        key = self.text()
+        (kind,) = self.number("I")
+        return key, self.value(kind, with_lists)
+
+    def text(self) -> str:
+        start, end = self.pass_texts(1)[0]
+        return self.content[start:end].decode(errors="replace")
+
+    def pass_texts(self, n: int) -> list[tuple[int, int]]:
+        """Return where each of the next texts begins and ends; there are a hundred thousand in a file."""
+        place, spans, size = self.place, [], len(self.content)
+        for _ in range(n):
+            start = place + _LENGTH.size
+            place = start + _LENGTH.unpack_from(self.content, place)[0]
+            if place > size:
+                raise ValueError(place)
+            spans.append((start, place))
+        self.place = place
+        return spans
+
+    def value(self, kind: int, with_lists: bool) -> Any:
+        if kind == _STRING:
+            return self.text()
+        if kind != _ARRAY:
+            return self.number(_NUMBERS[kind])[0]
+        inner, length = self.number("IQ")
+        if length > len(self.content):
+            raise ValueError(length)
+        if inner == _STRING:
+            spans = self.pass_texts(length)
+            return [self.content[start:end].decode(errors="replace") for start, end in spans] if with_lists else None
+        numbers = self.number(f"{length}{_NUMBERS[inner]}")
+        return list(numbers) if with_lists else None
+
+
+_BYTE_LEVEL_BPE = "gpt2"
+_MARKS = (2, 3, 4)  # types of tokens that are found in a text as they stand: unknown, control, the user's own
+_DIGITS_AT_ONCE = {"llama-bpe": "{1,3}", "qwen2": ""}
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+FAMILIES = ("smollm", "gpt-2", *_DIGITS_AT_ONCE)
+
+
+@cache
+def gguf_tokenizer(path: Path) -> Tokenizer | None:
+    """Return the tokenizer of a GGUF file; None where it is of another family than `FAMILIES`, or not whole."""
+    found = gguf_metadata(path) or {}
+    family = found.get("tokenizer.ggml.pre")
+    if found.get("tokenizer.ggml.model") != _BYTE_LEVEL_BPE or family not in FAMILIES:
+        return None
+    try:
+        return _built(found, family)
+    except Exception:  # of what a file may hold, and the library of tokenizers raises nothing more special
+        return None
+
+
+def _built(found: Mapping[str, Any], family: str) -> Tokenizer:
+    from tokenizers import AddedToken, Tokenizer, models
+
+    tokens, kinds = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.token_type"]
+    bpe = models.BPE(
+        vocab={token: number for number, token in enumerate(tokens)},
+        merges=[tuple(merge.split(" ", 1)) for merge in found["tokenizer.ggml.merges"]],
+        ignore_merges=family == "llama-bpe",
+    )
+    tokenizer = Tokenizer(bpe)
+    tokenizer.pre_tokenizer = _words(family)
+    marks = [token for token, kind in zip(tokens, kinds, strict=True) if kind in _MARKS]
+    tokenizer.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in marks])
+    return tokenizer
+
+
+def _words(family: str) -> Any:
+    """Return how a text is cut before its pieces are merged."""
+    from tokenizers import Regex, pre_tokenizers
+
+    if family in _DIGITS_AT_ONCE:
+        pattern = Regex(_WORDS % _DIGITS_AT_ONCE[family])
+        split = pre_tokenizers.Split(pattern, "isolated")
+        return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    if family == "gpt-2":
+        return words
+    return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words])
+
+
+_THINKING_MARKS = ("<think", "enable_thinking", "reasoning_content", "<|channel|>")
+_CARRIED = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p"}
+_QWEN3 = (
+    {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0},
+    {"top_p": 0.8, "top_k": 20, "min_p": 0.0},
+)
+_DEEPSEEK_R1 = ({"temperature": 0.6, "top_p": 0.95}, {"top_p": 0.95})
+_DOCUMENTED = {"qwen3": _QWEN3, "deepseek-r1": _DEEPSEEK_R1}  # with thinking, without
+_FALLBACK_TEMPERATURE = 0.6  # of thoughts that no card says anything of
+
+
+@dataclass(frozen=True)
+class GgufCard:
+    """A file's metadata, as far as replies depend on it."""
+
+    thinks: bool
+    thinking: Mapping[str, float]
+    plain: Mapping[str, float]
+
+    def sampling(self, request: ChatRequest) -> dict[str, float]:
+        """Return the sampling of a request: what it says, else what is named here; the rest is llama.cpp's own.
+
+        A temperature of 0 is greedy, but for thoughts, which then have the card's temperature.
+        """
+        thinking = self.thinks and request.thinking
+        named = self.thinking if thinking else self.plain
+        temperature = request.temperature or (named.get("temperature", _FALLBACK_TEMPERATURE) if thinking else 0.0)
+        return {**named, **request.sampling, "temperature": temperature} if temperature else {"temperature": 0.0}
+
+
+def gguf_card(metadata: Mapping[str, Any]) -> GgufCard:
+    """Return the card in a file's metadata (`gguf_metadata`); an empty mapping is a file that tells nothing."""
+    template = str(metadata.get("tokenizer.chat_template", ""))
+    carried = {
+        name: metadata[f"general.sampling.{key}"]
+        for name, key in _CARRIED.items()
+        if f"general.sampling.{key}" in metadata
+    }
+    names = " ".join(str(metadata.get(f"general.{key}", "")) for key in ("architecture", "basename", "name")).lower()
+    family = next((name for name in _DOCUMENTED if name in names.replace(" ", "-")), "")
+    thinking, plain = _DOCUMENTED.get(family, ({}, {}))
+    thinks = any(mark in template for mark in _THINKING_MARKS)
+    return GgufCard(thinks, {**thinking, **carried}, {**carried, **plain} if thinks else {})

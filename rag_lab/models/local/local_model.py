@@ -1,0 +1,141 @@
+"""What models of this machine have in common: contract, converted weights, quiet loading, measurement."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from rag_lab._kit.home import home_at_work
+from rag_lab._kit.machine import Energy, begin_peak, peak_since_mb, resident_mb
+from rag_lab.errors import ModelError
+from rag_lab.records import MachineUse
+
+
+@runtime_checkable
+class HoldsWeights(Protocol):
+    """A model whose weights are loaded into the process that asks it."""
+
+    @property
+    def weights_held(self) -> str:
+        """Which weights are loaded, and how: models that say the same share them."""
+
+    @property
+    def runs_on(self) -> str:
+        """The device that was asked for: `cpu`, `cuda`, ..., or '' for a GPU where there is one."""
+
+    def load(self) -> None:
+        """Load the weights now rather than at the first call.
+
+        Raises:
+            ModelError: if they are missing or do not load.
+        """
+
+
+def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
+    """Return `weights/name` of the home folder, calling `make` with a temporary path if it is not there yet.
+
+    Two processes that ask at once make it once; a killed one leaves nothing under the final name.
+
+    Raises:
+        ModelError: if the folder cannot be written.
+    """
+    from filelock import FileLock
+
+    target = home_at_work() / "weights" / name
+    if target.exists():
+        return target
+    partial = target.with_name(f"{name}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(f"{name}.lock")):
+            if not target.exists():
+                _remove(partial)
+                make(partial)
+                partial.replace(target)
+    except OSError as error:
+        raise ModelError(
+            f"Cannot write converted weights to {target.parent}: {error.strerror or error}; free some space or set "
+            "RAG_LAB_HOME to another folder."
+        ) from error
+    return target
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def without_progress_bars() -> Iterator[None]:
+    """Switch transformers' progress bars off inside the block, and back to what they were."""
+    from transformers.utils import logging
+
+    was_on = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            logging.enable_progress_bar()
+
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class MachineMeter:
+    """Measures one model. Its memory is what the process grew by while it loaded, and the most that calls added."""
+
+    load_s: float | None = None
+    loaded_mb: float | None = None
+    called_mb: float = 0.0
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Measure what is done within as the loading of the weights."""
+        before, started = _held(), time.perf_counter()
+        yield
+        self.load_s = time.perf_counter() - started
+        after = _held()
+        self.loaded_mb = None if before is None or after is None else max(after - before, 0.0)
+
+    def measured(self, call: Callable[[], Result]) -> tuple[Result, MachineUse]:
+        """Return what `call` returns, and what the model has taken with it."""
+        before, energy = _held(), Energy.begin()
+        _begin_peak()
+        result = call()
+        joules, peak = energy.joules(), _peak()
+        if self.loaded_mb is None or before is None or peak is None:
+            return result, MachineUse(self.load_s, None, joules)
+        self.called_mb = max(self.called_mb, peak - before)
+        return result, MachineUse(self.load_s, self.loaded_mb + self.called_mb, joules)
+
+
+def _held() -> float | None:
+    held = resident_mb()
+    return None if held is None else held + (_cuda().memory_allocated() / 2**20 if _cuda() else 0.0)
+
+
+def _begin_peak() -> None:
+    begin_peak()
+    if _cuda():
+        _cuda().reset_peak_memory_stats()
+
+
+def _peak() -> float | None:
+    peak = peak_since_mb()
+    return None if peak is None else peak + (_cuda().max_memory_allocated() / 2**20 if _cuda() else 0.0)
+
+
+def _cuda() -> Any:
+    """Return torch's view of the GPU where this process uses it, else None."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None

@@ -1,0 +1,235 @@
+"""The process that holds one model's weights for all kernels of a sweep; arguments: a folder, a name, kind and model.
+
+It makes room, loads the weights, and says on stdout, in JSON, why it cannot, or nothing: then it listens. It ends when
+the sweep has ended, or when its memory is needed for another model. One call at a time computes, so what is measured of
+memory is that call's. A model is never refused for lack of room: where it does not fit, others are ended, the longest
+unused first, and it is loaded alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from rag_lab._kit.machine import bytes_on_disk, free_mb, peak_of, resident_mb
+from rag_lab._kit.registry import Kind
+from rag_lab.errors import ModelError
+from rag_lab.models.card.weight_facts import gguf_cache
+from rag_lab.models.card.write_card import model_card
+from rag_lab.models.host.address import (
+    Holder,
+    holders,
+    is_open,
+    model_budget_mb,
+    socket_path,
+    touch_holder,
+    write_holder,
+)
+from rag_lab.models.host.messages import Sent, error_sent, receive, replies_sent, requests_received, send, vectors_sent
+from rag_lab.models.local.causal import transformers_copy
+from rag_lab.models.local.gguf_file import gguf_metadata
+from rag_lab.models.providers import CHAT_MODELS, MODEL_KINDS, ModelSpec
+from rag_lab.models.shared import model_of
+from rag_lab.models.weights import find
+
+_ON_TOP = 1.1  # of weights and cache: buffers, and fragments of memory
+_PROCESS_MB = 400.0  # the libraries, and the context of a GPU
+
+
+def foretold_mb(kind: Kind, model: str) -> float:
+    """Return the MiB that a model will need, those of its libraries included; of one that nothing tells of, these.
+
+    Weights are brought into the form that they are loaded in, which loading does otherwise.
+    """
+    try:
+        weights_mb = _of_gguf(model) if kind is CHAT_MODELS and model.startswith("llamacpp:") else _of(kind, model)
+    except ModelError:  # it is told where the model is loaded
+        weights_mb = 0.0
+    return weights_mb * _ON_TOP + _PROCESS_MB
+
+
+def _of_gguf(model: str) -> float:
+    """Return the MiB of a GGUF file's weights and caches: its card reads the whole file, this the head alone."""
+    made = model_of(CHAT_MODELS, model)
+    path: Path = made.stored_path()
+    cache = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16")
+    return bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) * made.caches if cache else 0.0)
+
+
+def _of(kind: Kind, model: str) -> float:
+    name = ModelSpec.parse(model, kind).name
+    location = find(name).location
+    if location.endswith(".gguf"):
+        model = model.replace(name, str(transformers_copy(Path(location))), 1)
+    return model_card(model, kind=kind).memory_mb or 0.0
+
+
+def make_room(folder: Path, need_mb: float, device: str, end: Callable[[Holder, Path], None]) -> None:
+    """End models that are held, the longest unused first, until one that needs so much fits, or none is left.
+
+    Only those count that are on the same device.
+
+    Raises:
+        ConfigError: if the budget in the environment is no number.
+    """
+    budget_mb = model_budget_mb()
+    while others := [one for one in holders(folder) if one.device == device]:
+        resident_mb = sum(one.memory_mb for one in others)
+        left_mb = _free_mb(device) if budget_mb is None else budget_mb - resident_mb
+        if left_mb is None or need_mb <= left_mb:
+            return
+        end(others[0], folder)
+
+
+def _free_mb(device: str) -> float | None:
+    if device != "cuda":
+        return free_mb()
+    torch = sys.modules["torch"]  # which has told that there is a GPU
+    return float(torch.cuda.mem_get_info()[0]) / 2**20
+
+
+_LOOK_EVERY_S = 1.0
+_GRACE_S = 1.0  # at the end, for a caller that is connected and has not asked
+_WAITING = 64  # calls that wait to be taken
+
+
+class HolderProcess:
+    """One process at work. A model that shares the weights of the first may be asked, too."""
+
+    def __init__(self, folder: Path, name: str, kind: Kind, model: str) -> None:
+        self.folder, self.name = folder, name
+        self._computes = threading.Lock()
+        self._is_ending = threading.Event()
+        self._callers: dict[threading.Thread, bool] = {}  # who are not answered yet: whether they have asked
+        made = model_of(kind, model)
+        device = _device(made.runs_on)
+        need_mb = foretold_mb(kind, model)
+        make_room(folder, need_mb, device, _end)
+        made.load()
+        self._listener = Listener(socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
+        write_holder(folder, name, model, device, max(need_mb, _held_mb(device)))
+
+    def serve(self) -> None:
+        """Answer calls until it is told to end. The call that computes then comes to its end."""
+        threading.Thread(target=self._accept, daemon=True).start()
+        self._is_ending.wait()
+        Path(socket_path(self.folder, self.name)).unlink(missing_ok=True)
+        (self.folder / f"{self.name}.holder").unlink(missing_ok=True)
+        until_s = time.monotonic() + _GRACE_S
+        while any(self._callers.copy().values()) or (self._callers and time.monotonic() < until_s):
+            time.sleep(_LOOK_EVERY_S / 100)
+
+    def _accept(self) -> None:
+        """Take each call to a thread of its own."""
+        while True:
+            try:
+                connection: Any = self._listener.accept()
+            except OSError:  # a caller that was killed while it knocked
+                continue
+            caller = threading.Thread(target=self._answer, args=(connection,), daemon=True)
+            self._callers[caller] = False
+            caller.start()
+
+    def _answer(self, connection: Connection) -> None:
+        me = threading.current_thread()
+        with suppress(EOFError, OSError):  # a caller that was killed
+            asked = receive(connection)
+            if asked.head.get("do") == "end":
+                self._callers.pop(me)
+                self._is_ending.set()
+                threading.Event().wait()  # with the connection open: who asked waits for its end, the process's
+            self._callers[me] = True
+            with connection, self._computes:
+                if not connection.poll():  # else its end: nobody waits for the reply any more
+                    send(connection, Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked))
+        self._callers.pop(me)
+
+    def _reply(self, asked: Sent) -> Sent:
+        try:
+            reply, peak_mb = peak_of(lambda: _computed(asked))
+        except Exception as error:  # whatever a library raises is told where it was asked
+            return Sent({"error": error_sent(error)})
+        finally:
+            touch_holder(self.folder, self.name)
+        return Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
+
+
+def _computed(asked: Sent) -> Sent:
+    kind = next(kind for kind in MODEL_KINDS if kind.name == asked.head["kind"])
+    model: Any = model_of(kind, asked.head["model"])
+    match asked.head["do"]:
+        case "generate":
+            return replies_sent(model.generate(requests_received(asked)))
+        case "count_tokens":
+            return Sent({"tokens": model.count_tokens(asked.head["text"])})
+        case "score":
+            return Sent({"scores": model.score([(question, passage) for question, passage in asked.head["pairs"]])})
+        case "embed_documents":
+            return vectors_sent(model.embed_documents(asked.head["texts"]))
+        case "embed_queries":
+            return vectors_sent(model.embed_queries(asked.head["texts"]))
+    raise ValueError(f"no call of a model is named {asked.head['do']!r}")
+
+
+def _device(asked: str) -> str:
+    """Return `cpu` or `cuda`, whichever of several; torch is asked where nobody has said."""
+    if asked == "cpu":
+        return asked
+    from rag_lab.models.local.causal import device_or_default
+
+    return device_or_default(asked).partition(":")[0]
+
+
+def _held_mb(device: str) -> float:
+    return (resident_mb() or 0.0) if device == "cpu" else 0.0
+
+
+def _end(holder: Holder, folder: Path) -> None:
+    """Tell another process to end, and wait until its memory is free."""
+    with suppress(OSError, EOFError), Client(socket_path(folder, holder.name), "AF_UNIX") as connection:
+        send(connection, Sent({"do": "end"}))
+        connection.recv_bytes()
+
+
+def _end_with_sweep(folder: Path) -> None:
+    """End this process once the sweep has ended, however it did."""
+    while is_open(folder):
+        time.sleep(_LOOK_EVERY_S)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+def main() -> None:
+    """Load the model and answer calls."""
+    folder, name, kind_name, model = Path(sys.argv[1]), *sys.argv[2:]
+    kind = next(kind for kind in MODEL_KINDS if kind.name == kind_name)
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print goes to the log
+    threading.Thread(target=_end_with_sweep, args=(folder,), daemon=True).start()
+    try:
+        holder: HolderProcess | None = HolderProcess(folder, name, kind, model)
+    except Exception as error:
+        is_second = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        said: dict[str, Any] = {} if is_second else {"error": error_sent(error)}  # a killed kernel had started another
+        holder = None
+    else:
+        said = {}
+    with suppress(BrokenPipeError), told:  # the kernel that waited was killed: others will ask
+        json.dump(said, told)
+    if holder is not None:
+        holder.serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""Embeddings and pair scores that are remembered: by the model's identity and the text or pair, for all variants."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.tracing import span
+from rag_lab.errors import ModelError
+from rag_lab.memory.checked_rows import checksum, recall
+from rag_lab.memory.open_store import Database, is_there, opened_store
+from rag_lab.memory.results import Memory, Replayed, batches
+from rag_lab.memory.sharing import Work
+from rag_lab.memory.tables import VECTORS, origin
+from rag_lab.models.protocols import Embedder, PairScorer, Vectors
+from rag_lab.models.shared import spec_of
+from rag_lab.models.truncation import ReadsPairs, ReadsTexts, TextKind, most_tokens
+
+Watch = bool | Callable[[int, int], None]  # told after each portion that is saved: how many are done, and of how many
+
+_MOST_TEXTS = 512  # embedded before they are saved: what a kill loses at most
+_STEP = 32  # portions are multiples of it, as models' own batches are: how long they take changes no vector
+_TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
+_KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
+_SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
+
+
+@dataclass(slots=True)
+class Embedded:
+    """What has been embedded since this was handed out, and what it took, the loading of the model included."""
+
+    chars: int = 0
+    seconds: float = 0.0
+
+
+_STORE = "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedEmbedder:
+    """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
+
+    What the vectors took that are found made is added to `replayed`, what others take to `embedded`.
+    """
+
+    inner: Embedder
+    path: Path
+    progress: Watch = False  # of the texts that must be embedded: a bar on stderr, or what is told
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
+    embedded: Embedded = field(default_factory=Embedded, compare=False)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the inner embedder's identity: remembering changes no vector."""
+        return self.inner.identity()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts.
+
+        Raises:
+            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
+        """
+        return self._embed("document", texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts.
+
+        Raises:
+            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
+        """
+        return self._embed("query", texts)
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a text that the inner embedder reads; None where it does not say."""
+        return most_tokens(self.inner)
+
+    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+        """Count as the inner embedder does; 0 where it counts nothing."""
+        return self.inner.text_tokens(texts, kind) if isinstance(self.inner, ReadsTexts) else [0] * len(texts)
+
+    def known_documents(self, texts: Sequence[str]) -> dict[str, str | None]:
+        """Return a key for each different passage, with the passage, None where its vector is known.
+
+        No model is loaded.
+        """
+        found = dict(zip(self._keys("document", texts), texts, strict=True))
+        if not is_there(self.path):
+            return {key.hex(): text for key, text in found.items()}
+        with opened_store(self.path, VECTORS) as connection:
+            known = _known(connection, list(found))
+        return {key.hex(): None if key in known else text for key, text in found.items()}
+
+    def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        keys = self._keys(kind, texts)
+        with opened_store(self.path, VECTORS) as connection:  # for one call: threads cannot share it
+            known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
+        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        known.update(self._embed_unknown(kind, unknown))
+        return np.stack([known[key] for key in keys])
+
+    def _keys(self, kind: TextKind, texts: Sequence[str]) -> list[bytes]:
+        prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
+        return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
+
+    def _embed_unknown(self, kind: TextKind, unknown: Mapping[bytes, str]) -> dict[bytes, Vectors]:
+        """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
+        from tqdm.auto import tqdm
+
+        embed = self.inner.embed_documents if kind == "document" else self.inner.embed_queries
+        todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
+        made: dict[bytes, Vectors] = {}
+        with tqdm(total=len(todo), desc="embedding", unit="text", disable=self.progress is not True or not todo) as bar:
+            n_texts = _STEP
+            while len(made) < len(todo):
+                portion = todo[len(made) : len(made) + n_texts]
+                started = time.perf_counter()
+                texts = [text for _, text in portion]
+                with span(
+                    f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
+                ) as said:
+                    vectors = _checked(embed(texts), len(portion))
+                    if said.is_recording:
+                        tokens = sum(self.text_tokens(texts, kind)) or None
+                        model = spec_of(self.inner) or None
+                        said.set(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+                seconds = time.perf_counter() - started
+                fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
+                with opened_store(self.path, VECTORS) as connection:  # a server may have gone since, and come back
+                    _write(connection, fresh, seconds / len(portion))
+                self.embedded.chars += sum(len(text) for _, text in portion)
+                self.embedded.seconds += seconds
+                made.update(fresh)
+                bar.update(len(portion))
+                if callable(self.progress):
+                    self.progress(len(made), len(todo))
+                n_texts = _next(n_texts, seconds)
+        return made
+
+
+def _next(n_texts: int, seconds: float) -> int:
+    """Return the size of the portion after one that took `seconds`: on any machine the bar moves every other second."""
+    if seconds > 3 * _TELL_EVERY_S:
+        return max(_STEP, n_texts // 2)
+    return min(_MOST_TEXTS, 2 * n_texts) if seconds < _TELL_EVERY_S else n_texts
+
+
+def _checked(vectors: Vectors, n_texts: int) -> Vectors:
+    """Refuse what must never be remembered."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != n_texts or not np.isfinite(vectors).all():
+        raise ModelError(
+            f"The embedding model returned an array of shape {vectors.shape} for {n_texts} texts where one finite "
+            "vector for each is needed; choose another embedding model."
+        )
+    return vectors
+
+
+def _known(connection: Database, keys: Sequence[bytes]) -> set[bytes]:
+    return {key for some in batches(keys, _KEYS_AT_ONCE) for key in recall(connection, "remembered", some)}
+
+
+def _read(connection: Database, keys: Sequence[bytes], replayed: Replayed) -> dict[bytes, Vectors]:
+    """Return the vectors that are known, and add the seconds that they took to `replayed`."""
+    found: dict[bytes, Vectors] = {}
+    for key, value in recall(connection, "remembered", keys).items():
+        found[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
+        replayed.seconds += _SECONDS.unpack_from(value)[0]
+    return found
+
+
+def _write(connection: Database, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
+    values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+    made = origin(connection)
+    rows = [(key, value, checksum(key, value), *made) for key, value in values.items()]
+    with connection:
+        connection.executemany(_STORE, rows)
+
+
+@dataclass(frozen=True)
+class RememberedScorer:
+    """A `PairScorer` that asks `inner` only for pairs it has not seen; what those took is added to `replayed`."""
+
+    inner: PairScorer
+    memory: Memory
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
+
+    def identity(self) -> Mapping[str, Any]:
+        """The inner scorer's: remembering changes no score."""
+        return self.inner.identity()
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a pair that the inner scorer reads; None where it does not say."""
+        return most_tokens(self.inner)
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Count as the inner scorer does; 0 where it counts nothing."""
+        return self.inner.pair_tokens(pairs) if isinstance(self.inner, ReadsPairs) else [0] * len(pairs)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return one score for each pair, in order."""
+        keys = self._keys(pairs)
+        asked = dict(zip(keys, pairs, strict=True))
+
+        def score(some: list[str]) -> dict[str, dict[str, float]]:
+            started = time.perf_counter()
+            pairs = [asked[key] for key in some]
+            with span("score pairs", {"rag_lab.pairs": len(some)}) as said:
+                scores = self.inner.score(pairs)
+                if said.is_recording:
+                    tokens = sum(self.pair_tokens(pairs)) or None
+                    model = spec_of(self.inner) or None
+                    said.set(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+            seconds = (time.perf_counter() - started) / len(some)
+            return {key: {"score": score, "seconds": seconds} for key, score in zip(some, scores, strict=True)}
+
+        work = Work("pair", score, json.dumps, json.loads, batch_size=len(asked))
+        found = work.recall(self.memory, asked)
+        self.replayed.seconds += sum(each["seconds"] for each in found.values())
+        found |= work.do(self.memory, [key for key in asked if key not in found])
+        return [float(found[key]["score"]) for key in keys]
+
+    def unknown(self, pairs: Sequence[tuple[str, str]]) -> set[str]:
+        """Return the keys of those pairs that have no remembered score."""
+        keys = self._keys(pairs)
+        return set(keys) - set(self.memory.recall(keys))
+
+    def _keys(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        identity = dict(self.inner.identity())
+        return [digest({"version": 2, "scorer": identity, "pair": pair}) for pair in pairs]

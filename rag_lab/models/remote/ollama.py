@@ -1,0 +1,249 @@
+"""Ollama's chat models through langchain-ollama, by the server's own interface.
+
+Its OpenAI interface knows neither the window nor the switch of thinking: prompts are cut at 4,096 tokens there, and
+models that think do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rag_lab.errors import ModelError
+from rag_lab.models.prices import own_prices
+from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.remote.http import CHAT_BYTES, HttpBounds
+from rag_lab.models.remote.langchain_chat import LangChainChat
+from rag_lab.models.remote.ollama_server import ModelDescription, NoAnswer, OllamaServer, as_duration, check_chat
+from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.thinking_options import least_tokens, level_of
+from rag_lab.models.requirements import require_package
+from rag_lab.models.truncation import estimated_tokens, request_tokens
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages.ai import UsageMetadata
+
+
+_FIELD = "reasoning_content"
+_UNREAD = "unread_tokens"
+_BESIDE_HALF = 8  # tokens of a prompt's beginning that a server keeps beside half a window
+
+
+def counted_call(message: AIMessage, window: int, most_sent: int) -> AIMessage:
+    """Return the reply of one call with its tokens of thought, and those of the prompt that were without effect.
+
+    The server counts thought and reply together; they are shared out by their lengths in bytes.
+
+    Args:
+        message: as LangChain gives it.
+        window: tokens that the server was asked to hold.
+        most_sent: the most tokens that the prompt can have had.
+    """
+    thinking, usage = _thinking(message), message.usage_metadata
+    if usage is None:
+        return message
+    n_bytes = len(thinking.encode()), len(message.text.encode())
+    share = n_bytes[0] / sum(n_bytes) if thinking else 0.0
+    read, written = usage["input_tokens"], usage["output_tokens"]
+    unread = {_UNREAD: _unread(read, written, window, most_sent)}
+    found = message.model_copy(update={"response_metadata": message.response_metadata | unread})
+    return _with_usage(found, read, written, round(share * written))
+
+
+def _unread(read: int, written: int, window: int, most_sent: int) -> int:
+    """Return how many tokens of a prompt were without effect; at least so many.
+
+    Of a prompt that is longer than its window a server reads half a window (ollama#17427), an older one a whole; and as
+    it writes on beyond the window, it lets go of what it has read.
+    """
+    if most_sent > window and 0 <= read - window // 2 <= _BESIDE_HALF:
+        return window + 1 - read
+    return max(0, read + written - window, int(most_sent > window <= read))
+
+
+def reply_tokens(message: AIMessage) -> int:
+    """Return the tokens of a counted reply without its thought."""
+    usage = message.usage_metadata
+    return usage["output_tokens"] - _thought(usage) if usage else 0
+
+
+def as_turn(message: AIMessage) -> AIMessage:
+    """Return the thought of a reply as the beginning of the assistant's turn; a template closes it there."""
+    from langchain_core.messages import AIMessage
+
+    return AIMessage("", additional_kwargs={_FIELD: _thinking(message)})
+
+
+def joined(first: AIMessage, reply: AIMessage) -> AIMessage:
+    """Return the second of two counted calls with the thought of both and all that was written; the prompt is one."""
+    thinking = "\n".join(filter(None, (_thinking(first), _thinking(reply))))
+    unread = {_UNREAD: max(each.response_metadata.get(_UNREAD, 0) for each in (first, reply))}
+    found = reply.model_copy(
+        update={
+            "additional_kwargs": reply.additional_kwargs | {_FIELD: thinking},
+            "response_metadata": reply.response_metadata | unread,
+        }
+    )
+    before, after = first.usage_metadata, reply.usage_metadata
+    if before is None or after is None:
+        return found.model_copy(update={"usage_metadata": None})
+    written = before["output_tokens"] + after["output_tokens"]
+    return _with_usage(found, before["input_tokens"], written, _thought(before) + _thought(after))
+
+
+def _thinking(message: AIMessage) -> str:
+    return str(message.additional_kwargs.get(_FIELD) or "")
+
+
+def _thought(usage: UsageMetadata) -> int:
+    return usage.get("output_token_details", {}).get("reasoning", 0)
+
+
+def _with_usage(message: AIMessage, read: int, written: int, thought: int) -> AIMessage:
+    usage = {
+        "input_tokens": read,
+        "output_tokens": written,
+        "total_tokens": read + written,
+        "output_token_details": {"reasoning": thought},
+    }
+    return message.model_copy(update={"usage_metadata": usage})
+
+
+class OllamaChat(LangChainChat):
+    """A model of an Ollama server, e.g. `qwen3:8b`. JSON schemas are enforced by the server.
+
+    Args:
+        name: as `ollama list` has it.
+        base_url: of the server; OLLAMA_HOST, else this machine, where it is left out.
+        context: the window in tokens that the server makes for prompt and reply (`num_ctx`); more needs more memory.
+        keep_alive: how long the weights stay loaded after a call, such as `10m`, or `-1` for ever.
+        concurrency: calls at a time; the server makes a window for each that it takes (OLLAMA_NUM_PARALLEL).
+        max_attempts: of one call.
+        timeout_s: of one attempt; the first one loads the weights.
+    """
+
+    constrains_json = True
+    provider = "ollama"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "",
+        context: int = 8192,
+        keep_alive: str = "",
+        concurrency: int = 1,
+        max_attempts: int = 5,
+        timeout_s: float = 300.0,
+    ) -> None:
+        super().__init__(name, context_tokens=context, concurrency=concurrency, retry=RetryPolicy(max_attempts))
+        self.server = OllamaServer(base_url)
+        self.keep_alive = as_duration(keep_alive)
+        self.timeout_s = timeout_s
+
+    @property
+    def priced(self) -> bool:
+        """Whether the user's table has a price for it: nobody else asks money for one's own server."""
+        return self.name in own_prices()
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, digest of the weights and the window; the same weights elsewhere are the same model.
+
+        Raises:
+            ModelError: if the server does not answer and never told the digest, or has no such model.
+        """
+        weights = self.server.digest(self.name)
+        return {**super().identity(), "weights": weights, "context_tokens": self.context_tokens}
+
+    @property
+    def least_thinking_tokens(self) -> int:
+        """Tokens of thinking that a model which cannot stop takes at the least."""
+        return least_tokens(self.name)
+
+    def problem(self, within_s: float) -> str:
+        """Return why it cannot answer now, in one sentence, or ''; see `OllamaServer.problem`."""
+        return self.server.problem(self.name, within_s)
+
+    def build(self) -> BaseChatModel:
+        """Return the client.
+
+        Raises:
+            ModelError: if the package or the model is missing, or the model reads less than the window is to hold.
+        """
+        library = require_package("langchain_ollama", "langchain-ollama")
+        own_tokens = self._described.context_tokens
+        if 0 < own_tokens < self.context_tokens:
+            raise ModelError(
+                f"{self.name} reads at most {own_tokens:,} tokens, and a window of {self.context_tokens:,} was asked "
+                f"for; write ollama:{self.name}?context={own_tokens}."
+            )
+        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_chat)
+        client: BaseChatModel = library.ChatOllama(
+            model=self.name, base_url=self.server.address, sync_client_kwargs={"event_hooks": bounds.hooks()}
+        )
+        return client
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order.
+
+        Raises:
+            ModelError: if the model is missing, or sees no images and is shown one.
+        """
+        can = self._described.capabilities if any(map(_shows, requests)) else ()
+        if can and "vision" not in can:
+            raise ModelError(f"{self.name} sees no images; take a model of Ollama that does, such as gemma3:4b.")
+        return super().generate(requests)
+
+    def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
+        """Ask, and end thinking at its budget.
+
+        Where the budget is spent before the reply has ended, or the reply is longer than `max_tokens`, the model is
+        asked for the reply alone, behind its thought as far as that went.
+        """
+
+        if not request.thinking:
+            return self._ask(messages, request, request.max_tokens, think=False)
+        think = level_of(self.name, request.thinking_tokens) or True
+        first = self._ask(messages, request, request.thinking_tokens, think=think)
+        is_cut = first.response_metadata.get("done_reason") == "length"
+        if not is_cut and reply_tokens(first) <= request.max_tokens:
+            return first
+        behind = level_of(self.name, 0) or False
+        return joined(first, self._ask([*messages, as_turn(first)], request, request.max_tokens, think=behind))
+
+    @cached_property
+    def _described(self) -> ModelDescription:
+        try:
+            return self.server.described(self.name)
+        except NoAnswer:  # each call will say so, and try again
+            return ModelDescription(0, ())
+
+    def _ask(
+        self, messages: list[BaseMessage], request: ChatRequest, most_tokens: int, *, think: bool | str
+    ) -> AIMessage:
+
+        options = {
+            "num_ctx": self.context_tokens,
+            "num_predict": most_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            **request.sampling,
+        }
+        message = self._client.invoke(
+            messages,
+            stream=False,
+            options=options,
+            format=dict(request.json_schema) if request.json_schema is not None else None,
+            keep_alive=self.keep_alive,
+            reasoning=True,  # keep what it thinks, also where it was asked not to
+            think=think,
+        )
+        thought = sum(estimated_tokens(str(each.additional_kwargs.get("reasoning_content") or "")) for each in messages)
+        return counted_call(message, self.context_tokens, request_tokens(request) + thought)
+
+
+def _shows(request: ChatRequest) -> bool:
+    return any(message.images for message in request.messages)

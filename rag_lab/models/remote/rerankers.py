@@ -1,0 +1,426 @@
+"""Cross-encoders behind a server: a question with its passages is one call. TEI, vLLM, Cohere, Jina, and their like.
+
+vLLM serves the route that Cohere made as /rerank, /v1/rerank (as Jina has it) and /v2/rerank (as Cohere has it),
+llama.cpp as /v1/rerank.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, FiniteFloat, RootModel, StrictInt, StrictStr
+
+from rag_lab.errors import ModelError
+from rag_lab.memory.paces import Rates
+from rag_lab.models.remote.failures import BadReply, classify
+from rag_lab.models.remote.http import Endpoint, bearer
+from rag_lab.models.remote.reply_shapes import read_as
+from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RetryPolicy, in_parallel
+from rag_lab.models.requirements import require_key
+from rag_lab.models.truncation import estimated_tokens
+
+_LOG = logging.getLogger(__name__)
+_AROUND = 8  # tokens that a model may put around a question and a passage
+_DECIMALS = 6  # the last digits of float32 depend on what shares a batch
+
+Pair = tuple[str, str]
+
+
+class RemoteScorer(ABC):
+    """Scores pairs by a server's model.
+
+    Args:
+        name: of the model, as the server has it.
+        base_url: of the server, with `/v1` or `/v2` where its route stands below that.
+        batch_size: passages in one call.
+        concurrency: calls at a time.
+        max_attempts: of one call.
+        timeout_s: of one attempt.
+        requests_per_minute: that the server takes of all processes together, where that is known.
+        tokens_per_minute: that it takes, likewise.
+    """
+
+    provider: str
+    address: str  # where `base_url` is left out
+    key_variables: tuple[str, ...] = ()  # environment variables of which one may hold the key
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "",
+        batch_size: int = 32,
+        concurrency: int = 4,
+        max_attempts: int = 5,
+        timeout_s: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+    ) -> None:
+        self.name = name
+        self.base_url = base_url or self.address
+        self.batch_size = batch_size
+        self.concurrency = concurrency
+        self.retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
+        self.timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name and address; never the key."""
+        return {"provider": self.provider, "name": self.name, "base_url": self.base_url}
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """Return one score for each (question, passage), in order, rounded to six decimals.
+
+        Raises:
+            ModelError: if the key is missing, the server has another model, or a call fails after every attempt.
+        """
+        if not pairs:
+            return []
+        self.check()
+        of_question: dict[str, list[str]] = {}
+        for question, passage in dict.fromkeys(pairs):
+            of_question.setdefault(question, []).append(passage)
+        calls = [
+            (question, passages[start : start + self.batch_size])
+            for question, passages in of_question.items()
+            for start in range(0, len(passages), self.batch_size)
+        ]
+        try:
+            scored = in_parallel(lambda call: self._asked(*call), calls, self.concurrency)
+        except CallFailed as error:
+            raise ModelError(f"{self!r}: {error}; try again later.") from None
+        known = {
+            (question, passage): score
+            for (question, passages), scores in zip(calls, scored, strict=True)
+            for passage, score in zip(passages, scores, strict=True)
+        }
+        return [known[pair] for pair in pairs]
+
+    def problem(self, within_s: float) -> str:
+        """Return why the server cannot be asked now, in one sentence, or ''; no model is loaded for it."""
+        return Endpoint(self.base_url, within_s, bearer(self.key())).problem("/rerank")
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a pair that the model reads, as `pair_tokens` counts; None where that is not known."""
+        return None
+
+    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
+        """Return how many tokens of each pair count towards `most_tokens`.
+
+        An upper estimate tells which pairs fit in any case; only the others are counted, by the server's tokenizer
+        where it has one. Question and passage are counted with what stands around each alone.
+        """
+        limit = self.most_tokens or 0
+        estimates = [estimated_tokens(question) + estimated_tokens(passage) + _AROUND for question, passage in pairs]
+        long = [pair for pair, estimate in zip(pairs, estimates, strict=True) if estimate > limit > 0]
+        counted = self._counted(list(dict.fromkeys(text for pair in long for text in pair)))
+        return [
+            counted[question] + counted[passage] if question in counted and passage in counted else estimate
+            for (question, passage), estimate in zip(pairs, estimates, strict=True)
+        ]
+
+    def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
+        """Return the tokens of those texts that the server counts; whatever it raises, they are estimated."""
+        return {}
+
+    @abstractmethod
+    def ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
+        """Return the score of each passage by its place, asking once."""
+
+    def check(self) -> None:
+        """Look, once, whether the server can score at all; raise a `ModelError` where it cannot."""
+        _ = self.endpoint, self._breaker  # a missing key is one error, before any thread starts
+
+    def key(self) -> str:
+        """Return the key, '' where there is none."""
+        return next((value for name in self.key_variables if (value := os.environ.get(name))), "")
+
+    @cached_property
+    def endpoint(self) -> Endpoint:
+        """The server."""
+        return Endpoint(self.base_url, self.timeout_s, bearer(self.key()))
+
+    @cached_property
+    def _breaker(self) -> CircuitBreaker:
+        return CircuitBreaker({**self.identity(), "kind": "reranking"})
+
+    def _counted(self, texts: Sequence[str]) -> Mapping[str, int]:
+        try:
+            return self.counted(texts)
+        except Exception as error:
+            _LOG.warning("%r does not count tokens (%s); they are estimated", self, classify(error).sentence)
+            return {}
+
+    def _asked(self, question: str, passages: list[str]) -> list[float]:
+        tokens = sum(map(estimated_tokens, (question, *passages)))
+        return self.retry.call(repr(self), lambda: self._scores(question, passages), self._breaker, tokens)
+
+    def _scores(self, question: str, passages: list[str]) -> list[float]:
+        found = self.ask(question, passages)
+        if sorted(found) != list(range(len(passages))):
+            raise BadReply(f"the server answered with {len(found)} scores for {len(passages)} passages")
+        return [round(found[place], _DECIMALS) for place in range(len(passages))]
+
+
+class _Rank(BaseModel):
+    index: StrictInt
+    score: FiniteFloat
+
+
+class _Ranks(RootModel[list[_Rank]]):
+    pass
+
+
+class _Info(BaseModel):
+    model_id: StrictStr
+    max_input_length: StrictInt | None = None
+
+
+class _Tokens(RootModel[list[list[Any]]]):
+    pass
+
+
+class TeiScorer(RemoteScorer):
+    """The cross-encoder of a TEI server, by `/rerank`; see `RemoteScorer`. Its key, if any, is TEI_API_KEY.
+
+    What is longer than the model reads is cut by the server; see `pair_tokens`.
+    """
+
+    provider = "tei"
+    address = "http://127.0.0.1:8080"
+    key_variables = ("TEI_API_KEY",)
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """Return one score for each (question, passage), in order; see `RemoteScorer`."""
+        scores = super().score(pairs)
+        if pairs and self._info is None:
+            del self._info  # the server answers by now, and is asked again how much it reads
+        return scores
+
+    def ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
+        """Return the score of each passage by its place."""
+        body = {"query": question, "texts": passages, "truncate": True, "raw_scores": False}
+        found = self.endpoint.post("/rerank", body, _check_ranks)
+        return {each["index"]: float(each["score"]) for each in found}
+
+    def check(self) -> None:
+        """Refuse a server of another model."""
+        super().check()
+        if self._info is not None and self._info.model_id != self.name:
+            raise ModelError(
+                f"The server at {self.base_url} has the model {self._info.model_id}, and {self.name} was asked for; "
+                f"write tei:{self._info.model_id}, or give the base_url of another."
+            )
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a pair that the model reads; None where the server does not say."""
+        return self._info.max_input_length if self._info else None
+
+    def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
+        """Return the tokens of each text."""
+        found: list[list[Any]] = []
+        for start in range(0, len(texts), self.batch_size):
+            batch = {"inputs": list(texts[start : start + self.batch_size])}
+            found += self.endpoint.post("/tokenize", batch, _check_tokens)
+        return dict(zip(texts, map(len, found), strict=True))
+
+    @cached_property
+    def _info(self) -> _Info | None:
+        try:
+            return _Info.model_validate(self.endpoint.get("/info", _check_info))
+        except Exception:  # calls will say so, and try again
+            return None
+
+
+def _check_ranks(content: bytes) -> None:
+    read_as(content, _Ranks, "list of scores")
+
+
+def _check_info(content: bytes) -> None:
+    read_as(content, _Info, "description of a TEI server")
+
+
+def _check_tokens(content: bytes) -> None:
+    read_as(content, _Tokens, "list of tokens")
+
+
+_VERSION = re.compile(r"/v\d+/?$")
+
+
+class _Result(BaseModel):
+    index: StrictInt
+    relevance_score: FiniteFloat
+
+
+class _Results(BaseModel):
+    results: list[_Result]
+
+
+class _Counted(BaseModel):
+    count: StrictInt
+
+
+class _Model(BaseModel):
+    id: StrictStr
+    max_model_len: StrictInt | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
+class _DocumentsScorer(RemoteScorer):
+    """What they have in common."""
+
+    def ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
+        """Return the score of each passage by its place."""
+        body = {"model": self.name, "query": question, "documents": passages, **self.more(passages)}
+        found = self.endpoint.post("/rerank", body, _check_results)
+        return {each["index"]: float(each["relevance_score"]) for each in found["results"]}
+
+    def more(self, passages: list[str]) -> Mapping[str, Any]:
+        """Return what this server's body has besides."""
+        return {"top_n": len(passages)}
+
+
+class VllmScorer(_DocumentsScorer):
+    """A cross-encoder of a vLLM server, or of another with its route (llama.cpp, Infinity); see `RemoteScorer`.
+
+    Its key, if any, is VLLM_API_KEY. A pair that is longer than `max_tokens`, or than the server says that its model
+    reads, is cut there; where neither is known, the server decides.
+    """
+
+    provider = "vllm"
+    address = "http://127.0.0.1:8000"
+    key_variables = ("VLLM_API_KEY",)
+
+    def __init__(self, name: str, *, max_tokens: int | None = None, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.max_tokens = max_tokens
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name and address, and where pairs are cut if that is given; never the key."""
+        return {**super().identity(), **({} if self.max_tokens is None else {"max_tokens": self.max_tokens})}
+
+    def more(self, passages: list[str]) -> Mapping[str, Any]:
+        """Return where pairs are cut."""
+        cut = {} if self.most_tokens is None else {"truncate_prompt_tokens": self.most_tokens}
+        return {"top_n": len(passages), **cut}
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a pair that are read: `max_tokens`, else what the server says."""
+        return self.max_tokens or self._own_tokens
+
+    def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
+        """Return the tokens of each text."""
+
+        def count(text: str) -> int:
+            return int(self._root.post("/tokenize", {"model": self.name, "prompt": text}, _check_count)["count"])
+
+        return dict(zip(texts, in_parallel(count, texts, self.concurrency), strict=True))
+
+    @cached_property
+    def _own_tokens(self) -> int | None:
+        try:
+            listed = _Models.model_validate(self._root.get("/v1/models", _check_models))
+        except Exception:  # a server that does not say
+            return None
+        return next((model.max_model_len for model in listed.data if model.id == self.name), None)
+
+    @cached_property
+    def _root(self) -> Endpoint:
+        return Endpoint(_VERSION.sub("", self.base_url), self.timeout_s, bearer(self.key()))
+
+
+class CohereScorer(_DocumentsScorer):
+    """A reranker of Cohere, or of a gateway with its route; see `RemoteScorer`. Its key is CO_API_KEY.
+
+    The service reads `max_tokens` of a passage, and leaves out the rest.
+    """
+
+    provider = "cohere"
+    address = "https://api.cohere.com/v2"
+    key_variables = ("CO_API_KEY", "COHERE_API_KEY")
+
+    def __init__(self, name: str, *, max_tokens: int = 4096, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.max_tokens = max_tokens
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, address, and how much of a passage is read; never the key."""
+        return {**super().identity(), "max_tokens": self.max_tokens}
+
+    def more(self, passages: list[str]) -> Mapping[str, Any]:
+        """Return how much of a passage is read."""
+        return {"top_n": len(passages), "max_tokens_per_doc": self.max_tokens}
+
+    def key(self) -> str:
+        """Return the key; raise a `ModelError` where none is set."""
+        return require_key(self.key_variables)
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens of a passage that are read."""
+        return self.max_tokens
+
+    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
+        """Return an upper estimate of the tokens of each passage: the question does not count."""
+        return [estimated_tokens(passage) for _, passage in pairs]
+
+
+class JinaScorer(_DocumentsScorer):
+    """A reranker of Jina, or of a gateway with its route; see `RemoteScorer`. Its key is JINA_API_KEY."""
+
+    provider = "jina"
+    address = "https://api.jina.ai/v1"
+    key_variables = ("JINA_API_KEY",)
+
+    def key(self) -> str:
+        """Return the key; raise a `ModelError` where none is set."""
+        return require_key(self.key_variables)
+
+    def more(self, passages: list[str]) -> Mapping[str, Any]:
+        """Return that the passages need not come back."""
+        return {"top_n": len(passages), "return_documents": False}
+
+
+def _check_results(content: bytes) -> None:
+    read_as(content, _Results, "list of relevance scores")
+
+
+def _check_count(content: bytes) -> None:
+    read_as(content, _Counted, "count of tokens")
+
+
+def _check_models(content: bytes) -> None:
+    read_as(content, _Models, "list of models")
+
+
+_CHECK_S = 2.0
+
+
+def tei_problem() -> str:
+    """Return why no TEI server can be asked here, and what to write for another; '' where one answers."""
+    return _problem(TeiScorer("MODEL"))
+
+
+def vllm_problem() -> str:
+    """Return why no vLLM server can be asked here; see `tei_problem`."""
+    return _problem(VllmScorer("MODEL"))
+
+
+def _problem(scorer: RemoteScorer) -> str:
+    if not scorer.problem(_CHECK_S):
+        return ""
+    return f"Nothing answers at {scorer.base_url}; a server elsewhere is {scorer.provider}:MODEL?base_url=ADDRESS."

@@ -1,0 +1,131 @@
+"""How remote models are asked to think, and stopped: budgets and levels of Gemini, efforts of OpenAI and gpt-oss.
+
+No provider says how many tokens an effort or a level takes: we go by what Google's OpenAI interface turns low, medium
+and high into, and leave 128 for `minimal`, which "matches no thinking for most queries".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+TOKENS_OF = {"none": 0, "minimal": 128, "low": 1024, "medium": 8192, "high": 24_576}
+
+
+def highest_within(levels: Sequence[str], tokens: int) -> str:
+    """Return the highest of `levels`, the least first, that fits so many tokens of thinking; the least if none does.
+
+    So thinking does not take the reply's room.
+    """
+    fitting = [level for level in levels if TOKENS_OF[level] <= tokens]
+    return fitting[-1] if fitting else levels[0]
+
+
+_GEMINI_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiThinking:
+    """What one model can be asked for: a budget from `smallest` to `largest` tokens, or one of `levels`."""
+
+    smallest: int
+    largest: int
+    can_stop: bool = False
+    levels: tuple[str, ...] = ()
+
+    @property
+    def least_tokens(self) -> int:
+        """Tokens of thinking that it cannot do without."""
+        return 0 if self.can_stop else self.smallest
+
+    def options(self, tokens: int) -> dict[str, Any]:
+        """Return the client's options for so many tokens of thinking; what is below the smallest budget is that."""
+        shown: dict[str, Any] = {"include_thoughts": True} if tokens else {}
+        if self.levels:
+            return {"thinking_level": highest_within(self.levels, tokens), **shown}
+        return {"thinking_budget": max(tokens, self.smallest) if tokens else 0, **shown}
+
+
+def gemini_thinking(name: str) -> GeminiThinking | None:
+    """Return how the model of this name is asked to think; None for one that does not think."""
+    family = name.removeprefix("models/").lower()
+    found = _GEMINI_VERSION.match(family)
+    version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if "flash" in family or "pro" in family:
+        version = version if found else (3, 0)  # `gemini-flash-latest`
+    if version < (2, 5):
+        return None
+    if version == (2, 5):
+        return _of_2_5(family)
+    levels = _gemini_levels(family)
+    return GeminiThinking(TOKENS_OF[levels[0]], 65_536, levels=levels)
+
+
+def _of_2_5(family: str) -> GeminiThinking:
+    if "pro" in family:
+        return GeminiThinking(128, 32_768)
+    return GeminiThinking(512 if "lite" in family else 1, 24_576, can_stop=True)
+
+
+def _gemini_levels(family: str) -> tuple[str, ...]:
+    if "flash" in family:
+        return ("minimal", "low", "medium", "high")
+    return ("low", "high") if family.startswith("gemini-3-pro") else ("low", "medium", "high")
+
+
+_USUAL = ("low", "medium", "high")
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Efforts:
+    """What a model can be asked for, the least first; none where it does not reason."""
+
+    levels: tuple[str, ...] = ()
+    samples: bool = True  # whether it takes a temperature where it does not reason
+
+    @property
+    def least_tokens(self) -> int:
+        """Tokens of thinking that it cannot do without."""
+        return TOKENS_OF[self.levels[0]] if self.levels else 0
+
+    def effort(self, tokens: int) -> str:
+        """Return the highest effort that fits so many tokens of thinking; '' for a model that does not reason."""
+        return highest_within(self.levels, tokens) if self.levels else ""
+
+    def takes_sampling(self, effort: str) -> bool:
+        """Tell whether a request of this effort may name temperature and top_p."""
+        return self.samples and effort in ("", "none")
+
+
+@cache
+def efforts_of(name: str) -> Efforts:
+    """Return what OpenAI's model of this name can be asked for; of a name that nobody knows, nothing."""
+    from langchain_openai import ChatOpenAI
+
+    profile = ChatOpenAI(model=_DATE.sub("", name), api_key=lambda: "none").profile or {}
+    if not profile.get("reasoning_output"):
+        return Efforts()
+    named = [level for level in TOKENS_OF if level in profile.get("reasoning_effort_levels", _USUAL)]
+    return Efforts(tuple(named), bool(profile.get("temperature")))
+
+
+_OLLAMA_LEVELS = ("low", "medium", "high")
+_FAMILY = "gpt-oss"
+
+
+def least_tokens(name: str) -> int:
+    """Return the tokens of thinking that a model cannot do without."""
+    return TOKENS_OF["low"] if _has_levels(name) else 0
+
+
+def level_of(name: str, tokens: int) -> str:
+    """Return the highest level that fits so many tokens of thinking, `low` at the least; '' where a model has none."""
+    return highest_within(_OLLAMA_LEVELS, tokens) if _has_levels(name) else ""
+
+
+def _has_levels(name: str) -> bool:
+    return name.rpartition("/")[2].startswith(_FAMILY)

@@ -1,0 +1,180 @@
+"""How much models read of a text, a pair or a prompt, and how many tokens lie beyond that, which have no effect.
+
+A model truncates what is longer without a word: its vectors and scores then stand for the beginning alone. Servers
+truncate a prompt at their window, at its beginning or in its middle; nobody here has their tokenizer, so what is found
+is what must be missing: at least so many tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from rag_lab.models.protocols import ChatRequest
+
+_PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\s+")
+_BYTES_A_TOKEN = 3  # of one word; tokenizers of English reach four and more
+_TOKENS_AROUND = 8  # what a chat template may put around a message
+_TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI's, and some more
+
+
+def estimated_tokens(text: str) -> int:
+    """Return an upper estimate of tokens: a token for three bytes of a word, each digit, each mark, each line break."""
+    return sum(_tokens(piece) for piece in _PIECES.findall(text))
+
+
+def request_tokens(request: ChatRequest) -> int:
+    """Return an upper estimate of the tokens that a remote model reads for `request`, schema and images included."""
+    n_images = sum(len(message.images) for message in request.messages)
+    return sum(estimated_tokens(text) + _TOKENS_AROUND for text in request_texts(request)) + _TOKENS_OF_IMAGE * n_images
+
+
+def request_texts(request: ChatRequest) -> list[str]:
+    """Return the texts that a request sends."""
+    schema = [json.dumps(request.json_schema)] if request.json_schema is not None else []
+    return [message.content for message in request.messages] + schema
+
+
+def _tokens(piece: str) -> int:
+    if piece.isspace():
+        return piece.count("\n") + (len(piece) > 1)  # one space belongs to the word after it
+    return -(-len(piece.encode()) // _BYTES_A_TOKEN)
+
+
+TextKind = Literal[
+    "document", "query"
+]  # what an embedding model takes a text for: some put words of their own before it
+Pair = tuple[str, str]
+
+
+@runtime_checkable
+class ReadsTexts(Protocol):
+    """An embedding model that says how much of a text it reads."""
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of one text that it reads; None where that is not known."""
+
+    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+        """Return how many tokens each text has for it, with what it puts around it; the weights are not loaded."""
+
+
+@runtime_checkable
+class ReadsPairs(Protocol):
+    """A scorer that says how much of a question with its passage it reads."""
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that it reads, of what `pair_tokens` counts; None where that is not known."""
+
+    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
+        """Return how many tokens of each pair count towards its limit; the weights are not loaded."""
+
+
+def most_tokens(model: object) -> int | None:
+    """Return the most tokens that a model reads of one text or pair; None where it does not say."""
+    return model.most_tokens if isinstance(model, ReadsTexts | ReadsPairs) else None
+
+
+def truncated_in_texts(model: object, texts: Sequence[str], kind: TextKind) -> list[int]:
+    """Return the tokens of each text that the embedding model never reads: 0 where it does not say how much it does."""
+    if not isinstance(model, ReadsTexts) or (limit := model.most_tokens) is None or not texts:
+        return [0] * len(texts)
+    return [max(0, n - limit) for n in model.text_tokens(texts, kind)]
+
+
+def truncated_in_pairs(model: object, pairs: Sequence[Pair]) -> list[int]:
+    """Return the tokens of each (question, passage) that the scorer never reads; see `truncated_in_texts`."""
+    if not isinstance(model, ReadsPairs) or (limit := model.most_tokens) is None or not pairs:
+        return [0] * len(pairs)
+    return [max(0, n - limit) for n in model.pair_tokens(pairs)]
+
+
+_CHARS_A_TOKEN = 24  # of one word; tokenizers for chat have hardly any longer ones
+_OTHER_SCRIPTS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CHARS_OTHERWISE = 6  # of scripts that put no space between words
+_WINDOWS = 1024  # tokens of which servers' windows are multiples
+_TEMPLATE_TOKENS = 64  # of a chat template: a prompt that fills a window has at least the window less these
+
+
+def fewest_tokens(text: str) -> int:
+    """Return a lower bound of a text's tokens: one a word with a letter or digit, more of very long ones."""
+    return sum(_fewest(word) for word in text.split())
+
+
+def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
+    """Return how many tokens of a request a server cannot have read that reports `tokens_in`; at least so many.
+
+    Where it reports a whole window, and more may have been sent, at least one was lost.
+    """
+    fewest = sum(fewest_tokens(message.content) for message in request.messages)
+    if fewest > tokens_in:
+        return fewest - tokens_in
+    is_window = tokens_in > 0 and tokens_in % _WINDOWS == 0
+    return int(is_window and request_tokens(request) + _TEMPLATE_TOKENS > tokens_in)
+
+
+def _fewest(word: str) -> int:
+    n_chars = sum(map(str.isalnum, word))  # of marks and control characters some tokenizers make nothing
+    dense = len(_OTHER_SCRIPTS.findall(word))
+    return max(int(n_chars > 0), dense // _CHARS_OTHERWISE + max(0, n_chars - dense) // _CHARS_A_TOKEN)
+
+
+NOTICED = 0.02  # of what is read: less decides no comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """The lengths of `n` texts for one model, which reads `limit` tokens of each."""
+
+    limit: int
+    n: int
+    n_longer: int
+    characters: int  # of all of them
+    tokens: int  # of all of them, what the model puts around them included
+    unread_tokens: int  # of these, beyond the limit
+
+    @classmethod
+    def of(cls, tokens: Sequence[int], characters: int, limit: int) -> Truncation:
+        """Return the numbers of texts that have so many tokens each."""
+        beyond = [n - limit for n in tokens if n > limit]
+        return cls(limit, len(tokens), len(beyond), characters, sum(tokens), sum(beyond))
+
+    @property
+    def share_longer(self) -> float:
+        """The share of the texts that are longer than the model reads."""
+        return self.n_longer / self.n if self.n else 0.0
+
+    @property
+    def share_truncated(self) -> float:
+        """The share of all tokens that the model never reads."""
+        return self.unread_tokens / self.tokens if self.tokens else 0.0
+
+    @property
+    def characters_read(self) -> int:
+        """How many characters of such texts the model reads, about."""
+        return round(self.limit * self.characters / self.tokens / 10) * 10 if self.tokens else 0
+
+    def told(self, whose: str, model: str) -> str:
+        """Say how many are cut and what is lost: `61% of the chunks are longer than minilm reads (256 tokens), ...`."""
+        return (
+            f"{percent(self.share_longer)} of {whose} are longer than {short_name(model)} reads ({self.limit:,} "
+            f"tokens, here about {self.characters_read:,} characters)"
+        )
+
+
+def percent(share: float) -> str:
+    """Write a share: `61%`, `0.4%`; what is there is never `0%`, nor all `100%` where something is not."""
+    if not 0 < share < 1:
+        return f"{share:.0%}"
+    if share < 0.01:
+        return f"{max(share, 0.001):.1%}"
+    return f"{min(share, 0.99):.0%}" if share >= 0.985 else f"{share:.0%}"
+
+
+def short_name(model: str) -> str:
+    """Return a model's name without provider and options: `minilm`."""
+    return model.partition(":")[2].partition("?")[0] or model
