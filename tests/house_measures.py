@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 DIALECT = re.compile(
-    r"(?:^|_)(?:told|said|given|own|unread|curable|narrowed|fate|lost|beside|elsewhere|unmoved|apart|lack|silence)(?:_|$)"
+    r"(?:^|_)(?:told|said|given|own|unread|curable|narrowed|fate|lost|beside|elsewhere|unchanged_fields|apart|lack|silence)(?:_|$)"
 )
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NO_CODE = {

@@ -19,7 +19,7 @@ from rag_lab.comparison.tables.hyde_study import RoutingStudy, routing_studies
 from rag_lab.comparison.tables.not_worse import Key, NotWorse, best_found, not_worse_found, questions_for_margin
 from rag_lab.comparison.tables.pareto import CostFronts, pareto_fronts
 from rag_lab.comparison.tables.prices import Price, prices
-from rag_lab.comparison.tables.reliability import JudgeNote, VariantUnread, judge_notes, unread_found
+from rag_lab.comparison.tables.reliability import JudgeNote, VariantTruncation, judge_notes, truncations
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
@@ -55,7 +55,7 @@ class Comparison(RunTables):
     @cached_property
     def effects(self) -> EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
-        return effects_found(self, {key: one.said for key, one in self.not_worse.items() if one.is_found})
+        return effects_found(self, {key: one.text for key, one in self.not_worse.items() if one.is_found})
 
     @cached_property
     def not_worse(self) -> Mapping[Key, NotWorse]:
@@ -110,9 +110,9 @@ class Comparison(RunTables):
         return reachable_gain(self)
 
     @cached_property
-    def unread(self) -> Mapping[str, VariantUnread]:
+    def truncation(self) -> Mapping[str, VariantTruncation]:
         """What models were sent and did not read, of each variant."""
-        return unread_found(self)
+        return truncations(self)
 
     @cached_property
     def preferences(self) -> tuple[Preferred, ...]:

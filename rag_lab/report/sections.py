@@ -9,8 +9,8 @@ from typing import Literal
 from markupsafe import Markup
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.conclusions import conclusions, fronts_told, noise_sentences
-from rag_lab.comparison.findings.evidence_sentences import evidence_told
+from rag_lab.comparison.findings.conclusions import conclusions, front_sentences, noise_sentences
+from rag_lab.comparison.findings.evidence_sentences import evidence_sentences
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.comparison.tables.hyde_study import study_sentences
 from rag_lab.report.figures import page_figures
@@ -138,7 +138,7 @@ SECTIONS = (
         "Where evidence is lost",
         "Evidence",
         applies=_is_labelled,
-        sentences=evidence_told,
+        sentences=evidence_sentences,
         tables=lambda c: {"evidence": evidence_tables.evidence_tables(c)},
         figures=page_figures.evidence_figures,
         template="evidence.html",
@@ -178,7 +178,7 @@ SECTIONS = (
         "costs",
         "What quality costs",
         "Scores",
-        sentences=fronts_told,
+        sentences=front_sentences,
         tables=lambda c: {"front": [study_tables.front_table(c)], "costs": [score_tables.bill_table(c)]},
         figures=page_figures.front_figures,
         template="costs.html",

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.tables.reliability import VariantUnread, is_unlike
+from rag_lab.comparison.tables.reliability import VariantTruncation, is_unlike
 from rag_lab.models.truncation import NOTICED, percent, short_name
 from rag_lab.stages.steps import stage_name
 
@@ -37,7 +37,7 @@ def _confounded(comparison: Comparison) -> list[str]:
     return [comparison.effects.confounded] if comparison.effects.confounded else []
 
 
-def families_told(comparison: Comparison) -> str:
+def families_sentence(comparison: Comparison) -> str:
     """Say which comparisons are primary and secondary, how many of each are tested, and at what level."""
     sizes = {one.family.name: one.family for one in comparison.answers.values() if one.p_value is not None}
     if not sizes:
@@ -91,9 +91,9 @@ def _coverage(comparison: Comparison, variant: str, metric: str) -> str:
 _NAMED = 6  # pairs that are written out
 
 
-def unread_told(comparison: Comparison) -> list[str]:
+def truncation_sentences(comparison: Comparison) -> list[str]:
     """Return what models did not read, of which variants."""
-    found = comparison.unread
+    found = comparison.truncation
     told: dict[str, list[str]] = {}
     for variant, one in found.items():
         for sentence in _of(one):
@@ -110,7 +110,7 @@ def measures_cutting(comparison: Comparison) -> list[str]:
 
     What is better in spite of it stays better.
     """
-    run, share = comparison.run, {name: one.share for name, one in comparison.unread.items()}
+    run, share = comparison.run, {name: one.share for name, one in comparison.truncation.items()}
     pairs = [(plan.variant_id, run.baseline) for plan in comparison.variants if plan.variant_id != run.baseline]
     unlike = [pair for pair in dict.fromkeys([*run.pairs, *pairs]) if is_unlike(*(share.get(one) for one in pair))]
     behind = {
@@ -137,7 +137,7 @@ def _is_better_anyway(comparison: Comparison, pair: tuple[str, str], share: Mapp
     return row is not None and row["verdict"] == wanted
 
 
-def _of(one: VariantUnread) -> list[str]:
+def _of(one: VariantTruncation) -> list[str]:
     told = []
     if one.corpus is not None and one.corpus.chunks.share_truncated >= NOTICED:
         chunks, corpus = one.corpus.chunks, one.corpus
@@ -154,11 +154,11 @@ def _of(one: VariantUnread) -> list[str]:
             f"{short_name(one.corpus.model)} reads, by {longer_by:,.0f} tokens on average."
         )
     told += [
-        f"{stage_name(stage)}: its model did not read all that it was sent: {found.told('questions')}."
+        f"{stage_name(stage)}: its model did not read all that it was sent: {found.text('questions')}."
         for stage, found in one.stages.items()
     ]
     told += [
-        f"{metric}: what was to be judged was not all read, {found.told('scores')}: these judge a part."
+        f"{metric}: what was to be judged was not all read, {found.text('scores')}: these judge a part."
         for metric, found in one.metrics.items()
     ]
     return told
@@ -167,7 +167,7 @@ def _of(one: VariantUnread) -> list[str]:
 SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
 
 
-def set_apart(comparison: Comparison) -> dict[str, str]:
+def sparse_metrics(comparison: Comparison) -> dict[str, str]:
     """Return the quality metrics with scores on less than half as many questions as the main metric, and why.
 
     The reason reads on after the name of the metric: `5 of 117 questions: no answer was asked for (112)`.
@@ -181,7 +181,7 @@ def set_apart(comparison: Comparison) -> dict[str, str]:
     return {metric: _why(comparison, cell) for metric, cell in found.items() if cell["scored"] < SHARE * most}
 
 
-def set_apart_sentences(apart: Mapping[str, str]) -> list[str]:
+def sparse_metric_sentences(apart: Mapping[str, str]) -> list[str]:
     """Return a sentence for each reason, with the metrics that share it."""
     by_reason: dict[str, list[str]] = {}
     for metric, why in apart.items():

@@ -39,7 +39,7 @@ def is_measured(comparison: Comparison) -> bool:
     )
 
 
-def changes_told(comparison: Comparison) -> list[str]:
+def changes_sentences(comparison: Comparison) -> list[str]:
     """Return a sentence a variant, the largest change first, and one for those that change nothing."""
     changes = comparison.changes
     others = [one for one in changes.variants if one.variant_id != comparison.run.baseline]
@@ -49,7 +49,7 @@ def changes_told(comparison: Comparison) -> list[str]:
         notices = [str(notice) for notice in comparison.manifest.get("notices", [])]
         return [*notices, "No other variant was run to its end, so there is nothing to compare the baseline with."]
     moved = sorted((one for one in others if not one.is_nothing), key=_size, reverse=True)
-    told = [_told(comparison, one) for one in moved[:FULLY_TOLD]]
+    told = [_change_sentence(comparison, one) for one in moved[:FULLY_TOLD]]
     if len(moved) > FULLY_TOLD:
         rest = [comparison.called(one.variant_id) for one in moved[FULLY_TOLD:]]
         told.append(f"Less is changed by {listing(rest)}.")
@@ -79,7 +79,7 @@ def labels_wanted(comparison: Comparison) -> list[str]:
     ]
 
 
-def _told(comparison: Comparison, one: VariantChange) -> str:
+def _change_sentence(comparison: Comparison, one: VariantChange) -> str:
     parts = [part for part in (_ranking(comparison.changes, one), _answers(one)) if part]
     return f"{comparison.called(one.variant_id)} changes {' and '.join(parts)}.{_price(comparison, one)}"
 

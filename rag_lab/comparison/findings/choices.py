@@ -10,10 +10,10 @@ from typing import Any
 from rag_lab._kit.wording import DASH, counted, listing, number, plain, signed, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.statements import ModuleRow, module_rows
-from rag_lab.comparison.findings.verdict import against_named
+from rag_lab.comparison.findings.verdict import against_name
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
-from rag_lab.comparison.tables.comparable import unmoved
-from rag_lab.comparison.tables.prices import MANY_TIMES, Price, surplus, took_told
+from rag_lab.comparison.tables.comparable import unchanged_fields
+from rag_lab.comparison.tables.prices import MANY_TIMES, Price, latency_text, surplus
 from rag_lab.runs.margins import post_hoc_sentence
 from rag_lab.statistics.effects.factors import factor_values
 
@@ -94,7 +94,7 @@ class Choices:
         return has_level or self.rows[variant]["family"] == "primary"
 
     def is_dear(self, variant: str) -> bool:
-        """Tell whether a variant takes many times what the reference takes, and no margin says whether that pays."""
+        """Tell whether a variant takes many times what the reference cost_sentence, and no margin says whether that pays."""
         return self.metric not in self.comparison.run.margins and self.times(variant) > MANY_TIMES
 
     def times(self, variant: str) -> float:
@@ -168,12 +168,12 @@ class Choices:
 MOST_SAVINGS = 2  # cheaper variants that are told one by one
 
 
-def reference_named(choices: Choices) -> str:
+def reference_name(choices: Choices) -> str:
     """Name what variants are set against."""
-    return against_named(choices.comparison, choices.reference or choices.comparison.run.baseline)
+    return against_name(choices.comparison, choices.reference or choices.comparison.run.baseline)
 
 
-def gained(choices: Choices, variant: str) -> str:
+def gain_text(choices: Choices, variant: str) -> str:
     """Say what a variant that is reliably better gains: `it raises ndcg@5 by 0.1 [0.05 to 0.15] and costs 1.9 s …`."""
     row = choices.rows[variant]
     verb = "raises" if float(row["difference"]) > 0 else "lowers"
@@ -183,7 +183,7 @@ def gained(choices: Choices, variant: str) -> str:
     return f"it {verb} {metric} by {size} and {choices.surplus(variant).sentence}"
 
 
-def margin_wanted(choices: Choices) -> list[str]:
+def margin_hint(choices: Choices) -> list[str]:
     """Say how the report could tell what pays and what may be left out, where no margin was given and one could be."""
     comparison, metric = choices.comparison, choices.metric
     scale = comparison.scales.get(metric)
@@ -205,19 +205,17 @@ def margin_not_met(choices: Choices) -> list[str]:
     if not near:
         return [f"No variant is {near_best}."]
     name = comparison.called(near[0])
-    return [
-        f"{name} is {near_best}, but costs more than {reference_named(choices)}, and no gain is shown that pays it."
-    ]
+    return [f"{name} is {near_best}, but costs more than {reference_name(choices)}, and no gain is shown that pays it."]
 
 
-def takes(comparison: Comparison, variant: str) -> str:
+def cost_sentence(comparison: Comparison, variant: str) -> str:
     """Say what a question takes under a variant, search and answer apart."""
-    without_time = replace(comparison.prices.get(variant, Price()), seconds=None).told
-    told = [one for one in (took_told(comparison, variant), without_time) if one and one != DASH]
+    without_time = replace(comparison.prices.get(variant, Price()), seconds=None).text
+    told = [one for one in (latency_text(comparison, variant), without_time) if one and one != DASH]
     return f"It takes {listing(told) or DASH} a question."
 
 
-def why_no_finding(choices: Choices) -> str:
+def near_miss_sentence(choices: Choices) -> str:
     """Say of what looks better why it is no finding."""
     told = [
         f"{choices.comparison.called(variant)} {with_interval(row['difference'], row['low'], row['high'])}: "
@@ -228,7 +226,7 @@ def why_no_finding(choices: Choices) -> str:
     return f"Promising, but no finding: {'; '.join(told)}."
 
 
-def left_open(choices: Choices) -> str:
+def open_gain_sentence(choices: Choices) -> str:
     """Name the largest gain that an interval leaves open: any larger one is ruled out."""
     ends = {variant: choices.ends(row)[1] for variant, row in choices.rows.items()}
     variant = max(ends, key=lambda one: choices.sign * ends[one])
@@ -251,13 +249,13 @@ def _saving(choices: Choices, variant: str, row: Row) -> str:
     comparison, metric = choices.comparison, choices.metric
     may = f"by its 95% interval it changes {metric} by {signed(choices.ends(row)[0])} at worst"
     if int(row["ties"]) == int(row["n"]):
-        fields = unmoved(comparison, variant, choices.reference or "", metric)
+        fields = unchanged_fields(comparison, variant, choices.reference or "", metric)
         blind = f"; but {metric} reads only the {fields}, which it does not change" if fields else ""
         may = f"it scores the same on every question{blind}"
     return f"{comparison.called(variant)} {choices.surplus(variant).sentence}: {may}."
 
 
-def lost(comparison: Comparison, variant: str, metric: str) -> list[str]:
+def loss_sentences(comparison: Comparison, variant: str, metric: str) -> list[str]:
     """Say how many questions failed under a variant."""
     cell = comparison.cell(variant, metric) or {}
     if not number(cell.get("failed")):

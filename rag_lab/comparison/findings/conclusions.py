@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import unread_told
-from rag_lab.comparison.findings.change_sentences import changes_told, is_measured, next_steps, no_labels
-from rag_lab.comparison.findings.evidence_sentences import gain_told
+from rag_lab.comparison.findings.caveats import truncation_sentences
+from rag_lab.comparison.findings.change_sentences import changes_sentences, is_measured, next_steps, no_labels
+from rag_lab.comparison.findings.evidence_sentences import gain_sentences
 from rag_lab.comparison.findings.verdict import main_effects_by_margin, verdict
 from rag_lab.comparison.tables.hyde_study import study_conclusion
 from rag_lab.comparison.tables.pareto import SELDOM, Cost, Front
@@ -40,9 +40,9 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         "Modules": [*main_effects_by_margin(comparison, metric), *comparison.effects.reliable_sentences(metric)],
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
-        "Reach": gain_told(comparison),
-        "Cost": against_told(comparison),
-        "Not read": unread_told(comparison),
+        "Reach": gain_sentences(comparison),
+        "Cost": front_sentences_by_cost(comparison),
+        "Not read": truncation_sentences(comparison),
         "Labels": whole_files_sentences(list(comparison.asked.values())),
         "Cut-offs": [*shallow_sentences(comparison.shallow.values()), *comparison.unequal_text],
         "Clusters": _clusters(comparison),
@@ -63,9 +63,9 @@ def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
     found = {
         "Labels": [no_labels(comparison)],
         "Preferred": [one.sentence for one in comparison.preferences],
-        "What changed": changes_told(comparison),
+        "What changed": changes_sentences(comparison),
         "Measured": verdict(comparison) if is_scored else [],
-        "Not read": unread_told(comparison),
+        "Not read": truncation_sentences(comparison),
         "Models": _models(comparison),
         "Answers": _toys(comparison),
         "Judge": [note.sentence for note in comparison.judges] if is_scored else [],
@@ -119,12 +119,12 @@ MEANING = (
 _MOST = 4  # variants that are named with their share
 
 
-def fronts_told(comparison: Comparison) -> list[str]:
+def front_sentences(comparison: Comparison) -> list[str]:
     """Return a sentence a front, who has no place, and what is missing; none where nothing was measured."""
     found = comparison.front
     if comparison.main_metric is None:
         return []
-    told = [_told(comparison, front) for front in found.fronts]
+    told = [_front_sentence(comparison, front) for front in found.fronts]
     reasons: dict[str, list[str]] = {}
     for variant, reason in found.left_out.items():
         reasons.setdefault(reason, []).append(comparison.codes[variant])
@@ -132,9 +132,9 @@ def fronts_told(comparison: Comparison) -> list[str]:
     return [*told, *([f"Without a place: {'; '.join(out)}."] if out else []), *([found.note] if found.note else [])]
 
 
-def against_told(comparison: Comparison) -> list[str]:
+def front_sentences_by_cost(comparison: Comparison) -> list[str]:
     """Return the sentences on one cost each."""
-    return [_told(comparison, front) for front in comparison.front.fronts if len(front.costs) == 1]
+    return [_front_sentence(comparison, front) for front in comparison.front.fronts if len(front.costs) == 1]
 
 
 def share_of_resamples(share: float) -> str:
@@ -144,7 +144,7 @@ def share_of_resamples(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def _told(comparison: Comparison, front: Front) -> str:
+def _front_sentence(comparison: Comparison, front: Front) -> str:
     against = listing([COST_NAMES[cost] for cost in front.costs])
     together = " together" if len(front.costs) > 1 else ""
     members = some_of([comparison.codes[variant] for variant in front.members], 26)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rag_lab._kit.wording import counted, listing, number, plain, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import set_apart
+from rag_lab.comparison.findings.caveats import sparse_metrics
 from rag_lab.comparison.tables.bounds import BOUNDS, Reach, answer_metrics, bound_arms
 from rag_lab.comparison.tables.evidence import State, Waterfall
 from rag_lab.stages.answer.bound_contexts import NEAREST
@@ -45,14 +45,14 @@ def state_names(found: Waterfall) -> Mapping[State, StateName]:
     return {state: names[state] for state in found.states}
 
 
-def evidence_told(comparison: Comparison) -> list[str]:
+def evidence_sentences(comparison: Comparison) -> list[str]:
     """Return what is to be known beside the tables: how much is counted, and what the run did not record."""
     if comparison.evidence.is_empty:
         return [NOTHING]
     return [_counted(comparison), *_unrecorded(comparison), *_cut(comparison)]
 
 
-def baseline_told(comparison: Comparison) -> list[str]:
+def baseline_sentence(comparison: Comparison) -> list[str]:
     """Return one sentence on the baseline, or the first variant that was run; none where nothing is labelled."""
     found = comparison.evidence
     if found.is_empty:
@@ -100,7 +100,7 @@ def share_of_gain(value: float) -> str:
     return f"{100 * value:.0f}%"
 
 
-def gain_told(comparison: Comparison) -> list[str]:
+def gain_sentences(comparison: Comparison) -> list[str]:
     """Return a sentence on each variant in the first metric that reads answers, and who is a bound; none without."""
     arms = bound_arms(comparison)
     if not arms:
@@ -108,7 +108,7 @@ def gain_told(comparison: Comparison) -> list[str]:
     named = [f"{comparison.called(one)} reads {BOUNDS[kind]}{_guessed(comparison, one)}" for one, kind in arms.items()]
     bounds = f"Bounds, which are not recommended: {'; '.join(named)}."
     first = [one for one in comparison.gain if one.metric == comparison.gain[0].metric]
-    told = [_told(comparison, one, one.means) for one in first if one.means is not None]
+    told = [_gain_sentence(comparison, one, one.means) for one in first if one.means is not None]
     return [bounds, *told, *_without_bounds(comparison, [one for one in first if one.means is None])]
 
 
@@ -129,7 +129,7 @@ def _without_bounds(comparison: Comparison, missing: Sequence[Reach]) -> list[st
     return [f"No share of the gain is told of {listing(names)}: {reason}." for reason, names in by_reason.items()]
 
 
-def _told(comparison: Comparison, one: Reach, bounds: tuple[float, float, float]) -> str:
+def _gain_sentence(comparison: Comparison, one: Reach, bounds: tuple[float, float, float]) -> str:
     name, metric = comparison.called(one.variant_id), comparison.directed(one.metric)
     floor, value, ceiling = (plain(mean) for mean in bounds)
     means = f"{value}, between {floor} of a closed book and {ceiling} of the labelled evidence"
@@ -153,7 +153,7 @@ _SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
 _CUT = ("give the context more tokens", ("answer.context_tokens",))
 
 
-def answers_told(comparison: Comparison, variant: str) -> list[str]:
+def answer_sentences(comparison: Comparison, variant: str) -> list[str]:
     """Say what becomes of the answers of a variant against the baseline, where any were asked for."""
     told = [part for part in (_scored(comparison, variant), _used(comparison, variant)) if part]
     return [f"Answers: {'; '.join(told)}."] if told and comparison.run.answered else []
@@ -161,7 +161,7 @@ def answers_told(comparison: Comparison, variant: str) -> list[str]:
 
 def _scored(comparison: Comparison, variant: str) -> str:
     """Return what the first metric that reads answers says, where it is not the one that decides; else ""."""
-    apart = set_apart(comparison)
+    apart = sparse_metrics(comparison)
     metrics = [one for one in answer_metrics(comparison) if one not in apart]
     if not metrics or metrics[0] == comparison.main_metric:
         return ""

@@ -22,21 +22,21 @@ from rag_lab.comparison.findings.change_sentences import labels_wanted, nothing_
 from rag_lab.comparison.findings.choices import (
     Choices,
     caveats,
-    gained,
-    left_open,
-    lost,
+    cost_sentence,
+    gain_text,
+    loss_sentences,
+    margin_hint,
     margin_not_met,
-    margin_wanted,
-    reference_named,
+    near_miss_sentence,
+    open_gain_sentence,
+    reference_name,
     savings,
-    takes,
-    why_no_finding,
 )
-from rag_lab.comparison.findings.evidence_sentences import answers_told, gain_told, largest_loss
+from rag_lab.comparison.findings.evidence_sentences import answer_sentences, gain_sentences, largest_loss
 from rag_lab.comparison.findings.statements import margin_sentence, module_rows, removed
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
-from rag_lab.comparison.tables.comparable import half_told
-from rag_lab.comparison.tables.prices import index_told, surplus
+from rag_lab.comparison.tables.comparable import not_comparable_sentence
+from rag_lab.comparison.tables.prices import index_sentences, surplus
 from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES
 
 MOST_TIMES = 1000  # a larger ratio is that of a price that is nearly nothing
@@ -71,7 +71,7 @@ def recommendation(comparison: Comparison) -> Recommendation:
         return _undecided(comparison, f"the baseline is a bound, which reads {BOUNDS[labels]}, so nothing can be kept.")
     choices = Choices(comparison, metric)
     if reason := _nothing_compared(comparison, metric, choices):
-        return _undecided(comparison, reason, gain_told(comparison)[1:])
+        return _undecided(comparison, reason, gain_sentences(comparison)[1:])
     if (found := by_margin(choices)) is not None:
         variant, headline, rests_on = found
         return _made(choices, headline, variant, rests_on)
@@ -93,19 +93,19 @@ def _made(
 ) -> Recommendation:
     """Return a recommendation: what `variant` lost stands with it; answers and evidence are those of `about`."""
     comparison, reference = choices.comparison, choices.reference or ""
-    more = lost(comparison, variant, choices.metric) if variant is not None else []
-    index = index_told(comparison, about or variant or reference, reference, reference_named(choices))
+    more = loss_sentences(comparison, variant, choices.metric) if variant is not None else []
+    index = index_sentences(comparison, about or variant or reference, reference, reference_name(choices))
     return _of(comparison, headline, variant, about or variant or reference, [*told, *index, *more])
 
 
 def _of(comparison: Comparison, headline: str, variant: str | None, about: str, told: Sequence[str]) -> Recommendation:
     config = comparison.run.config(variant) if variant is not None else None
     rows = [comparison.difference(plan.variant_id, comparison.main_metric or "") for plan in comparison.variants[1:]]
-    partly = half_told([str(row["verdict"]) if row else "" for row in rows])
+    partly = not_comparable_sentence([str(row["verdict"]) if row else "" for row in rows])
     return Recommendation(
         variant,
         f"{partly} {headline}".strip(),
-        (*answers_told(comparison, about), *largest_loss(comparison, about), *labels_wanted(comparison)),
+        (*answer_sentences(comparison, about), *largest_loss(comparison, about), *labels_wanted(comparison)),
         (*measures_cutting(comparison), *told, *caveats(comparison)),
         config.to_yaml() if config is not None else "",
     )
@@ -133,7 +133,7 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
         against = choices.reference
         found = [row for variant in cells if (row := comparison.pair(variant, against, metric))]
         if not found:
-            return f"no variant is compared with {reference_named(choices)} in {metric}."
+            return f"no variant is compared with {reference_name(choices)} in {metric}."
         why = short_verdict(str(max(found, key=lambda row: int(row["n"]))["verdict"]))
         return f"no difference in {metric} can be told: {why}."
     return ""
@@ -141,10 +141,10 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
 
 def _use_better(choices: Choices) -> Recommendation:
     best, *others = sorted(choices.better, key=choices.is_dear)
-    told = [*margin_not_met(choices), *margin_wanted(choices)]
+    told = [*margin_not_met(choices), *margin_hint(choices)]
     if others:
-        told = [f"Reliably better than {reference_named(choices)} as well: {_also(choices, best, others)}.", *told]
-    return _if_worth_it(choices, best, gained(choices, best), told)
+        told = [f"Reliably better than {reference_name(choices)} as well: {_also(choices, best, others)}.", *told]
+    return _if_worth_it(choices, best, gain_text(choices, best), told)
 
 
 def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str]) -> Recommendation:
@@ -162,7 +162,7 @@ def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
     told = []
     for variant in others:
         less = surplus(prices, variant, best)
-        saves = f", which saves {less.told} against it" if less.is_saving else ""
+        saves = f", which saves {less.text} against it" if less.is_saving else ""
         dear = ", at many times the price" if choices.is_dear(variant) else ""
         told.append(f"{choices.comparison.called(variant)}{saves}{dear}")
     return "; ".join(told)
@@ -191,8 +191,8 @@ def _looks_better(choices: Choices) -> Recommendation:
         why = f", but {row['doubt']}"
     score = f"{row['wins']} won, {row['losses']} lost"
     headline = f"{comparison.called(first)} looks better in {comparison.directed(choices.metric)} ({score}){why}."
-    told = [why_no_finding(choices), f"Until more is known, {reference_named(choices)} stays.", *savings(choices)]
-    return _made(choices, headline, None, [*told, *margin_not_met(choices), *margin_wanted(choices)], first)
+    told = [near_miss_sentence(choices), f"Until more is known, {reference_name(choices)} stays.", *savings(choices)]
+    return _made(choices, headline, None, [*told, *margin_not_met(choices), *margin_hint(choices)], first)
 
 
 def _keep_reference(choices: Choices) -> Recommendation:
@@ -202,17 +202,17 @@ def _keep_reference(choices: Choices) -> Recommendation:
         missed = max(float(row["high"]) for row in rows.values())
         could = f"; they could have missed a difference of up to {plain(missed)}" if missed else ""
         same = f"every question scores the same in {metric} under all variants, so the price decides{could}."
-        return _undecided(comparison, same, [*savings(choices), *margin_wanted(choices)])
+        return _undecided(comparison, same, [*savings(choices), *margin_hint(choices)])
     n = max(int(row["n"]) for row in rows.values())
-    told = [left_open(choices), *savings(choices), *margin_not_met(choices)]
+    told = [open_gain_sentence(choices), *savings(choices), *margin_not_met(choices)]
     verdicts = {row["verdict"] for row in rows.values()}
     if n < FEW and not verdicts & {"better", "worse"}:
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
         return _undecided(comparison, few, told)
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
     enough = " by enough" if "better" in verdicts else ""
-    headline = f"Use {reference_named(choices)}: {none} reliably better{enough} in {metric}{_gains_little(choices)}."
-    return _made(choices, headline, reference, [takes(comparison, reference), *told, *margin_wanted(choices)])
+    headline = f"Use {reference_name(choices)}: {none} reliably better{enough} in {metric}{_gains_little(choices)}."
+    return _made(choices, headline, reference, [cost_sentence(comparison, reference), *told, *margin_hint(choices)])
 
 
 def _gains_little(choices: Choices) -> str:
@@ -236,7 +236,7 @@ def _use_instead(choices: Choices, variant: str) -> Recommendation:
     found = comparison.not_worse[(choices.metric, variant, against)]
     gone = removed(comparison, variant, against)
     headline = (
-        f"Use {margin_sentence(comparison.called(variant), reference_named(choices), choices.metric, found, gone)}"
+        f"Use {margin_sentence(comparison.called(variant), reference_name(choices), choices.metric, found, gone)}"
     )
     return _made(choices, headline, variant, margin_not_met(choices))
 
@@ -260,7 +260,7 @@ def by_margin(choices: Choices) -> tuple[str, str, list[str]] | None:
 def _why(choices: Choices, chosen: str, margin: float) -> str:
     """Say what the variant gains, where it is reliably better than the reference, and that it is good enough."""
     metric = choices.comparison.directed(choices.metric)
-    gains = f"{gained(choices, chosen)}; " if chosen in choices.better else ""
+    gains = f"{gain_text(choices, chosen)}; " if chosen in choices.better else ""
     if chosen == choices.best:
         start = gains or f"it has the best mean in {metric}, and "
         return f"{start}no cheaper variant is shown to be within {margin:g} of it"

@@ -14,7 +14,7 @@ def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:
         rows = [one for _, _, one in dropped(race)]
         return [*search_sentences(race, proof), *filter(None, (_closest(race), _tied(rows), _failed(rows)))]
     chosen = [race.stopped] if race.stopped else [_how(race)]
-    return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_given_up(race)) if sentence]
+    return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_dropped_sentences(race)) if sentence]
 
 
 def dropped(race: RaceRecord) -> list[tuple[int, int, Standing]]:
@@ -60,7 +60,7 @@ def _paid(race: RaceRecord, proof: Cost) -> str:
     )
 
 
-def _given_up(race: RaceRecord) -> list[str]:
+def _dropped_sentences(race: RaceRecord) -> list[str]:
     rows = [one for _, _, one in dropped(race)]
     return [_worse([one for one in rows if one.behind], race), _left(race), _failed(rows)]
 

@@ -13,19 +13,19 @@ from typing import Any, Literal
 
 from rag_lab._kit.wording import counted, listing, number, p_text, plain, short_verdict
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.tables.comparable import unmoved
+from rag_lab.comparison.tables.comparable import unchanged_fields
 from rag_lab.comparison.tables.not_worse import NotWorse
 from rag_lab.comparison.tables.prices import Price, average, surplus
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics.effects.factors import factor_values, level_text
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
-Said = Literal["better", "worse", "not worse", "not better", "cannot tell"]
+Finding = Literal["better", "worse", "not worse", "not better", "cannot tell"]
 _OFF = ("none", None, False, 0, "")
 _OFF_LEVELS = frozenset(map(level_text, _OFF))
 
 
-def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Said, str]:
+def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Finding, str]:
     """Return what is said of a comparison in a word, and how that reads on; "" where nothing is to be added.
 
     Args:
@@ -47,7 +47,7 @@ def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[
     return ("not better" if found.is_addition else "not worse"), told
 
 
-def difference_said(comparison: Comparison, row: Mapping[str, Any]) -> str:
+def difference_text(comparison: Comparison, row: Mapping[str, Any]) -> str:
     """Return what is said of a row of `differences`, by test, interval and margin, as for the first table."""
     metric, pair = str(row["metric"]), (str(row["variant_id"]), str(row["against"]))
     word, why = statement(str(row["verdict"]), comparison.not_worse.get((metric, *pair)), removed(comparison, *pair))
@@ -91,11 +91,11 @@ def margin_sentence(name: str, against: str, metric: str, found: NotWorse, remov
     if found.is_addition:
         return (
             f"{name} is not better than {against} by more than {found.margin:g} in {metric} ({p}): it may be left "
-            f"out, which saves {found.price.told} a question."
+            f"out, which saves {found.price.text} a question."
         )
     start = f"{name} is not worse than {against} by more than {found.margin:g} in {metric} ({p})"
     if found.price.is_saving:
-        return f"{start}: {instead(removed)}, which saves {found.price.told} a question."
+        return f"{start}: {instead(removed)}, which saves {found.price.text} a question."
     return f"{start}; it {found.price.sentence}."
 
 
@@ -179,7 +179,7 @@ def _pair(comparison: Comparison, variant: str, against: str, metric: str) -> Mo
         return ModuleRow(label, variant, 0, None, None, None, *said, price, other)
     found = comparison.not_worse.get((metric, variant, against))
     said = _word(row, row["difference"], _sign(comparison, metric), found, removed(comparison, variant, against))
-    if said[0] == "no difference" and (fields := unmoved(comparison, variant, against, metric)):
+    if said[0] == "no difference" and (fields := unchanged_fields(comparison, variant, against, metric)):
         said = "no difference", f"the metric is blind to it: it reads the {fields}"
     ends = (number(row["difference"]), number(row["low"]), number(row["high"]))
     lesser = is_lesser(str(row["verdict"]), found)

@@ -11,7 +11,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import caveats
 from rag_lab.comparison.findings.statements import margin_sentence, removed, removed_level, statement
 from rag_lab.comparison.tables.comparable import is_blind
-from rag_lab.comparison.tables.prices import index_told, took_told
+from rag_lab.comparison.tables.prices import index_sentences, latency_text
 
 FULLY_TOLD = 3  # findings with a sentence of their own
 Pair = tuple[str, str]  # a variant, and what it is compared with
@@ -41,7 +41,7 @@ def verdict(comparison: Comparison) -> list[str]:
         *([_withheld(comparison, withheld, metric)] if withheld else []),
         *_needed(comparison, metric),
         *_untested(comparison, compared, metric),
-        *_elsewhere(comparison),
+        *_other_metrics(comparison),
         *caveats(comparison, metric, is_compared=bool(compared)),
     ]
 
@@ -54,7 +54,7 @@ def asked_pairs(comparison: Comparison) -> list[Pair]:
     return list(run.pairs)
 
 
-def against_named(comparison: Comparison, against: str) -> str:
+def against_name(comparison: Comparison, against: str) -> str:
     """Return what a pair is compared with, for a sentence."""
     return "the baseline" if against == comparison.run.baseline else comparison.called(against)
 
@@ -90,7 +90,7 @@ def _by_margin(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> li
     sentences = [
         margin_sentence(
             comparison.called(pair[0]),
-            against_named(comparison, pair[1]),
+            against_name(comparison, pair[1]),
             metric,
             answers[pair],
             removed(comparison, *pair),
@@ -126,7 +126,7 @@ def _finding(comparison: Comparison, pair: Pair, metric: str) -> str:
     wins, ties, losses = int(row["wins"]), int(row["ties"]), int(row["losses"])
     return (
         f"{comparison.called(pair[0])} {verb} {metric} by {size}{judged}{_but(comparison, pair, metric)} against "
-        f"{against_named(comparison, pair[1])} (95% interval of the difference {between}; {n} questions; corrected p "
+        f"{against_name(comparison, pair[1])} (95% interval of the difference {between}; {n} questions; corrected p "
         f"{p}): {wins} questions better, {ties} equal, {losses} worse.{_price(comparison, pair)}"
     )
 
@@ -158,11 +158,11 @@ def _all_ties(row: dict[str, Any]) -> bool:
 
 
 def _price(comparison: Comparison, pair: Pair) -> str:
-    mine, other = (took_told(comparison, variant) for variant in pair)
+    mine, other = (latency_text(comparison, variant) for variant in pair)
     name = "the baseline" if pair[1] == comparison.run.baseline else comparison.codes[pair[1]]
     is_told = mine and other and mine != other
     told = [f"A question takes {mine}, with {name} {other} (medians)."] if is_told else []
-    return "".join(f" {one}" for one in (*told, *index_told(comparison, *pair, name)))
+    return "".join(f" {one}" for one in (*told, *index_sentences(comparison, *pair, name)))
 
 
 def _cannot_tell(comparison: Comparison, pairs: Sequence[Pair], metric: str) -> str:
@@ -233,7 +233,7 @@ def _seen(row: dict[str, Any]) -> str:
     return with_interval(row["difference"], row["low"], row["high"])
 
 
-def _elsewhere(comparison: Comparison) -> list[str]:
+def _other_metrics(comparison: Comparison) -> list[str]:
     """Name the reliable differences in the other quality metrics, and what is not worse there by their margins."""
     found, bounded = [], []
     for metric in comparison.quality_metrics[1:]:

@@ -139,7 +139,7 @@ def ranking(runs: Sequence[tuple[str, Trace]], unread: Mapping[str, str] = Mappi
     return Ranking(tuple(tuple(letters) for letters in columns.values()), rows, missed)
 
 
-def unread_passages(traces: Sequence[Trace]) -> dict[str, Hit]:
+def passages_without_text(traces: Sequence[Trace]) -> dict[str, Hit]:
     """Return what the table of passages shows of these traces and none of them holds the text of, by its id."""
     read = {passage.parent_id for trace in traces for passage in trace.passages}
     hits = {

@@ -165,7 +165,7 @@ def _questions(tables: RunTables, plan: VariantPlan, k: int, by_page: bool) -> l
 def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool) -> QuestionChange:
     rankings = _places(before.ranked, by_page), _places(now.ranked, by_page)
     overlap = shared = answer = None
-    if not _lost_ranking(before) and not _lost_ranking(now):
+    if not _has_no_ranking(before) and not _has_no_ranking(now):
         overlap, shared = rank_biased_overlap(*rankings), shared_at(*rankings, k)
     differs = False
     if before.answer is not None and now.answer is not None:
@@ -179,7 +179,7 @@ def _places(hits: Sequence[Hit], by_page: bool) -> list[Hashable]:
     return [(hit.source, hit.page) if by_page else hit.parent_id for hit in hits]
 
 
-def _lost_ranking(trace: Trace) -> bool:
+def _has_no_ranking(trace: Trace) -> bool:
     """Tell whether a ranking is missing, which is not one that is empty."""
     return not trace.ranked and trace.failure is not None
 

@@ -25,7 +25,7 @@ def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: I
     return f"{_NOT_COMPARED}{metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
 
 
-def half_told(verdicts: Sequence[str]) -> str:
+def not_comparable_sentence(verdicts: Sequence[str]) -> str:
     """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
 
     Args:
@@ -73,7 +73,7 @@ def _beyond(rankings: Sequence[Counted]) -> float:
     return min((rank for one in rankings for rank in one.ranks if rank is not None and rank > end), default=math.inf)
 
 
-def unmoved(tables: RunTables, variant: str, against: str, metric: str) -> str:
+def unchanged_fields(tables: RunTables, variant: str, against: str, metric: str) -> str:
     """Return the fields that a metric reads where two variants have them all alike, else "".
 
     A metric that reads nothing that a change touches is blind to it; that all scores are equal is then no finding.
@@ -91,4 +91,4 @@ def is_blind(tables: RunTables, variant: str, against: str, metric: str) -> bool
     """Tell whether a metric scores two variants alike on every question because it reads nothing that differs."""
     row = tables.pair(variant, against, metric)
     is_tied = row is not None and 0 < int(row["n"]) == int(row["ties"])
-    return is_tied and bool(unmoved(tables, variant, against, metric))
+    return is_tied and bool(unchanged_fields(tables, variant, against, metric))

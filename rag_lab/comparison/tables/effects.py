@@ -21,7 +21,7 @@ _NAMED = 3  # interactions that one effect is confounded with, and pairs of inte
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 
 
-def fraction_told(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) -> str:
+def fraction_sentence(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) -> str:
     """Return what runs of two levels a factor are of the grid of all, and what is confounded in them.
 
     Args:
@@ -85,12 +85,12 @@ class EffectsFound:
 
     def sentences(self, metric: str) -> list[str]:
         """Return what the effects on `metric` say, in plain words."""
-        if metric not in self._told:
-            self._told[metric] = sentences(self.table, metric, self.by_margin)
-        return list(self._told[metric])
+        if metric not in self._sentences:
+            self._sentences[metric] = sentences(self.table, metric, self.by_margin)
+        return list(self._sentences[metric])
 
     @cached_property
-    def _told(self) -> dict[str, list[str]]:
+    def _sentences(self) -> dict[str, list[str]]:
         """The sentences of metrics that were asked for: a report asks for each in many places."""
         return {}
 
@@ -168,7 +168,7 @@ def _is_uneven(tables: RunTables, effect: Effect) -> bool:
 
 
 def _confounded(factors: Factors) -> str:
-    return fraction_told(list(factors.levels), list(factors.runs)) if factors.kind == "fraction" else ""
+    return fraction_sentence(list(factors.levels), list(factors.runs)) if factors.kind == "fraction" else ""
 
 
 def _note(factors: Factors, without_effects: bool) -> str:

@@ -217,7 +217,7 @@ def study_sentences(study: RoutingStudy) -> list[str]:
 def _arms(study: RoutingStudy) -> list[str]:
     return [
         f"{_ARM[row['arm']]}, against {_ARM[row['against']]}{_setting(study)}: {_seen(row, 'difference')} in "
-        f"{study.scale.named(study.metric)} over {row['n']} questions; {_said(row)}."
+        f"{study.scale.named(study.metric)} over {row['n']} questions; {_verdict_text(row)}."
         for row in study.by_class.to_dict("records")
         if row["query_class"] == ALL
     ]
@@ -319,7 +319,7 @@ def _seen(row: Any, name: str) -> str:
     return with_interval(row[name], row["low"], row["high"])
 
 
-def _said(row: Any) -> str:
+def _verdict_text(row: Any) -> str:
     return {"better": "reliably better", "worse": "reliably worse"}.get(row["verdict"], str(row["verdict"]))
 
 

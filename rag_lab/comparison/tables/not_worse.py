@@ -53,7 +53,7 @@ class NotWorse:
     price: Price
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """What was found of the variant, or of the level."""
         return f"is not {'better' if self.is_addition else 'worse'} by more than {self.margin:g}"
 

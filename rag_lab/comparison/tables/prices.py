@@ -71,7 +71,7 @@ class Price:
         return any(value is not None and value > 0 for value in astuple(self))
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """What a question takes, for a sentence: `1.65 s and 783 tokens`."""
         return " and ".join(_parts(self)) or DASH
 
@@ -94,7 +94,7 @@ class Price:
         return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens a question"
 
 
-def took_told(tables: RunTables, variant: str) -> str:
+def latency_text(tables: RunTables, variant: str) -> str:
     """Write what a question takes under a variant: `7.2 s (search 0.005 s, answer 7.2 s)`; "" without traces."""
     latency = tables.latency.set_index("variant_id")
     if variant not in latency.index:
@@ -192,7 +192,7 @@ def index_cells(tables: RunTables) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def index_told(tables: RunTables, variant: str, against: str, name: str) -> list[str]:
+def index_sentences(tables: RunTables, variant: str, against: str, name: str) -> list[str]:
     """Say what the index of a variant takes, and that of another, called `name`; nothing where chunks are as many."""
     found = index_prices(tables)
     ours, theirs = found.get(variant), found.get(against)

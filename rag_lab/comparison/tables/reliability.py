@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StageUnread:
+class StageTruncation:
     """Tokens that models did not read for a stage or a metric: of `n` of the `runs` questions or scores."""
 
     tokens: int
     n: int
     runs: int
 
-    def told(self, what: str) -> str:
+    def text(self, what: str) -> str:
         """Say so; `what` ran, as questions."""
         return f"{self.tokens / self.n:,.0f} tokens on average, of {self.n:,} of {self.runs:,} {what}"
 
 
 @dataclass(frozen=True, slots=True)
-class VariantUnread:
+class VariantTruncation:
     """What was not read under one variant.
 
     corpus: of the chunks; None where no search asked an embedding model, or nobody knows how much it reads.
@@ -43,8 +43,8 @@ class VariantUnread:
     """
 
     corpus: TruncationRecord | None = None
-    stages: Mapping[str, StageUnread] = field(default_factory=dict)
-    metrics: Mapping[str, StageUnread] = field(default_factory=dict)
+    stages: Mapping[str, StageTruncation] = field(default_factory=dict)
+    metrics: Mapping[str, StageTruncation] = field(default_factory=dict)
 
     @property
     def share(self) -> float | None:
@@ -69,10 +69,10 @@ class VariantUnread:
         )
 
 
-def unread_found(tables: RunTables) -> dict[str, VariantUnread]:
+def truncations(tables: RunTables) -> dict[str, VariantTruncation]:
     """Return what was not read under each variant, by its id."""
     return {
-        plan.variant_id: VariantUnread(
+        plan.variant_id: VariantTruncation(
             truncation_record(tables.run, plan.variant_id),
             _by_stage(tables.traces.get(plan.variant_id, [])),
             _by_metric(tables.scores, plan.variant_id),
@@ -86,26 +86,28 @@ def is_unlike(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and abs(one - other) >= NOTICED
 
 
-def _by_stage(traces: list[Trace]) -> dict[str, StageUnread]:
+def _by_stage(traces: list[Trace]) -> dict[str, StageTruncation]:
     records = [record for trace in traces for record in trace.stages if record.stage not in SEARCHES]
     cut = dict.fromkeys(record.stage for record in records if record.truncated_tokens)
     found = {stage: _of_stage([one for one in records if one.stage == stage]) for stage in cut}
     return {stage: one for stage, one in found.items() if one.n >= NOTICED * one.runs}
 
 
-def _by_metric(scores: pd.DataFrame, variant: str) -> dict[str, StageUnread]:
+def _by_metric(scores: pd.DataFrame, variant: str) -> dict[str, StageTruncation]:
     ours = scores[scores["variant_id"] == variant]
     cut = ours[ours["truncated_tokens"] > 0]
     found = {
-        str(metric): StageUnread(int(rows["truncated_tokens"].sum()), len(rows), int((ours["metric"] == metric).sum()))
+        str(metric): StageTruncation(
+            int(rows["truncated_tokens"].sum()), len(rows), int((ours["metric"] == metric).sum())
+        )
         for metric, rows in cut.groupby("metric", sort=False)
     }
     return {metric: one for metric, one in found.items() if one.n >= NOTICED * one.runs}
 
 
-def _of_stage(records: list[StageRecord]) -> StageUnread:
+def _of_stage(records: list[StageRecord]) -> StageTruncation:
     tokens = [record.truncated_tokens for record in records if record.truncated_tokens]
-    return StageUnread(sum(tokens), len(tokens), len(records))
+    return StageTruncation(sum(tokens), len(tokens), len(records))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from rag_lab.comparison.tables.effects import fraction_told
+from rag_lab.comparison.tables.effects import fraction_sentence
 from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values
 from rag_lab.experiment.experiment_error import ExperimentError
 
@@ -146,7 +146,7 @@ def fraction_notices(factors: Factors, drawn: Sequence[Changes], choices: Sequen
     names = [key for key, values in factors.items() if len(values) > 1]
     if not names:
         return []
-    notices = [fraction_told(names, [[repr(run[name]) for name in names] for run in drawn])]
+    notices = [fraction_sentence(names, [[repr(run[name]) for name in names] for run in drawn])]
     moved = [choice for choice in choices if choice not in drawn]
     if moved:
         notices.append(

@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import fill
 
 from rag_lab._kit.wording import counted, listing, plain, text_table
-from rag_lab.comparison.tables.comparable import half_told, not_compared
+from rag_lab.comparison.tables.comparable import not_comparable_sentence, not_compared
 from rag_lab.evaluation.cutoff_caveats import comparable
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast, measured_questions, n_units
@@ -26,7 +26,9 @@ def not_compared_sentence(plan: Plan) -> str:
     if primary is None:
         return ""
     configs = {variant.variant_id: variant.config for variant in plan.variants}
-    return half_told([not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline])
+    return not_comparable_sentence(
+        [not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline]
+    )
 
 
 def declared_sentences(plan: Plan) -> list[str]:

@@ -18,7 +18,7 @@ from rag_lab._kit.home import working_at
 from rag_lab._kit.logs import begin_inherited_logs, working
 from rag_lab._kit.machine import peak_memory_mb
 from rag_lab._kit.tracing import flush, span
-from rag_lab.comparison.questions.passages import unread_passages
+from rag_lab.comparison.questions.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.corpus.files.folder import visible_in
 from rag_lab.evaluation.applicability import reads_of
@@ -292,7 +292,7 @@ class VariantWork:
 
     def _unread(self) -> dict[str, str]:
         """Return the texts that the report shows and no trace holds, as where nobody reads the context."""
-        return {name: self.pipeline.index.text(hit) for name, hit in unread_passages(self.traces).items()}
+        return {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()}
 
     @cached_property
     def _shown(self) -> VariantProgress:

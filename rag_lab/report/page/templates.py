@@ -14,12 +14,12 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
-from rag_lab.comparison.findings.caveats import families_told, set_apart, set_apart_sentences
-from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED, fronts_told, noise_sentences
-from rag_lab.comparison.findings.evidence_sentences import evidence_told, state_names
+from rag_lab.comparison.findings.caveats import families_sentence, sparse_metric_sentences, sparse_metrics
+from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED, front_sentences, noise_sentences
+from rag_lab.comparison.findings.evidence_sentences import evidence_sentences, state_names
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.comparison.findings.statements import difference_said, module_rows
+from rag_lab.comparison.findings.statements import difference_text, module_rows
 from rag_lab.comparison.questions.passages import holds_evidence, pieces
 from rag_lab.comparison.questions.question_cards import place
 from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
@@ -77,11 +77,11 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, changed_most_table, changes_table, cost_of, coverage_table, difference_said,
-        effect_tables, evidence_by_class_table, evidence_told, families_told, front_table, fronts_told,
+        anchors, asked_sentence, changed_most_table, changes_table, cost_of, coverage_table, difference_text,
+        effect_tables, evidence_by_class_table, evidence_sentences, families_sentence, front_table, front_sentences,
         holds_evidence, is_open, judged, marked, module_rows, moved_table, noise_sentences, noise_table, passage,
         pieces, place, preferences_table, race_sentences, race_tables, rank_cells, ranked, recommendation,
-        routing_tables, rule_table, set_apart, set_apart_sentences, state_names,
+        routing_tables, rule_table, sparse_metrics, sparse_metric_sentences, state_names,
         study_conclusion, study_sentences,
     )  # fmt: skip
     made.globals |= {one.__name__: one for one in functions}

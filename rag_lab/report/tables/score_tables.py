@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_lab._kit.wording import DASH, interval, number, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.statements import difference_said
+from rag_lab.comparison.findings.statements import difference_text
 from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.stage_tables import commonest
@@ -185,7 +185,7 @@ def differences_of(comparison: Comparison, differences: pd.DataFrame | None = No
         comparison.differences if differences is None else differences,
         comparison.name,
         is_paired=differences is not None,
-        said=partial(difference_said, comparison),
+        said=partial(difference_text, comparison),
     )
 
 

@@ -12,7 +12,7 @@ from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import FEW, measures_cutting
 from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.findings.evidence_sentences import baseline_told
+from rag_lab.comparison.findings.evidence_sentences import baseline_sentence
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.redaction import shown
@@ -75,7 +75,7 @@ def screen(comparison: Comparison) -> str:
     preferred = [one.sentence for one in comparison.preferences]
     found = recommendation(comparison)
     advised = [found.headline, *found.lines, *measures_cutting(comparison), *preferred]
-    lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_told(comparison)]
+    lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_sentence(comparison)]
     told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
     raced = race_sentences(comparison.race, cost_of(comparison.run))[:2] if comparison.race else []
     unfinished = [] if comparison.manifest else [_unfinished(run)]

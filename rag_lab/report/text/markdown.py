@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_lab._kit.wording import DASH, counted, interval, plain, seconds
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import families_told, set_apart, set_apart_sentences
+from rag_lab.comparison.findings.caveats import families_sentence, sparse_metric_sentences, sparse_metrics
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.statements import module_rows
@@ -27,7 +27,7 @@ def to_markdown(comparison: Comparison) -> str:
         f"**{escape_markdown(run.question)}**" if run.question else "",
         *_advice(comparison),
         escape_markdown(asked_sentence(len(run.questions), run.left_out)),
-        _list([*conclusions(comparison), families_told(comparison)]),
+        _list([*conclusions(comparison), families_sentence(comparison)]),
         *(_section(comparison, one) for one in sections(comparison, "markdown")),
         _incidents(comparison),
         _reproduce(comparison),
@@ -56,7 +56,7 @@ def _advice(comparison: Comparison) -> list[str]:
 
 def _all_scores(comparison: Comparison) -> list[str]:
     """Return the scores, those of metrics on few of the questions apart."""
-    apart = set_apart(comparison)
+    apart = sparse_metrics(comparison)
     shown = [metric for metric in comparison.quality_metrics if metric not in apart]
     read = (
         "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked. Seconds are medians, "
@@ -66,7 +66,7 @@ def _all_scores(comparison: Comparison) -> list[str]:
     if apart:
         parts += [
             "Measured on few of the questions:",
-            _list(set_apart_sentences(apart)),
+            _list(sparse_metric_sentences(apart)),
             _scores(comparison, list(apart)),
         ]
     return parts
@@ -81,7 +81,7 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
         f"|:--|{'--:|' * (len(metrics) + 5)}",
     ]
     for plan in comparison.variants:
-        cut = comparison.unread[plan.variant_id].mark
+        cut = comparison.truncation[plan.variant_id].mark
         name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}" + (f" ({cut})" if cut else "")
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import set_apart, set_apart_sentences, unread_told
+from rag_lab.comparison.findings.caveats import sparse_metric_sentences, sparse_metrics, truncation_sentences
 from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.corpus.index.vectors import TruncatedChildren
@@ -98,7 +98,7 @@ def test_where_all_was_read_nothing_is_said(synthetic: ModuleType, tmp_path: Pat
     run = synthetic.write_run(tmp_path / "run", SIZES, {synthetic.MAIN: {"small": values, "large": values - 0.1}})
     record_cuts(run, dict.fromkeys(SIZES, Truncation(256, 9, 0, 900, 300, 0)))
     found = compare(run.path)
-    assert unread_told(found) == [] and "Not read" not in topics(found)
+    assert truncation_sentences(found) == [] and "Not read" not in topics(found)
     assert "cut at" not in to_html(found)
 
 
@@ -110,12 +110,12 @@ def test_what_a_stage_did_not_read_of_questions_is_told(synthetic: ModuleType, r
     ]
     write_traces(path, cut)
     found = compare(ran.path)
-    assert found.unread["large"].mark == (
+    assert found.truncation["large"].mark == (
         "66% of chunks cut at 256 tokens; reranking: not all read on 10 of 40 questions"
     )
     assert (
         "B: Reranking: its model did not read all that it was sent: 100 tokens on average, of 10 of 40 questions."
-        in unread_told(found)
+        in truncation_sentences(found)
     )
 
 
@@ -157,9 +157,9 @@ def _with_few_answers(wide: Comparison) -> Comparison:
 
 
 def test_a_metric_on_few_of_the_questions_stands_apart_with_the_reason(wide: Comparison) -> None:
-    assert set_apart(wide) == {}
+    assert sparse_metrics(wide) == {}
     few = _with_few_answers(wide)
-    assert set_apart(few) == {ANSWERS: WHY}
+    assert sparse_metrics(few) == {ANSWERS: WHY}
     page = to_html(few)
     first, apart = page.index('<table class="scores">'), page.index('<table class="scores pale">')
     assert ANSWERS.replace(".", ".<wbr>") not in page[first : page.index("</table>", first)].replace("_<wbr>", "_")
@@ -170,5 +170,5 @@ def test_a_metric_on_few_of_the_questions_stands_apart_with_the_reason(wide: Com
 def test_the_main_metric_never_stands_apart_and_metrics_share_a_reason(wide: Comparison) -> None:
     few = _with_few_answers(wide)
     turned = replace(few, quality_metrics=(ANSWERS, *(m for m in few.quality_metrics if m != ANSWERS)))
-    assert ANSWERS not in set_apart(turned)
-    assert set_apart_sentences({"a": WHY, "b": WHY}) == [f"a, b: {WHY}."]
+    assert ANSWERS not in sparse_metrics(turned)
+    assert sparse_metric_sentences({"a": WHY, "b": WHY}) == [f"a, b: {WHY}."]

@@ -18,9 +18,9 @@ from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import (
     NOT_MEASURED,
-    against_told,
     conclusions,
-    fronts_told,
+    front_sentences,
+    front_sentences_by_cost,
     noise_sentences,
     share_of_resamples,
     topics,
@@ -182,32 +182,32 @@ def with_front(comparison, found):
 
 
 def test_a_certain_front_and_an_uncertain_one_say_which_they_are(planted, tmp_path):
-    told = fronts_told(planted)
+    told = front_sentences(planted)
     assert told[0] == (
         "On the front of retrieval.ndcg@5 against seconds: A and B; no variant leaves or joins it in 5% of resamples "
         "or more."
     )
     assert "against seconds, tokens and dollars together: A and B" in told[3] and len(told) == 4
-    assert against_told(planted) == told[:3]
-    (sentence,) = fronts_told(uncertain(tmp_path / "run"))
+    assert front_sentences_by_cost(planted) == told[:3]
+    (sentence,) = front_sentences(uncertain(tmp_path / "run"))
     assert sentence.startswith("On the front of retrieval.ndcg@5 against seconds: B; A joins it in 3")
     assert sentence.endswith("% of resamples, so the front is not certain.")
 
 
 def test_who_leaves_and_who_joins_stand_in_one_sentence(planted):
     front = Front(("seconds",), ("a", "c"), {"a": 0.99, "b": 0.07, "c": 0.62})
-    assert fronts_told(with_front(planted, CostFronts(fronts=(front,), n_units=60))) == [
+    assert front_sentences(with_front(planted, CostFronts(fronts=(front,), n_units=60))) == [
         "On the front of retrieval.ndcg@5 against seconds: A and C; C leaves it in 38%, and B joins it in 7% of "
         "resamples, so the front is not certain."
     ]
 
 
 def test_few_questions_and_who_is_left_out_are_named(planted, tmp_path):
-    assert fronts_told(certain(tmp_path / "run", 9))[0].endswith(
+    assert front_sentences(certain(tmp_path / "run", 9))[0].endswith(
         "A and B; 9 questions cannot tell how certain that is."
     )
     found = CostFronts(left_out={"a": "no scores", "c": "no scores"}, note="There is nothing.")
-    assert fronts_told(with_front(planted, found)) == ["Without a place: A and C (no scores).", "There is nothing."]
+    assert front_sentences(with_front(planted, found)) == ["Without a place: A and C (no scores).", "There is nothing."]
 
 
 @pytest.mark.parametrize(

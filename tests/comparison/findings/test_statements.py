@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import families_told
+from rag_lab.comparison.findings.caveats import families_sentence
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.statements import module_rows, removed_level
 from rag_lab.comparison.findings.verdict import verdict
@@ -304,9 +304,9 @@ def test_comparisons_that_cannot_be_significant_are_named_once(made: Made) -> No
     found = made.run({"few": few, "more": WOBBLE}, {}, margins={})
     (told,) = [one for one in verdict(found) if "cannot be significant" in one]
     assert told.startswith("1 of 2 comparisons cannot be significant and is not counted in the correction")
-    assert families_told(found).startswith("Primary: 1 comparison in retrieval.ndcg@5 (the pairs")
+    assert families_sentence(found).startswith("Primary: 1 comparison in retrieval.ndcg@5 (the pairs")
     strict = with_answers(replace(found, run=replace(found.run, strict=True)))
-    assert "in strict mode the primary family has 4% and the secondary 1%" in families_told(strict)
+    assert "in strict mode the primary family has 4% and the secondary 1%" in families_sentence(strict)
 
 
 def test_a_difference_whose_interval_holds_zero_is_no_finding(made: Made) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rag_lab.comparison.findings.conclusions import topics
-from rag_lab.comparison.findings.evidence_sentences import gain_told
+from rag_lab.comparison.findings.evidence_sentences import gain_sentences
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.tables.bounds import bound_arms, bound_of
 from rag_lab.report.shown_comparison import compare
@@ -75,7 +75,7 @@ def test_a_question_without_all_three_scores_is_left_out_and_counted(synthetic, 
 def test_a_closed_book_that_never_answers_is_no_floor_and_the_reason_is_told(synthetic, tmp_path):
     scores = values()
     scores["closed"][:] = np.nan
-    told = gain_told(compare(synthetic.write_run(tmp_path / "run", PLANS, {F1: scores}).path))
+    told = gain_sentences(compare(synthetic.write_run(tmp_path / "run", PLANS, {F1: scores}).path))
     assert "No share of the gain is told of A (base), D (file) and E (wider): B (closed) has no score: " in told[1]
 
 
@@ -102,7 +102,7 @@ def test_a_baseline_that_reads_labels_leaves_nothing_to_keep(synthetic, tmp_path
 
 def test_sentences_name_the_bounds_and_the_shares(found):
     told = topics(found)["Reach"]
-    assert told == gain_told(found)
+    assert told == gain_sentences(found)
     assert told[0].startswith("Bounds, which are not recommended: B (closed) reads nothing;")
     assert told[-1].startswith("No share of the gain is told of F (quotes): no variant with its reader")
     assert told[1].startswith("A (base) reaches 50% [50% to 51%] of the gain in answer.token_f1: ")

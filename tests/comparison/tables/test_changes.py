@@ -14,7 +14,7 @@ from run_folder_fixture import build_run
 from synthetic_run import write_run
 from unlabelled_run import build_unlabelled
 
-from rag_lab.comparison.findings.change_sentences import changes_told, no_labels
+from rag_lab.comparison.findings.change_sentences import changes_sentences, no_labels
 from rag_lab.comparison.findings.conclusions import conclusions, topics
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.tables.changes import Changes, rank_biased_overlap, shared_at
@@ -185,7 +185,7 @@ def test_what_changes_nothing_is_told_as_such(tmp_path: Path) -> None:
     same = [trace("a", "xy", "yes"), trace("b", "yx", "no")]
     moved = [trace("a", "yx", "yes"), trace("b", "yx", "no")]
     run_of(tmp_path / "run", {"base": same, "still": same, "moved": moved})
-    first, second = changes_told(read_comparison(tmp_path / "run"))
+    first, second = changes_sentences(read_comparison(tmp_path / "run"))
     assert first.startswith("C (moved) changes the ranking of 1 of 2 questions (overlap RBO 0.950, ")
     assert second == "B (still) changes no ranking or answer of any question."
 
@@ -203,4 +203,4 @@ def test_a_baseline_that_failed_leaves_nothing_to_compare_with(tmp_path: Path) -
     (run.variant_dir("baseline") / "traces.jsonl").unlink()
     comparison = read_comparison(run.path)
     assert comparison.changes.questions == ()
-    assert changes_told(comparison) == ["The baseline was not run to its end, so nothing can be compared with it."]
+    assert changes_sentences(comparison) == ["The baseline was not run to its end, so nothing can be compared with it."]

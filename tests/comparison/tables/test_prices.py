@@ -19,7 +19,7 @@ def test_many_times_as_long_is_not_about_as_long_however_short_both_are() -> Non
 
 def test_what_is_not_known_is_neither_a_price_nor_a_saving() -> None:
     unknown = Price().minus(Price(1.0, 10.0))
-    assert (unknown.signed, unknown.is_saving, Price().told) == ("–", False, "–")
+    assert (unknown.signed, unknown.is_saving, Price().text) == ("–", False, "–")
     assert unknown.sentence == "costs what no trace tells"
 
 

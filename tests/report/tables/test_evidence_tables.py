@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_told, evidence_told
+from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sentence, evidence_sentences
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.sections import named_tables
 from rag_lab.report.tables.evidence_tables import evidence_by_class_table, evidence_table, moved_table
@@ -40,30 +40,30 @@ def test_what_moved_takes_one_count_to_the_other(wide):
 def test_a_run_that_recorded_its_index_and_one_that_did_not_say_so(fresh):
     old = read_comparison(fresh.path)
     assert "not found or not indexed" in evidence_table(old).header
-    assert "was not recorded by this run" in evidence_told(old)[1]
-    assert "not found or not indexed" in baseline_told(old)[0]
+    assert "was not recorded by this run" in evidence_sentences(old)[1]
+    assert "not found or not indexed" in baseline_sentence(old)[0]
     first, *others = [plan.variant_id for plan in fresh.variants]
     write_json(fresh.variant_dir(first) / "record.json", {"not_indexed": {}})
-    assert "was not recorded for B and C" in evidence_told(read_comparison(fresh.path))[1]
+    assert "was not recorded for B and C" in evidence_sentences(read_comparison(fresh.path))[1]
     for name in others:
         write_json(fresh.variant_dir(name) / "record.json", {"not_indexed": {"q002": [0]}})
     new = read_comparison(fresh.path)
     assert "not found" in evidence_table(new).header and not any(
-        "was not recorded" in sentence for sentence in evidence_told(new)
+        "was not recorded" in sentence for sentence in evidence_sentences(new)
     )
 
 
 def test_the_screen_has_one_sentence_and_the_markdown_a_section(wide, grid):
     told = " ".join(screen(wide).split())
-    assert baseline_told(wide)[0] in told and "--table evidence" in told
+    assert baseline_sentence(wide)[0] in told and "--table evidence" in told
     assert "## Where evidence is lost" in to_markdown(wide)
-    assert evidence_told(grid) == [NOTHING] and baseline_told(grid) == []
+    assert evidence_sentences(grid) == [NOTHING] and baseline_sentence(grid) == []
     assert "evidence has every" not in screen(grid) and NOTHING in to_markdown(grid)
     assert [table.rows for table in named_tables(grid)["evidence"]] == [(), (), ()]
 
 
 def test_a_sentence_says_which_budget_was_short(wide):
-    told = next(sentence for sentence in evidence_told(wide) if "final_k" in sentence)
+    told = next(sentence for sentence in evidence_sentences(wide) if "final_k" in sentence)
     for name, (cut, lost) in wide.evidence.cut.items():
         assert f"{wide.codes[name]} {cut} of {lost}" in told
     assert set(wide.evidence.cut) == {

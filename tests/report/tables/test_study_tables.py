@@ -5,7 +5,7 @@ import pytest
 from html_page import Page
 from priced_run import certain, priced
 
-from rag_lab.comparison.findings.conclusions import fronts_told
+from rag_lab.comparison.findings.conclusions import front_sentences
 from rag_lab.report.page.report_page import overview_html, to_html
 from rag_lab.report.sections import named_tables
 from rag_lab.report.shown_comparison import compare
@@ -35,11 +35,11 @@ def test_the_front_stands_on_the_page_in_a_notebook_in_markdown_and_in_the_termi
     page, section = to_html(planted), 'id="costs"'
     Page(page)
     shown = page[page.index(section) : page.index('id="classes"')]
-    for sentence in fronts_told(planted):
+    for sentence in front_sentences(planted):
         assert sentence in shown and sentence in overview_html(planted)
         assert sentence in to_markdown(planted).replace("\\", "")
     assert shown.count("<svg") == 3 and "Up and left is better" in shown and "on (100%)" in shown
-    assert fronts_told(planted)[0] in compare_text(planted.run.path)
+    assert front_sentences(planted)[0] in compare_text(planted.run.path)
     assert "off (0%)" in compare_text(planted.run.path, only=["front"])
 
 
