@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path, PurePosixPath
@@ -65,7 +65,9 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
     """Return the profile of whatever a `Pipeline` takes, or of one, read and cut as an index of it would be."""
     pipeline = documents if isinstance(documents, Pipeline) else Pipeline(documents, config, home=home)
     index, dataset = pipeline.index, pipeline.dataset
-    pages = _by_file(index.chunks.all_documents())
+    pages: dict[str, list[Document]] = {}
+    for document in index.chunks.all_documents():
+        pages.setdefault(document.source, []).append(document)
     texts = {source: "\n".join(page.text for page in found) for source, found in pages.items()}
     languages = {
         source: language_of(text)
@@ -81,7 +83,11 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
             holds_table(page.text) for found in pages.values() for page in found if page.source.lower().endswith(".pdf")
         ),
         n_headings=sum((sum(len(headings(page.text)) for page in found) > 1) for found in pages.values()),
-        scans=_scans(index.problems, str(index.corpus_dir)),
+        scans={
+            problem.path.removeprefix(str(index.corpus_dir)).lstrip("/"): found
+            for problem in index.problems
+            if (found := scanned_pages(problem.reason))
+        },
         same=index.same_files(),
         similar=tuple(pair for pair in similar_files(texts) if (pair.first, pair.second) not in same),
         lengths=tuple(lengths_of_chunks(index, pipeline.config)),
@@ -106,15 +112,3 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
         advice=(*advise(facts, pipeline.config), *([Advice(clusters)] if clusters else [])),
         problems=(*dataset.problems, *index.problems),
     )
-
-
-def _by_file(documents: Sequence[Document]) -> dict[str, list[Document]]:
-    pages: dict[str, list[Document]] = {}
-    for document in documents:
-        pages.setdefault(document.source, []).append(document)
-    return pages
-
-
-def _scans(problems: Sequence[Problem], folder: str) -> dict[str, str]:
-    found = {problem.path: scanned_pages(problem.reason) for problem in problems}
-    return {path.removeprefix(folder).lstrip("/"): pages for path, pages in found.items() if pages}

@@ -26,7 +26,7 @@ from rag_lab.data.evidence import (
     repeated_evidence,
     whole_files_sentences,
 )
-from rag_lab.data.questions_file import QUESTIONS_FILE
+from rag_lab.data.questions_file import QUESTIONS_FILE, same_text
 from rag_lab.data.sampling import cluster_proposal
 from rag_lab.records import QUERY_CLASSES, Document, Evidence, Problem, Question
 
@@ -51,13 +51,10 @@ def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
 
     Pairs whose text is the same but for case and spaces are left out: those are duplicates.
     """
-    return sorted(_pairs(questions), key=lambda pair: (-pair.similarity, pair.first, pair.second))
-
-
-def _pairs(questions: Sequence[Question]) -> Iterator[NearDuplicate]:
     from rapidfuzz import fuzz, process
 
-    texts = [" ".join(question.text.casefold().split()) for question in questions]
+    pairs: list[NearDuplicate] = []
+    texts = [same_text(question.text) for question in questions]
     for start in range(0, len(texts), _ROWS_AT_ONCE):
         rows = process.cdist(
             texts[start : start + _ROWS_AT_ONCE], texts[start:], scorer=fuzz.token_sort_ratio, score_cutoff=_LEAST
@@ -65,7 +62,8 @@ def _pairs(questions: Sequence[Question]) -> Iterator[NearDuplicate]:
         for row, column in zip(*rows.nonzero(), strict=True):
             if row < column and texts[start + row] != texts[start + column]:
                 ids = questions[start + row].question_id, questions[start + column].question_id
-                yield NearDuplicate(*ids, float(rows[row, column]) / 100)
+                pairs.append(NearDuplicate(*ids, float(rows[row, column]) / 100))
+    return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
 _SHOWN = 3  # examples in a problem
@@ -75,7 +73,8 @@ def contradictions(dataset: Dataset) -> list[Problem]:
     """Return a problem where one asker asks the same, and it is labelled both answerable and unanswerable."""
     asked: dict[Hashable, dict[bool, Question]] = defaultdict(dict)
     for question in dataset.questions:
-        asked[_same(question)].setdefault(question.answerable, question)
+        same = same_text(question.text), question.history, question.namespace, question.may_see
+        asked[same].setdefault(question.answerable, question)
     pairs = [f"{found[True].question_id} and {found[False].question_id}" for found in asked.values() if len(found) > 1]
     if not pairs:
         return []
@@ -101,11 +100,6 @@ def copied_files(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
     return [Problem(str(dataset.corpus_dir), reason)]
 
 
-def _same(question: Question) -> Hashable:
-    text = " ".join(question.text.casefold().split())
-    return text, question.history, question.namespace, question.may_see
-
-
 def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, list[Evidence]], list[Problem]]:
     """Return each question's evidence that a sweep would find, located, and a problem, in its words, for the rest."""
     located: dict[str, list[Evidence]] = {}
@@ -128,8 +122,9 @@ def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, 
 def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
     """Return a problem for each question whose namespace or permissions no file has, and for evidence they hide."""
     files = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
-    asked = [q for q in dataset.questions if q.may_see is not None or q.namespace is not None]
-    return [question_problem(dataset, question, reason) for question in asked for reason in _reasons(question, files)]
+    return [
+        question_problem(dataset, asked, reason) for asked in dataset.questions for reason in _reasons(asked, files)
+    ]
 
 
 def _reasons(question: Question, files: Mapping[str, tuple[str, tuple[str, ...]]]) -> Iterator[str]:
@@ -138,12 +133,14 @@ def _reasons(question: Question, files: Mapping[str, tuple[str, tuple[str, ...]]
         yield f"names the namespace {question.namespace!r}, which no file is in; correct it or attributes.yaml"
     if question.may_see and all(set(permissions).isdisjoint(question.may_see) for _, permissions in attributes):
         yield f"has may_see {list(question.may_see)}, none of which a file asks for; correct it or attributes.yaml"
-    sources = dict.fromkeys(item.source for item in question.evidence if item.source in files)
-    for source in (source for source in sources if not may_see(question, *files[source])):
-        yield f"has evidence in {source!r}, which its asker may not see; give may_see or namespace as the file asks for"
+    for name in dict.fromkeys(item.source for item in question.evidence if item.source in files):
+        if not may_see(question, *files[name]):
+            why = "which its asker may not see; give may_see or namespace as the file asks for"
+            yield f"has evidence in {name!r}, {why}"
 
 
 UNLABELLED = "unlabelled"
+_NO_QUESTIONS = f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
 _LISTED = 20  # pairs and passages in the text; the page and the JSON have all
 
 
@@ -250,19 +247,14 @@ def check(dataset: Dataset) -> DatasetCheck:
             whole_files_sentences([replace(q, evidence=tuple(located.get(q.question_id, ()))) for q in questions])
         ),
         clusters=cluster_proposal(questions, "none"),
-        missing=tuple(_missing(dataset)),
+        missing=() if dataset.questions_path.exists() else (_NO_QUESTIONS,),
     )
-
-
-def _missing(dataset: Dataset) -> Iterator[str]:
-    if not dataset.questions_path.exists():
-        yield f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
 
 
 def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:
     groups: dict[str, list[str]] = defaultdict(list)
     for question in questions:
-        groups[" ".join(question.text.casefold().split())].append(question.question_id)
+        groups[same_text(question.text)].append(question.question_id)
     return tuple(tuple(ids) for ids in groups.values() if len(ids) > 1)
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -52,19 +52,18 @@ class Metadata(BaseModel):
         except ConfigError as error:
             raise DatasetError(str(error)) from None
         except ValidationError as error:
-            reasons = "; ".join(_sentence(detail) for detail in error.errors())
-            raise DatasetError(f"{path}: {reasons}") from None
+            reasons = (
+                unknown_name("key", str(detail["loc"][0]), cls.model_fields)
+                if detail["type"] == "extra_forbidden"
+                else f"{describe_one(detail)}, got {detail['input']!r}"
+                for detail in error.errors()
+            )
+            raise DatasetError(f"{path}: {'; '.join(reasons)}") from None
 
     def save(self, folder: Path) -> None:
         """Write the file that `load` reads."""
         text = yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
         (folder / METADATA_FILE).write_text(text, encoding="utf-8")
-
-
-def _sentence(detail: Any) -> str:
-    if detail["type"] == "extra_forbidden":
-        return unknown_name("key", str(detail["loc"][0]), Metadata.model_fields)
-    return f"{describe_one(detail)}, got {detail['input']!r}"
 
 
 _QUESTIONS_SUFFIX = ".jsonl"
@@ -176,7 +175,9 @@ def list_datasets() -> list[tuple[str, Path]]:
     The name is the folder's; where two folders of datasets have it, the path is the one that `load` takes.
     """
     found: dict[str, Path] = {}
-    for folder in _search_folders():
+    custom = os.environ.get("RAG_LAB_DATASETS")
+    packaged = Path(__file__).parents[2] / "datasets"
+    for folder in (Path("datasets"), *([Path(custom).expanduser()] if custom else []), packaged):
         for path in folder.iterdir() if folder.is_dir() else ():
             if is_dataset(path) and not path.name.startswith("."):
                 found.setdefault(path.name, path)
@@ -199,9 +200,3 @@ def find_dataset(name_or_path: str | Path) -> Path:
     if not known:
         raise DatasetError(f"Unknown dataset {given!r}: no folder of datasets was found; give a dataset's path.")
     raise DatasetError(f"{unknown_name('dataset', given, known)} The path of a folder is allowed, too.")
-
-
-def _search_folders() -> list[Path]:
-    given = os.environ.get("RAG_LAB_DATASETS")
-    beside = Path(__file__).parents[2] / "datasets"
-    return [Path("datasets"), *([Path(given).expanduser()] if given else []), beside]

@@ -19,7 +19,7 @@ from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
 from rag_lab.corpus.load.loader import SUFFIX, write_documents
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.questions_file import read_question
+from rag_lab.data.questions_file import read_question, same_text
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem, Question
 
@@ -120,11 +120,6 @@ def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
         raise DatasetError(f"{counts[twice[0]]} questions have the id {twice[0]!r}; give each its own.")
     asked = digest([dataset.digest, [asdict(question) for question in questions]])
     return replace(dataset, questions=tuple(questions), problems=tuple(problems), digest=asked)
-
-
-def same_text(text: str) -> str:
-    """Return what two texts of questions have in common where only case and spaces differ."""
-    return " ".join(text.casefold().split())
 
 
 def _line(item: Any, n: int) -> bytes:

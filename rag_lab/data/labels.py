@@ -15,8 +15,7 @@ from rag_lab._kit.home import usable_home
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.inputs import same_text
-from rag_lab.data.questions_file import read_questions
+from rag_lab.data.questions_file import read_questions, same_text
 from rag_lab.errors import DatasetError
 from rag_lab.records import Question
 
@@ -75,7 +74,7 @@ def labelled_questions(dataset: Dataset) -> dict[Asked, Question]:
 
 def add_evidence(dataset: Dataset, question: Question, source: str, page: int | None, quote: str) -> Written:
     """Write that `quote`, on a page counted from 1, answers the question; a question that is there gets it as well."""
-    item = {"source": source, **({} if page is None else {"page": _as_in_file(dataset, page)}), "quote": quote}
+    item = _item(dataset, source, page, quote)
 
     def change(line: Line) -> None:
         known = line.get("evidence", [])
@@ -88,7 +87,7 @@ def add_evidence(dataset: Dataset, question: Question, source: str, page: int | 
 
 def drop_evidence(dataset: Dataset, question: Question, source: str, page: int | None, quote: str) -> Written:
     """Write that `quote` does not answer the question after all."""
-    item = {"source": source, "page": None if page is None else _as_in_file(dataset, page), "quote": quote}
+    item = _item(dataset, source, page, quote)
 
     def change(line: Line) -> None:
         line["evidence"] = [one for one in line.get("evidence", []) if not _same_place(one, item)]
@@ -162,8 +161,8 @@ def _same_place(one: Any, item: Line) -> bool:
     return isinstance(one, dict) and all(one.get(key) == item.get(key) for key in ("source", "page", "quote"))
 
 
-def _as_in_file(dataset: Dataset, page: int) -> int:
-    return page - 1 + dataset.page_base
+def _item(dataset: Dataset, source: str, page: int | None, quote: str) -> Line:
+    return {"source": source, **({} if page is None else {"page": page - 1 + dataset.page_base}), "quote": quote}
 
 
 def _lines(path: Path) -> list[bytes]:

@@ -106,6 +106,11 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
     return list(questions.values()), problems
 
 
+def same_text(text: str) -> str:
+    """Return what two texts of questions have in common where only case and spaces differ."""
+    return " ".join(text.casefold().split())
+
+
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
     """Write `questions`, one a line; pages count from 1 (`page_base: 1`)."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -162,7 +167,8 @@ def read_question(
         if fault:
             reasons.append(f"{fault}; this evidence was left out.")
         else:
-            evidence.append(_evidence(item, sources, page_base))
+            page = None if item.page is None else item.page - page_base + 1
+            evidence.append(Evidence(_normal(item.source, sources), page, item.quote or None, grade=item.grade))
     question = Question(
         question_id=question_id,
         text=line.question.strip(),
@@ -177,11 +183,6 @@ def read_question(
         namespace=line.namespace,
     )
     return question, reasons
-
-
-def _evidence(item: _EvidenceLine, sources: Collection[str], page_base: int) -> Evidence:
-    page = None if item.page is None else item.page - page_base + 1
-    return Evidence(_normal(item.source, sources), page, item.quote or None, grade=item.grade)
 
 
 def _evidence_fault(item: _EvidenceLine, sources: Collection[str], first_page: int) -> str:
@@ -209,17 +210,11 @@ def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
 
 
 def _unknown_keys(line: _QuestionLine) -> list[str]:
-    parts: list[_Line] = [line, *line.evidence, *line.history]
-    known = [_keys(type(part)) for part in parts]
-    return [
-        f"{unknown_name('key', key, names)} It was ignored."
-        for part, names in zip(parts, known, strict=True)
-        for key in part.model_extra or {}
-    ]
-
-
-def _keys(model: type[_Line]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
+    reasons = []
+    for part in (line, *line.evidence, *line.history):
+        known = [field.alias or name for name, field in type(part).model_fields.items()]
+        reasons += [f"{unknown_name('key', key, known)} It was ignored." for key in part.model_extra or {}]
+    return reasons
 
 
 def _to_dict(question: Question) -> dict[str, Any]:

@@ -19,18 +19,6 @@ from rag_lab.models.protocols import Embedder
 from rag_lab.records import Chunk, Document
 
 
-def parents_identity(config: CorpusConfig) -> Mapping[str, Any]:
-    """Return whatever changes the parents beside the text and the children."""
-    relevant = {
-        "page": {"size": config.parent_size},
-        "section": {"size": config.parent_size},
-        "fixed": {"size": config.parent_size},
-        "neighbours": {"around": config.neighbours},
-        "none": {},
-    }
-    return {"name": config.parents, "version": 1, **relevant[config.parents]}
-
-
 def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
     """Return the parents that do not depend on the children, in order; None where they do.
 
@@ -82,7 +70,9 @@ def split(documents: Sequence[Document], config: CorpusConfig, embedder: Embedde
 
 def cut_identity(config: CorpusConfig, splitter: Splitter) -> Mapping[str, Any]:
     """Return whatever changes where documents are cut, beside their text."""
-    found = {"version": 2, "splitter": dict(splitter.identity()), "parents": dict(parents_identity(config))}
+    by_children = {"neighbours": {"around": config.neighbours}, "none": {}}
+    parents = {"name": config.parents, "version": 1, **by_children.get(config.parents, {"size": config.parent_size})}
+    found = {"version": 2, "splitter": dict(splitter.identity()), "parents": parents}
     return found if config.pdf_unit == "page" else {**found, "pdf_unit": config.pdf_unit}
 
 
@@ -140,19 +130,13 @@ def _cut(
     split = [children for children in found if not isinstance(children, Unsplit)]
     if len(split) < len(found):
         return next(children for children in found if isinstance(children, Unsplit))
-    if spans is None:
-        return _grouped(parents_of_children(split[0], config), split[0])
-    return [Cut(span, _moved(children, span[0])) for span, children in zip(spans, split, strict=True)]
-
-
-def _grouped(parents: Sequence[Span], children: Sequence[Span]) -> list[Cut]:
-    """Put the children together whose parents are the same: at a document's ends windows can coincide."""
-    pairs = zip(parents, children, strict=True)
-    return [Cut(parent, tuple(child for _, child in same)) for parent, same in groupby(pairs, key=lambda pair: pair[0])]
-
-
-def _moved(spans: Sequence[Span], by: int) -> tuple[Span, ...]:
-    return tuple((start + by, end + by) for start, end in spans)
+    if spans is None:  # at a document's ends windows can coincide: children of one parent are put together
+        pairs = groupby(zip(parents_of_children(split[0], config), split[0], strict=True), key=lambda pair: pair[0])
+        return [Cut(parent, tuple(child for _, child in same)) for parent, same in pairs]
+    return [
+        Cut((start, end), tuple((start + first, start + last) for first, last in children))
+        for (start, end), children in zip(spans, split, strict=True)
+    ]
 
 
 def _parent_id(document: Document, span: Span, config: CorpusConfig) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.headings import headings
@@ -26,6 +26,9 @@ _BLOCK_CHARS = 50_000
 class Recursive:
     """Pieces of at most `size` characters that share at most `overlap` with their neighbours."""
 
+    name: ClassVar[str] = "recursive"
+    version: ClassVar[int] = 1
+
     size: int
     overlap: int
 
@@ -36,11 +39,14 @@ class Recursive:
 
     def identity(self) -> Mapping[str, Any]:
         """The two lengths."""
-        return {"name": "recursive", "version": 1, "size": self.size, "overlap": self.overlap}
+        return {"name": self.name, "version": self.version, "size": self.size, "overlap": self.overlap}
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
-        return [split_spans(text, [(0, len(text))], self.size, self.overlap) for text in texts]
+        return [split_spans(text, self._parts(text), self.size, self.overlap) for text in texts]
+
+    def _parts(self, text: str) -> list[Span]:
+        return [(0, len(text))]
 
 
 def split_spans(text: str, parts: Iterable[Span], size: int, overlap: int) -> list[Span]:
@@ -48,11 +54,16 @@ def split_spans(text: str, parts: Iterable[Span], size: int, overlap: int) -> li
 
     Parts are spans of `text`, not texts: the end of a line by itself may look like a table row that the line is not.
     """
-    rows = [row for row in row_spans(text) if _line_length(text, *row) >= size]
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    # Whitespace is kept, so that the pieces are exact substrings which leave no gap between them.
+    splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap, strip_whitespace=False)
+    # The library counts the indentation of a row and the line ends around it.
+    rows = [(start, end) for start, end in row_spans(text) if end - text.rfind("\n", 0, start) + 1 >= size]
     spans: list[Span] = []
     for start, end, is_row in chain.from_iterable(_regions(text, part, rows) for part in parts):
         region = text[start:end]
-        found = [(0, len(region))] if is_row else _locate(region, _pieces(region, size, overlap), overlap)
+        found = [(0, len(region))] if is_row else _locate(region, splitter.split_text(region), overlap)
         spans += [(start + first, start + last) for first, last in found]
     return trimmed(text, spans)
 
@@ -70,11 +81,6 @@ def _regions(text: str, part: Span, rows: Sequence[Span]) -> Iterator[tuple[int,
             yield start, end, True
 
 
-def _line_length(text: str, start: int, end: int) -> int:
-    """Return the length of a row with its indentation and the line ends around it, as the library counts it."""
-    return end - text.rfind("\n", 0, start) + 1
-
-
 def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
     """Yield text in blocks that the library can cut with little memory; a break is at a line's end where there is one.
 
@@ -87,14 +93,6 @@ def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
         start = cut
     if start < end:
         yield start, end, False
-
-
-def _pieces(text: str, size: int, overlap: int) -> list[str]:
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    # Whitespace is kept, so that the pieces are exact substrings which leave no gap between them.
-    splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap, strip_whitespace=False)
-    return splitter.split_text(text)
 
 
 def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
@@ -115,13 +113,8 @@ def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
             tried = end + 1
         reachable.append(starts)
         ends = {start + len(piece): start for start in starts}
-    return _trace_back(text, pieces, reachable)
-
-
-def _trace_back(text: str, pieces: Sequence[str], reachable: Sequence[dict[int, int]]) -> list[Span]:
     spans: list[Span] = []
-    end = len(text)
-    start = end - len(pieces[-1]) if pieces else 0
+    start = len(text) - len(pieces[-1]) if pieces else 0
     for piece, starts in zip(reversed(pieces), reversed(reachable), strict=True):
         spans.append((start, start + len(piece)))
         start = starts[start]
@@ -129,24 +122,14 @@ def _trace_back(text: str, pieces: Sequence[str], reachable: Sequence[dict[int, 
 
 
 @dataclass(frozen=True)
-class MarkdownSections:
+class MarkdownSections(Recursive):
     """Sections first, then pieces of at most `size` characters that share at most `overlap`."""
 
-    size: int
-    overlap: int
+    name: ClassVar[str] = "markdown"
+    version: ClassVar[int] = 2
 
-    @classmethod
-    def of(cls, config: CorpusConfig, embedder: object) -> Self:
-        """Return what `config` asks for."""
-        return cls(config.chunk_size, config.chunk_overlap)
-
-    def identity(self) -> Mapping[str, Any]:
-        """The two lengths."""
-        return {"name": "markdown", "version": 2, "size": self.size, "overlap": self.overlap}
-
-    def split(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the spans of the pieces; see `Splitter`."""
-        return [split_spans(text, section_spans(text), self.size, self.overlap) for text in texts]
+    def _parts(self, text: str) -> list[Span]:
+        return section_spans(text)
 
 
 def section_spans(text: str) -> list[Span]:

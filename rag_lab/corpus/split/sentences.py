@@ -59,8 +59,8 @@ class Sentences:
         counted = _Words(text)
         if len(counted.spans) < self.whole_below:
             return trimmed(text, [(0, len(text))])
-        pieces = self._packed(_short_units(text, counted, self.max_words), counted)
-        return pieces if len(pieces) >= self.min_pieces else self._packed(_word_units(text, counted), counted)
+        pieces = self._packed(_units(text, counted, self.max_words), counted)
+        return pieces if len(pieces) >= self.min_pieces else self._packed(_units(text, counted, 0), counted)
 
     def _packed(self, units: Sequence[Span], counted: _Words) -> list[Span]:
         """Put units together, as many as fit; a unit that does not fit stands alone."""
@@ -109,20 +109,14 @@ class _Words:
         return [(max(begin, start), min(finish, end)) for begin, finish in found]
 
 
-def _short_units(text: str, counted: _Words, most: int) -> list[Span]:
-    """Return sentences and rows, with the words of a sentence in its place where it has too many."""
+def _units(text: str, counted: _Words, most: int) -> list[Span]:
+    """Return sentences and rows, with the words of a sentence in its place where it has more than `most`."""
     rows = set(row_spans(text))
     units: list[Span] = []
     for unit in sentence_units(text):
         is_long = unit not in rows and counted.between(*unit) > most
         units += counted.inside(*unit) if is_long else [unit]
     return units
-
-
-def _word_units(text: str, counted: _Words) -> list[Span]:
-    """Return words and whole table rows."""
-    rows = set(row_spans(text))
-    return [span for unit in sentence_units(text) for span in ([unit] if unit in rows else counted.inside(*unit))]
 
 
 @dataclass(frozen=True)
@@ -155,7 +149,11 @@ class Semantic:
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`. The sentences of all texts are embedded in one call."""
         units = [sentence_units(text) for text in texts]
-        windows = [window for text, spans in zip(texts, units, strict=True) for window in _windows(text, spans)]
+        windows = [  # each sentence with the one before and the one after
+            text[spans[max(0, n - 1)][0] : spans[min(len(spans) - 1, n + 1)][1]]
+            for text, spans in zip(texts, units, strict=True)
+            for n in range(len(spans))
+        ]
         vectors = self.embedder.embed_documents(windows) if windows else np.zeros((0, 0), np.float32)
         bounds = pairwise(accumulate((len(spans) for spans in units), initial=0))
         return [
@@ -174,9 +172,3 @@ class Semantic:
         distances = 1 - np.einsum("ij,ij->i", vectors[:-1], vectors[1:])
         far = np.flatnonzero(distances > np.percentile(distances, self.percentile))
         return [0, *(int(number) + 1 for number in far), len(vectors)]
-
-
-def _windows(text: str, units: Sequence[Span]) -> list[str]:
-    """Return each sentence with the one before and the one after."""
-    last = len(units) - 1
-    return [text[units[max(0, n - 1)][0] : units[min(last, n + 1)][1]] for n in range(len(units))]

@@ -42,7 +42,11 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
             path.write_text(text, encoding="utf-8", newline="\n")
         write_questions(folder / QUESTIONS_FILE, draft.questions)
         metadata.save(folder)
-        _refuse_unusable(folder)
+        try:  # before it is put in place: one that cannot be loaded replaces nothing
+            Dataset.load(folder)
+        except DatasetError as error:
+            reason = str(error).replace(f"{folder}{os.sep}", "the new ")
+            raise DatasetError(f"Nothing was imported: {reason}") from None
 
 
 def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
@@ -54,18 +58,14 @@ def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
     )
 
 
-def _refuse_unusable(folder: Path) -> None:
-    """Load the dataset before it is put in place: one that cannot be loaded replaces nothing."""
-    try:
-        Dataset.load(folder)
-    except DatasetError as error:
-        raise DatasetError(f"Nothing was imported: {str(error).replace(f'{folder}{os.sep}', 'the new ')}") from None
-
-
 @contextmanager
 def _new_folder(target: Path, force: bool) -> Iterator[Path]:
     """Yield a fresh folder that becomes `target` at the end, or vanishes if anything fails."""
-    _refuse_to_overwrite(target, force)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        if not is_dataset(target):
+            raise DatasetError(f"{target} exists and is no dataset; choose another folder, it is never overwritten.")
+        if not force:
+            raise DatasetError(f"The dataset {target} exists; choose another folder, or replace it with --force.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
@@ -75,15 +75,6 @@ def _new_folder(target: Path, force: bool) -> Iterator[Path]:
             put_in_place(folder, target)
     except OSError as error:
         raise DatasetError(f"Cannot write {target}: {error.strerror}; choose another folder or mend that.") from None
-
-
-def _refuse_to_overwrite(target: Path, force: bool) -> None:
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if not is_dataset(target):
-        raise DatasetError(f"{target} exists and is no dataset; choose another folder, it is never overwritten.")
-    if not force:
-        raise DatasetError(f"The dataset {target} exists; choose another folder, or replace it with --force.")
 
 
 class FileNames:

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import tokenize
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -71,18 +71,13 @@ def read_table(source: Path) -> Draft:
             draft.problems.append(Problem(str(source), fault, number))
     if not draft.questions and not draft.problems:
         raise DatasetError(f"{source} holds no row: give a table with a row for each question.")
-    _check_columns(source, columns)
-    draft.documents = {name: context for context, name in names.items()}
-    return draft
-
-
-def _check_columns(source: Path, columns: Collection[str]) -> None:
-    missing = [column for column in _REQUIRED if column not in columns]
-    if missing:
+    if missing := [column for column in _REQUIRED if column not in columns]:
         found = ", ".join(sorted(columns)) or "none"
         raise DatasetError(
             f"{source} has no column {' and '.join(missing)}; found: {found}. Rename the columns as RAGAs names them."
         )
+    draft.documents = {name: context for context, name in names.items()}
+    return draft
 
 
 def _rows(source: Path) -> _Rows:
@@ -165,16 +160,13 @@ def _csv_rows(source: Path) -> _Rows:
 
 def _jsonl_rows(source: Path) -> _Rows:
     for number, line in enumerate(source.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if line.strip():
-            yield number, _json_object(line)
-
-
-def _json_object(line: bytes) -> dict[str, Any] | str:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return f"this is not JSON ({error})"
-    return data if isinstance(data, dict) else "this is no JSON object"
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+            yield number, data if isinstance(data, dict) else "this is no JSON object"
+        except (ValueError, RecursionError) as error:
+            yield number, f"this is not JSON ({error})"
 
 
 def _parquet_rows(source: Path) -> _Rows:
