@@ -23,8 +23,8 @@ from markupsafe import Markup, escape
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.models.card.small_model import toy_note
 from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
-from rag_lab.notebook.bench.drawing import BOXES, Field, box_of_stage, fields, fields_of, is_off
 from rag_lab.notebook.bench.side_by_side import SideBySide
+from rag_lab.notebook.bench.toggles import BOXES, Field, box_of_stage, fields, fields_of, is_off
 from rag_lab.redaction import shown as safe
 from rag_lab.report.page.templates import asset, render
 from rag_lab.runs.run_folder import RunFolder

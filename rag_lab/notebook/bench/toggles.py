@@ -1,16 +1,156 @@
-"""How the toggles stand, where they started, and which settings stay beside each other."""
+"""The toggles: the fields of the configuration in the boxes of the drawn pipeline, and how they stand.
+
+The fields are read off the configuration's own sections, so a new one appears in the box of its section by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from rag_lab.config import PipelineConfig
+from pydantic.fields import FieldInfo
+
+from rag_lab._kit.config_file import parse_yaml
+from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.variant_id import variant_label
-from rag_lab.notebook.bench.drawing import fields, problem_of_module, read
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.stages.steps import step_named
+
+FieldKind = Literal["choice", "module", "flag", "flags", "int", "float", "text", "yaml"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of the drawing. A key belongs to the box that has the longest beginning of it among its `keys`.
+
+    `mains` are the switches that are always seen; the box is off where all of them stand at `none`.
+    """
+
+    name: str
+    title: str
+    mains: tuple[str, ...]
+    keys: tuple[str, ...]
+    is_stage: bool = True
+
+
+BOXES = (
+    Box("understand", "Understand", ("query.rewrite",), ("query.", "prompts.", "conversation.")),
+    Box("hyde", "HyDE", ("query.hyde",), ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde")),
+    Box("search", "Search", ("retrieval.mode",), ("retrieval.",)),
+    Box("merge", "Merge", ("rerank.input_limit",), ("rerank.input",)),
+    Box("rerank", "Rerank", ("rerank.name",), ("rerank.",)),
+    Box("select", "Select", ("select.cut", "select.diversity"), ("select.",)),
+    Box("context", "Context", ("answer.context_tokens",), ("answer.context",)),
+    Box("answer", "Answer", ("answer.name",), ("answer.", "seed", "prompts.answer")),
+    Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store."), is_stage=False),
+    Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One toggle: how it is shown, and what it may be."""
+
+    key: str
+    label: str
+    kind: FieldKind
+    help: str
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@cache
+def fields() -> Mapping[str, Field]:
+    """Return every field of the configuration by its dotted key, in the order of the sections."""
+    return {key: _field(key, _info(key)) for key in dotted_keys()}
+
+
+def fields_of(box: Box) -> list[Field]:
+    """Return the fields of a box, its main switches first."""
+    mine = [field for key, field in fields().items() if box_of(key) is box]
+    return sorted(mine, key=lambda field: box.mains.index(field.key) if field.key in box.mains else len(box.mains))
+
+
+def box_of(key: str) -> Box:
+    """Return the box to which a dotted key belongs."""
+    return max(BOXES, key=lambda box: max((len(own) for own in box.keys if key.startswith(own)), default=-1))
+
+
+def box_of_stage(stage: str) -> Box | None:
+    """Return the box in which a stage's seconds are shown; None for one that nobody knows."""
+    step = step_named(stage)
+    return box_of(step.switches[0]) if step else None
+
+
+def is_off(box: Box, values: Mapping[str, Any]) -> bool:
+    """Tell whether a box does nothing under these values."""
+    return all(values[key] == "none" for key in box.mains)
+
+
+def read(field: Field, value: Any) -> Any:
+    """Return what a browser sent as the value of a field: whole numbers as such, and mappings out of their YAML.
+
+    Raises:
+        ValueError: if the text of a mapping is not YAML.
+    """
+    if field.kind == "yaml" and isinstance(value, str):
+        return parse_yaml(value) or {}
+    if field.kind == "int" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def problem_of_module(key: str, value: Any) -> str:
+    """Return why the module that `value` names cannot be used here, in one sentence, or ''."""
+    kinds = [rule for rule in _info(key).metadata if hasattr(rule, "problem")]
+    return str(kinds[0].problem(value)) if kinds and isinstance(value, str) else ""
+
+
+def _info(key: str) -> FieldInfo:
+    model: Any = PipelineConfig
+    *sections, name = key.split(".")
+    for section in sections:
+        model = model.model_fields[section].annotation
+    info: FieldInfo = model.model_fields[name]
+    return info
+
+
+def _field(key: str, info: FieldInfo) -> Field:
+    kind, choices = _kind(info)
+    limits = {name: getattr(rule, name) for rule in info.metadata for name in ("ge", "le", "lt") if hasattr(rule, name)}
+    section, _, name = key.rpartition(".")
+    is_at_home = any(main.startswith(f"{section}.") for main in box_of(key).mains)
+    label = name if is_at_home or not section else key.replace(".", " ")
+    high = limits.get("le", limits.get("lt"))
+    return Field(key, label.replace("_", " "), kind, info.description or "", choices, limits.get("ge"), high)
+
+
+def _literals(annotation: Any) -> tuple[str, ...]:
+    """Return the values of a type that is made of literals alone; none of another."""
+    if get_origin(annotation) is Literal:
+        return tuple(map(str, get_args(annotation)))
+    is_union = get_origin(annotation) in (Union, UnionType)
+    parts = [_literals(part) for part in get_args(annotation)] if is_union else []
+    return tuple(value for part in parts for value in part) if all(parts) else ()
+
+
+def _kind(info: FieldInfo) -> tuple[FieldKind, tuple[str, ...]]:
+    if choices := _literals(info.annotation):
+        return "choice", choices
+    if named := [rule for rule in info.metadata if hasattr(rule, "names")]:
+        return "module", tuple(named[0].names())
+    default = info.get_default(call_default_factory=True)
+    if isinstance(default, Mapping):
+        flags = bool(default) and all(isinstance(value, bool) for value in default.values())
+        return ("flags", tuple(default)) if flags else ("yaml", ())
+    kinds: dict[Any, FieldKind] = {bool: "flag", int: "int", float: "float"}
+    return kinds.get(info.annotation, "text"), ()
 
 
 class Toggles:

@@ -24,7 +24,17 @@ from rag_lab.stores.analyzer import analyzer_for
 
 def question_view(question: Question) -> Page:
     """Return a question with what is known about its answer."""
-    facts, text = _question_facts(question), TextView()
+    answers = " / ".join(question.answers) if question.answers else "none given"
+    known = (
+        ("Id", question.question_id),
+        *(("Earlier turn", f"{turn.role}: {turn.content}") for turn in question.history),
+        ("Answer", answers if question.answerable else "none: the documents do not answer this question"),
+        ("Class", question.query_class or ""),
+        ("Tags", ", ".join(question.tags)),
+        ("Asker may see", "" if question.may_see is None else ", ".join(question.may_see) or "what is open to all"),
+        ("Documents of", question.namespace or ""),
+    )
+    facts, text = [(name, fact) for name, fact in known if fact], TextView()
     text.fact("Question", question.text)
     text.facts(facts)
     for evidence in question.evidence:
@@ -33,48 +43,30 @@ def question_view(question: Question) -> Page:
     return Page("question_asked.html", {"question": question, "facts": facts}, text)
 
 
-def _question_facts(question: Question) -> list[tuple[str, str]]:
-    answers = " / ".join(question.answers) if question.answers else "none given"
-    facts = [
-        ("Id", question.question_id),
-        *(("Earlier turn", f"{turn.role}: {turn.content}") for turn in question.history),
-        ("Answer", answers if question.answerable else "none: the documents do not answer this question"),
-        ("Class", question.query_class or ""),
-        ("Tags", ", ".join(question.tags)),
-        ("Asker may see", "" if question.may_see is None else ", ".join(question.may_see) or "what is open to all"),
-        ("Documents of", question.namespace or ""),
-    ]
-    return [(name, text) for name, text in facts if text]
-
-
 _FIRST = 5
 
 
 def dataset_view(dataset: Dataset) -> View:
     """Return what a data set holds, what is wrong with it, and its first questions."""
-    questions = dataset.questions
+    questions, files = dataset.questions, list_files(dataset.corpus_dir).files
+    kinds = _counted(path.suffix.lower() or "no suffix" for path in files.values())
+    problems = dataset.problems
     return View(
         title=f"Dataset {dataset.name}",
         facts=(
             ("About", dataset.description),
             ("Folder", str(dataset.path)),
-            ("Documents", _documents(dataset)),
+            ("Documents", f"{counted(len(files), 'file')}: {kinds}" if files else "no file that is read"),
             ("Language", dataset.language),
             ("Licence", dataset.licence),
             ("Questions", _counts(questions)),
             ("Classes", _counted(question.query_class or "none" for question in questions)),
             ("Tags", _counted(tag for question in questions for tag in question.tags)),
             ("Labels", _labels(questions)),
-            ("Problems", _problems(dataset)),
+            ("Problems", f"{counted(len(problems), 'problem')}; the first: {problems[0]}" if problems else ""),
         ),
         tables=(_table(questions),) if questions else (),
     )
-
-
-def _documents(dataset: Dataset) -> str:
-    files = list_files(dataset.corpus_dir).files
-    kinds = _counted(path.suffix.lower() or "no suffix" for path in files.values())
-    return f"{counted(len(files), 'file')}: {kinds}" if files else "no file that is read"
 
 
 def _counts(questions: Sequence[Question]) -> str:
@@ -97,23 +89,19 @@ def _counted(names: Iterable[str]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in Counter(names).most_common())
 
 
-def _problems(dataset: Dataset) -> str:
-    if not dataset.problems:
-        return ""
-    return f"{counted(len(dataset.problems), 'problem')}; the first: {dataset.problems[0]}"
-
-
 def _table(questions: Sequence[Question]) -> Table:
     rows = tuple(
-        (one.question_id, one.query_class or "", one.text, " / ".join(one.answers), _evidence(one))
+        (
+            one.question_id,
+            one.query_class or "",
+            one.text,
+            " / ".join(one.answers),
+            "; ".join(place(e.source, e.page) for e in one.evidence),
+        )
         for one in questions[:_FIRST]
     )
     title = f"The first {_FIRST} of {len(questions):,} questions" if len(questions) > _FIRST else "The questions"
     return Table(title, ("id", "class", "question", "answer", "evidence"), rows, names=2, words=3)
-
-
-def _evidence(question: Question) -> str:
-    return "; ".join(place(one.source, one.page) for one in question.evidence)
 
 
 def profile_view(profile: CorpusProfile) -> Page:
@@ -121,7 +109,13 @@ def profile_view(profile: CorpusProfile) -> Page:
 
     The text has at most 100 columns, but for what is to be pasted.
     """
-    facts, advised, flags, text = _profile_facts(profile), _advised(profile), _flags(profile), TextView()
+    facts, text = _profile_facts(profile), TextView()
+    flags = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in profile.settings.items())
+    advised: dict[str, list[Any]] = {
+        "Set": [item for item in profile.advice if item.key],
+        "Compare": [item for item in profile.advice if item.factor],
+        "Do": [item for item in profile.advice if not item.key and not item.factor],
+    }
     text.line(profile.name)
     text.facts((f"  {name}", fact) for name, fact in facts)
     for title, items in advised.items():
@@ -147,31 +141,21 @@ def profile_page(profile: CorpusProfile) -> str:
     return replace(profile_view(profile), template="profile_page.html").to_html()
 
 
-def _advised(profile: CorpusProfile) -> dict[str, list[Any]]:
-    return {
-        "Set": [item for item in profile.advice if item.key],
-        "Compare": [item for item in profile.advice if item.factor],
-        "Do": [item for item in profile.advice if not item.key and not item.factor],
-    }
-
-
-def _flags(profile: CorpusProfile) -> str:
-    return " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in profile.settings.items())
-
-
 def _profile_facts(profile: CorpusProfile) -> list[tuple[str, str]]:
+    analyzer = analyzer_for("auto", profile.language)  # a language may be declared by its code
+    language = (profile.language if analyzer == "unicode" else analyzer).capitalize()
     types = ", ".join(
         f"{count:,} {suffix.removeprefix('.') or 'without a suffix'}" for suffix, count in profile.files.items()
     )
     unused = sum(profile.files.values()) - profile.n_used
-    said = "as dataset.yaml says" if profile.declared else "detected"
+    source = "as dataset.yaml says" if profile.declared else "detected"
     languages = ", ".join(
         f"{name.capitalize() or 'not told'} in {counted(n, 'file')}" for name, n in profile.languages.items()
     )
     return [
         ("files", f"{types}{f'; {unused:,} of them cannot be used' if unused else ''}"),
         ("text", f"{profile.n_pages:,} pages (with files without pages), {profile.n_words:,} words"),
-        ("language", f"{_language(profile.language) or 'none of most texts'}, {said}; {languages}"),
+        ("language", f"{language or 'none of most texts'}, {source}; {languages}"),
         ("tables", f"on {profile.n_tables:,} of {profile.n_pages:,} pages, as far as their text tells"),
         ("headings", f"in {profile.n_headings:,} of {counted(profile.n_used, 'file')}"),
         ("scans", some_of([f"{name} ({pages})" for name, pages in profile.scans.items()]) or "none"),
@@ -179,9 +163,3 @@ def _profile_facts(profile: CorpusProfile) -> list[tuple[str, str]]:
         ("near copies", "; ".join(map(str, profile.similar[:5])) or "none"),
         *((length.what, str(length)) for length in profile.lengths),
     ]
-
-
-def _language(declared: str) -> str:
-    """Return the name of a language that may be given by its code."""
-    analyzer = analyzer_for("auto", declared)
-    return (declared if analyzer == "unicode" else analyzer).capitalize()

@@ -71,6 +71,8 @@ def status_view(status: SweepStatus) -> View:
     ended = sum(one.state not in ("waiting", "running") for one in status.variants)
     left = status.left.told() if status.left else "not known yet" if status.state == "running" else ""
     parts = (*status.rounds, status)
+    # Variants of a race's proof wait until its rounds have ended.
+    is_begun = not status.rounds or any(one.state != "waiting" for one in status.variants)
     return View(
         title=f"{status.name}: {status.state}",
         facts=(
@@ -80,18 +82,13 @@ def status_view(status: SweepStatus) -> View:
             ("Left", left),
         ),
         tables=tuple(_table(one, f"Round {one.path.name}: {one.state}") for one in status.rounds)
-        + ((_table(status, "Proof" if status.rounds else ""),) if _is_begun(status) else ()),
+        + ((_table(status, "Proof" if status.rounds else "Variants"),) if is_begun else ()),
         notes=tuple(f"{one.variant_id}: {one.reason}" for part in parts for one in part.variants if one.reason),
     )
 
 
-def _is_begun(status: SweepStatus) -> bool:
-    """Whether its own variants are of interest: those of a race's proof wait until its rounds have ended."""
-    return not status.rounds or any(one.state != "waiting" for one in status.variants)
-
-
 def _table(status: SweepStatus, title: str) -> Table:
-    return Table(title or "Variants", HEADER, tuple(_row(one) for one in status.variants))
+    return Table(title, HEADER, tuple(_row(one) for one in status.variants))
 
 
 def _row(one: VariantStatus) -> tuple[str, ...]:

@@ -63,17 +63,17 @@ def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...
     changes: dict[str, list[str]] = {name: [] for name in _KEYS}
     for change in config.changes():
         changes[box_of(change.key)].append(f"{change.key} = {setting(change.value)}")
-    said = _said(config)
-    return tuple(_box(name, said[name], tuple(changes[name]), replaced) for name in _KEYS)
+    texts = _texts(config)
+    return tuple(_box(name, texts[name], tuple(changes[name]), replaced) for name in _KEYS)
 
 
-def _box(name: str, said: str, changes: tuple[str, ...], replaced: Mapping[str, str]) -> Box:
+def _box(name: str, text: str, changes: tuple[str, ...], replaced: Mapping[str, str]) -> Box:
     """Return one box; an object in the place of the stage itself stands instead of what the configuration says."""
     objects = {slot: what for slot, what in replaced.items() if box_of(_key_of(slot)) == name}
     whole = [what for slot, what in objects.items() if slot in _MODULES and slot != "fusion"]
-    beside = [f"{slot}: {what}" for slot, what in objects.items() if slot not in _MODULES or slot == "fusion"]
-    told = ", ".join(filter(None, [*(whole or [said]), *beside]))
-    return Box(name, told, bool(said or whole), (*changes, *("replaced by an object" for _ in objects)))
+    others = [f"{slot}: {what}" for slot, what in objects.items() if slot not in _MODULES or slot == "fusion"]
+    shown = ", ".join(filter(None, [*(whole or [text]), *others]))
+    return Box(name, shown, bool(text or whole), (*changes, *("replaced by an object" for _ in objects)))
 
 
 def _key_of(slot: str) -> str:
@@ -87,98 +87,56 @@ def box_of(key: str) -> str:
     return max(fitting)[1]
 
 
-def _said(config: PipelineConfig) -> dict[str, str]:
+def _texts(config: PipelineConfig) -> dict[str, str]:
     """Return what each stage does, '' where it is off."""
-    models, query = config.models, config.query
-    return {
-        "Documents": _documents(config),
-        "Vectors": f"{models.embedding} in {config.store.name}" if config.searches_vectors else "",
-        "Understanding": _named(query.understanding, "llm", models.understanding) if query.understands else "",
-        "Rewriting": _rewriting(config),
-        "HyDE": "" if query.hyde == "none" else f"{_hyde(config)}, by {_named(query.hyde_writer, 'llm', models.hyde)}",
-        "Search": f"{config.retrieval.mode}, the {config.retrieval.base_k} best {_units(config)}",
-        "Reranking": "" if config.rerank.name == "none" else _reranking(config),
-        "Selection": _selection(config),
-        "Context": _context(config),
-        "Answer": _answer(config),
-    }
-
-
-def _context(config: PipelineConfig) -> str:
-    what = {"gold": "the labelled evidence", "document": "the files of the labelled evidence"}
-    answer = config.answer
-    which = what.get(answer.context, f"the first {config.rerank.final_k}")
-    return "" if answer.context == "none" else f"{which}, at most {answer.context_tokens:,} tokens"
-
-
-def _answer(config: PipelineConfig) -> str:
-    answer, models = config.answer, config.models
-    if answer.name == "extract":
-        return f"quotes of at most {counted(answer.quote_sentences, 'sentence')}, by {models.embedding}"
-    return {"none": "", "llm": models.generation, "text": f"{models.generation}, in text"}.get(answer.name, answer.name)
-
-
-def _documents(config: PipelineConfig) -> str:
-    corpus = config.corpus
+    corpus, models, query, select, answer = config.corpus, config.models, config.query, config.select, config.answer
     size = f"{corpus.chunk_words} words" if corpus.splitter == "sentences" else f"{corpus.chunk_size:,} characters"
-    return f"{corpus.splitter} pieces of {size}; the reader gets the {_parent(config)}"
-
-
-def _parent(config: PipelineConfig) -> str:
-    if config.retrieval.level != "parent":
-        return "piece" if config.retrieval.level == "child" else "document"
-    names = {"fixed": f"{config.corpus.parent_size:,} characters", "neighbours": "neighbours", "none": "piece"}
-    return names.get(config.corpus.parents, config.corpus.parents)
-
-
-def _units(config: PipelineConfig) -> str:
-    return {"child": "pieces", "parent": "parents", "document": "documents"}[config.retrieval.level]
-
-
-def _rewriting(config: PipelineConfig) -> str:
-    query = config.query
-    said = {"none": "", "llm": "by the same model", "follow_ups": "of questions with a conversation, by the same model"}
-    rewrites = said.get(query.rewrite, query.rewrite)
+    parents = {"fixed": f"{corpus.parent_size:,} characters", "none": "piece"}.get(corpus.parents, corpus.parents)
+    reads = {"child": "piece", "document": "document"}.get(config.retrieval.level, parents)
+    units = {"child": "pieces", "parent": "parents", "document": "documents"}[config.retrieval.level]
+    understands = models.understanding if query.understanding == "llm" else query.understanding
+    by_model = {"none": "", "llm": "by the same model"}
+    by_model["follow_ups"] = "of questions with a conversation, by the same model"
     phrasings = counted(query.phrasings, "other phrasing") if query.phrasings else ""
-    return ", ".join(filter(None, [rewrites, phrasings]))
-
-
-def _hyde(config: PipelineConfig) -> str:
-    if config.query.hyde in ("always", "suggested"):
-        return "always" if config.query.hyde == "always" else "where the understanding suggests it"
-    return f"for {', '.join(name for name, on in config.query.class_to_hyde.items() if on) or 'no'} questions"
-
-
-def _reranking(config: PipelineConfig) -> str:
-    rerank = config.rerank
+    classes = ", ".join(name for name, is_on in query.class_to_hyde.items() if is_on) or "no"
+    times = {"always": "always", "suggested": "where the understanding suggests it"}
+    hyde = f"{times.get(query.hyde, f'for {classes} questions')}, by "
+    hyde += models.hyde if query.hyde_writer == "llm" else query.hyde_writer
     role = next(iter(roles_used(config, Readers()) & {"cross_encoder", "likelihood"}), "")
-    model = getattr(config.models, role) if role else ""
-    return f"{rerank.name}{f' by {model}' if model else ''}, of {rerank.input_limit} candidates"
-
-
-def _selection(config: PipelineConfig) -> str:
-    select = config.select
-    if not select.is_on:
-        return ""
-    parts = ["" if select.cut == "none" else f"cut at the {select.cut}", "" if select.diversity == "none" else "MMR"]
-    return ", ".join(filter(None, parts)) if select.name == "cut" else select.name
-
-
-def _named(name: str, usual: str, model: str) -> str:
-    return model if name == usual else name
+    scorer = f" by {getattr(models, role)}" if role else ""
+    cuts = ["" if select.cut == "none" else f"cut at the {select.cut}", "" if select.diversity == "none" else "MMR"]
+    selection = ", ".join(filter(None, cuts)) if select.name == "cut" else select.name
+    labelled = {"gold": "the labelled evidence", "document": "the files of the labelled evidence"}
+    context = labelled.get(answer.context, f"the first {config.rerank.final_k}")
+    readers = {"none": "", "llm": models.generation, "text": f"{models.generation}, in text"}
+    readers["extract"] = f"quotes of at most {counted(answer.quote_sentences, 'sentence')}, by {models.embedding}"
+    return {
+        "Documents": f"{corpus.splitter} pieces of {size}; the reader gets the {reads}",
+        "Vectors": f"{models.embedding} in {config.store.name}" if config.searches_vectors else "",
+        "Understanding": understands if query.understands else "",
+        "Rewriting": ", ".join(filter(None, [by_model.get(query.rewrite, query.rewrite), phrasings])),
+        "HyDE": "" if query.hyde == "none" else hyde,
+        "Search": f"{config.retrieval.mode}, the {config.retrieval.base_k} best {units}",
+        "Reranking": ""
+        if config.rerank.name == "none"
+        else f"{config.rerank.name}{scorer}, of {config.rerank.input_limit} candidates",
+        "Selection": selection if select.is_on else "",
+        "Context": "" if answer.context == "none" else f"{context}, at most {answer.context_tokens:,} tokens",
+        "Answer": readers.get(answer.name, answer.name),
+    }
 
 
 def pipeline_view(pipeline: Pipeline) -> View:
     """Return the drawing, what differs, and the whole configuration folded."""
     config = pipeline.config
-    told = [f"{one.key} = {setting(one.value)} (there {setting(one.before)})" for one in config.changes()]
+    changed = [f"{one.key} = {setting(one.value)} (there {setting(one.before)})" for one in config.changes()]
     replaced = [f"{place} = {what}" for place, what in pipeline.replaced.items()]
     return View(
         title=f"Pipeline on {pipeline.corpus_name}",
         boxes=boxes(config, pipeline.replaced),
         facts=(
             ("Made from", came_from(config)),
-            ("Changed", ", ".join(told)),
+            ("Changed", ", ".join(changed)),
             ("Replaced", ", ".join(replaced)),
         ),
         folded=(("The whole configuration, as YAML", config.to_yaml()),),

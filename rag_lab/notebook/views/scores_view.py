@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_lab._kit.wording import counted, interval, plain
@@ -37,7 +36,16 @@ def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFra
 
 
 def _summary_view(title: str, numbers: pd.DataFrame) -> View:
-    rows = tuple(_row(str(metric), row) for metric, row in numbers.iterrows())
+    rows = tuple(
+        (
+            (_scale(str(metric)) or SHARE).named(str(metric)),
+            plain(row["mean"]),
+            interval(row["low"], row["high"]),
+            f"{row['scored']}/{row['asked']}",
+            *(str(row[name]) for name in ("failed", "not_applicable", "reason")),
+        )
+        for metric, row in numbers.iterrows()
+    )
     return View(title, tables=(Table("", _HEADER, rows, words=1),))
 
 
@@ -45,18 +53,6 @@ def _numbers(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
     scales = {metric: scale for metric in metrics if (scale := _scale(metric))}
     table = summary(to_frame("variant", scores), scales=scales).set_index("metric")
     return table.reindex(list(metrics))[_COLUMNS]
-
-
-def _row(metric: str, row: pd.Series) -> tuple[str, ...]:
-    return (
-        (_scale(metric) or SHARE).named(metric),
-        plain(row["mean"]),
-        interval(row["low"], row["high"]),
-        f"{row['scored']}/{row['asked']}",
-        str(row["failed"]),
-        str(row["not_applicable"]),
-        str(row["reason"]),
-    )
 
 
 def _scale(metric: str) -> Scale | None:
@@ -81,14 +77,11 @@ def variant_view(variant: VariantWork) -> View:
     metrics = list(dict.fromkeys(score.metric for score in variant.scores))
     tables = _summary_view("", _numbers(metrics, variant.scores)).tables if variant.scores else ()
     title = f"Variant on {variant.pipeline.dataset.name}: {asked}{times}"
+    folder, remembered = variant.pipeline.home, variant.pipeline.home / "stages.sqlite"
+    home = f"{folder}, where nothing is remembered yet"
+    if remembered.is_file():
+        megabytes = remembered.stat().st_size / 1e6
+        home = f"{folder}, whose {megabytes:,.1f} MB of remembered results are not computed again"
     scored_by = ", ".join(map(str, variant.metrics))
-    facts = (*drawn.facts, ("Scored by", scored_by), ("Home", _remembers(variant.pipeline.home)))
+    facts = (*drawn.facts, ("Scored by", scored_by), ("Home", home))
     return replace(drawn, title=title, facts=facts, tables=tables)
-
-
-def _remembers(home: Path) -> str:
-    """Say which home is used, and whether anything lies in it already."""
-    stages = home / "stages.sqlite"
-    if not stages.is_file():
-        return f"{home}, where nothing is remembered yet"
-    return f"{home}, whose {stages.stat().st_size / 1e6:,.1f} MB of remembered results are not computed again"

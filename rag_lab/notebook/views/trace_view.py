@@ -77,7 +77,7 @@ def trace_view(trace: Trace) -> Page:
         title = f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)"
         text.block(title, _ranking_text(ranking, trace))
     if trace.stages:
-        text.fact("Stages", "; ".join(map(_stage_text, filter(_is_noticed, trace.stages))))
+        text.fact("Stages", "; ".join(map(_stage_text, filter(_is_shown, trace.stages))))
         text.fact("Off", ", ".join(off))
     return Page("trace.html", values, text)
 
@@ -155,7 +155,7 @@ def _ranking_text(ranking: Ranking, trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def _is_noticed(record: StageRecord) -> bool:
+def _is_shown(record: StageRecord) -> bool:
     did = record.seconds >= NOTICED_S or record.tokens_in > 0 or record.truncated_tokens > 0
     return did or record.status != "ok"
 

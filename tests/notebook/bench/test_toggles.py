@@ -1,3 +1,5 @@
+"""from __future__ import annotations"""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_lab.config import PipelineConfig, dotted_keys
-from rag_lab.notebook.bench.drawing import BOXES, box_of, box_of_stage, fields, fields_of, is_off, read
+from rag_lab.notebook.bench.toggles import BOXES, box_of, box_of_stage, fields, fields_of, is_off, read
 from rag_lab.pipeline import Pipeline
 
 
