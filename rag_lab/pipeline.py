@@ -269,7 +269,11 @@ class Pipeline:
         def names(fields: frozenset[str]) -> frozenset[str]:
             return frozenset(stage.name for stage in with_readers(stages, fields))
 
-        needed = [names(_fields_read(question, answer, read)) for question in questions]
+        needed = []
+        for question in questions:  # ranking and answer stand in every report
+            fields = {"passages"} if read is None else set(read(question)) - {"answer"}
+            is_answered = answer is None or question.question_id in answer
+            needed.append(names(frozenset(fields | {"ranked"} | ({"answer"} if is_answered else set()))))
         for stage in stages:
             places = [place for place, some in enumerate(needed) if stage.name in some]
             if stage.name == REMEMBER:  # there is nothing to remember before the first question
@@ -303,7 +307,9 @@ class Pipeline:
         located = self.locate(asked)[0]
         traces = [Trace(question, repeat) for question in located]
         for stage, places in self.steps(located, answer, read):
-            some = [_keeping_order(stage, traces[place]) for place in places]
+            some = [traces[place] for place in places]
+            if "ranked" in stage.writes:  # what the stage selects replaces the reranker's order, which is kept
+                some = [replace(trace, reranked=trace.ranked) if trace.ranked else trace for trace in some]
             done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=self._refuses)
             for place, trace in zip(places, done, strict=True):
                 traces[place] = trace
@@ -323,7 +329,10 @@ class Pipeline:
         is_limited = may_see is not None or namespace is not None
         plain = Question("asked", text.strip(), may_see=may_see, namespace=namespace)
         with span("ask"):
-            return self.run([plain if is_limited else self._labelled(plain)])[0]
+            if is_limited or self._on_index:
+                return self.run([plain])[0]
+            same = (one for one in self.dataset.questions if one.text == plain.text and not one.history)
+            return self.run([replace(next(same, plain), may_see=None, namespace=None)])[0]
 
     def as_retriever(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
         """Return a `BaseRetriever` of LangChain's: what is ranked, with ids, scores and the trace in the metadata."""
@@ -352,12 +361,6 @@ class Pipeline:
             *(f"{place}={what}" for place, what in self.replaced.items()),
         ]
         return f"Pipeline({', '.join(parts)})"
-
-    def _labelled(self, asked: Question) -> Question:
-        """Return `asked` with the labels of the question that the dataset asks in the same words and without turns."""
-        known = () if self._on_index else self.dataset.questions
-        found = next((one for one in known if one.text == asked.text and not one.history), asked)
-        return replace(found, may_see=None, namespace=None)
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with these attributes; indexes that are open are shared."""
@@ -409,11 +412,6 @@ class Pipeline:
         )
 
 
-def _keeping_order(stage: Stage, trace: Trace) -> Trace:
-    """Return the trace with the reranker's order kept, where the stage replaces it by what it selects."""
-    return replace(trace, reranked=trace.ranked) if trace.ranked and "ranked" in stage.writes else trace
-
-
 def _with_texts(trace: Trace, index: CorpusIndex) -> Trace:
     hits = (
         *trace.base_hits,
@@ -422,10 +420,3 @@ def _with_texts(trace: Trace, index: CorpusIndex) -> Trace:
         *(hit for found in trace.hits.values() for hit in found),
     )
     return replace(trace, texts={hit.span: index.text(hit) for hit in hits})
-
-
-def _fields_read(question: Question, answer: Collection[str] | None, read: Read | None) -> frozenset[str]:
-    """Return the trace fields that somebody reads; ranking and answer stand in every report."""
-    is_answered = answer is None or question.question_id in answer
-    others = {"passages"} if read is None else set(read(question))
-    return frozenset(others - {"answer"} | {"ranked"} | ({"answer"} if is_answered else set()))

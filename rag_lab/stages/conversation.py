@@ -154,19 +154,19 @@ class Summarize(BuiltInStage):
         def compute(some: list[str]) -> dict[str, ChatReply]:
             return dict(zip(some, self.model.generate([asked[key] for key in some]), strict=True))
 
-        work = Work("summary", compute, _encode, _REPLY.validate_json, batch_size=self.batch_size)
+        def encode(reply: ChatReply) -> str | None:
+            return None if reply.transient else _REPLY.dump_json(reply).decode()
+
+        work = Work("summary", compute, encode, _REPLY.validate_json, batch_size=self.batch_size)
         found = work.recall(self.memory, asked)
         self.replayed.seconds += sum(reply.seconds for reply in found.values())
         found |= work.do(self.memory, [key for key in asked if key not in found])
         return [found[key] for key in keys]
 
     def _request(self, earlier: str, turns: Turns, seed: int) -> ChatRequest:
-        return ChatRequest(self._messages(earlier, turns), max_tokens=self.max_tokens, seed=seed)
-
-    def _messages(self, earlier: str, turns: Turns) -> tuple[Message, ...]:
-        if self.prompt is None:
-            return summary_messages(earlier, turns)
-        return self.prompt.messages({"summary": earlier, "turns": turns})
+        values = {"summary": earlier, "turns": turns}
+        messages = self.prompt.messages(values) if self.prompt else summary_messages(earlier, turns)
+        return ChatRequest(messages, max_tokens=self.max_tokens, seed=seed)
 
     def _outcome(self, trace: Trace, one: _Conversation) -> Outcome:
         history = trace.question.history
@@ -188,10 +188,6 @@ def _take(one: _Conversation, reply: ChatReply) -> None:
     else:
         one.summary = text
         del one.blocks[0]
-
-
-def _encode(reply: ChatReply) -> str | None:
-    return None if reply.transient else _REPLY.dump_json(reply).decode()
 
 
 def summary_messages(earlier: str, turns: Sequence[Turn]) -> tuple[Message, ...]:

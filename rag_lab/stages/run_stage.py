@@ -80,20 +80,15 @@ class StageProgress:
 def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
     """Return, in order, the stages that set a field of `read` or one that a later stage returned here reads.
 
-    A stage that is switched off does nothing, and stays: its record says so.
+    A stage that is switched off does nothing, and stays: its record says so. `hits.bm25` is also read as `hits`.
     """
     wanted = set(read)
     found: list[Stage] = []
     for stage in reversed(stages):
-        if isinstance(stage, Off) or any(_names(path) & wanted for path in stage.writes):
+        if isinstance(stage, Off) or any({path, path.partition(".")[0]} & wanted for path in stage.writes):
             wanted.update(stage.reads)
             found.append(stage)
     return found[::-1]
-
-
-def _names(path: str) -> set[str]:
-    """Return the names under which a path may be read: the hits of one search, or those of all."""
-    return {path, path.partition(".")[0]}
 
 
 def run_stage(
@@ -113,7 +108,11 @@ def run_stage(
     below the stage count in `replayed` is added to its seconds.
     """
     remembering = memory if stage.costly else None
-    keys = _keys(stage, traces, remembering is not None)
+    identity = digest(stage.identity()) if remembering else ""
+    keys = [  # where nothing is remembered, which costs nothing, the place is key enough
+        None if trace.failure else stage_key(stage, identity, trace) if identity else str(place)
+        for place, trace in enumerate(traces)
+    ]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
     told = StageProgress(progress, stage.name, len(wanted), remembers=remembering is not None)
     work = _work(stage, wanted, replayed or Replayed(), told)
@@ -127,16 +126,12 @@ def run_stage(
         outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
         told.end(outcomes)
     judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
-    records = {id(one): _record(stage, one, remembered=key in known) for key, one in _different(judged)}
+    different = {id(one): (key, one) for key, one in judged.items()}  # a stage that is off gives all traces the same
+    records = {number: _record(stage, one, remembered=key in known) for number, (key, one) in different.items()}
     return [
         trace if key is None else _applied(trace, judged[key], records[id(judged[key])])
         for key, trace in zip(keys, traces, strict=True)
     ]
-
-
-def _different(outcomes: Mapping[str, Outcome]) -> Iterable[tuple[str, Outcome]]:
-    """Return each outcome once, with a key that it stands under: a stage that is off gives all traces the same."""
-    return {id(one): (key, one) for key, one in outcomes.items()}.values()
 
 
 def _refused(outcome: Outcome) -> Outcome:
@@ -145,14 +140,6 @@ def _refused(outcome: Outcome) -> Outcome:
         return outcome
     why = outcome.reason or f"{counted(outcome.truncated_tokens, 'token')} were not read"
     return replace(outcome, status="failed", reason=f"refused, as on_truncation says: {why}")
-
-
-def _keys(stage: Stage, traces: Sequence[Trace], remembering: bool) -> list[str | None]:
-    """Return a key for each trace that has not failed: its place where nothing is remembered, which costs nothing."""
-    if not remembering:
-        return [None if trace.failure else str(place) for place, trace in enumerate(traces)]
-    identity = digest(stage.identity())
-    return [None if trace.failure else stage_key(stage, identity, trace) for trace in traces]
 
 
 def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str] = ()) -> str:
@@ -180,7 +167,10 @@ def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: S
         batch = [wanted[key] for key in keys]
         with working(questions=[trace.question.question_id for trace in batch]):
             outcomes = _run(stage, batch)
-        _log_failures(stage, batch, outcomes)
+        for trace, outcome in zip(batch, outcomes, strict=True):
+            if outcome.status != "ok":
+                with working(questions=[trace.question.question_id]):
+                    _LOGGER.info("%s %s: %s", stage.name, outcome.status, outcome.reason)
         earlier_s = (replayed.seconds - replayed_before_s) / len(keys)
         share_s = (time.perf_counter() - started) / len(keys) + earlier_s
         timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
@@ -188,14 +178,10 @@ def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: S
         told.computed(found)
         return found
 
-    return Work(stage.name, compute, _encode, decode_outcome, stage.batch_size)
+    def encode(outcome: Outcome) -> str | None:
+        return to_json(outcome).decode() if outcome.lasting else None
 
-
-def _log_failures(stage: Stage, traces: Sequence[Trace], outcomes: Sequence[Outcome]) -> None:
-    for trace, outcome in zip(traces, outcomes, strict=True):
-        if outcome.status != "ok":
-            with working(questions=[trace.question.question_id]):
-                _LOGGER.info("%s %s: %s", stage.name, outcome.status, outcome.reason)
+    return Work(stage.name, compute, encode, decode_outcome, stage.batch_size)
 
 
 def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
@@ -255,10 +241,6 @@ def _read(trace: Trace, path: str) -> Any:
     if not inner:
         return value
     return value.get(inner, ()) if isinstance(value, Mapping) else getattr(value, inner)
-
-
-def _encode(outcome: Outcome) -> str | None:
-    return to_json(outcome).decode() if outcome.lasting else None
 
 
 def decode_outcome(text: str) -> Outcome:

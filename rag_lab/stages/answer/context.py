@@ -54,10 +54,10 @@ class Assemble(BuiltInStage):
     def outcome(self, trace: Trace) -> Outcome:
         """Assemble the context of one trace."""
         hits = trace.ranked[: self.final_k]
-        passages = self.budget.shared([self._wanted(hit) for hit in hits])
+        passages = self.budget.shared([self._around_child(hit) for hit in hits])
         return Outcome({"passages": tuple(passages)}, reason=self.budget.left_out(len(hits), passages))
 
-    def _wanted(self, hit: Hit) -> Wanted:
+    def _around_child(self, hit: Hit) -> Wanted:
         """Return the hit's parent, around the middle of its child."""
         child, text = self.index.chunks.child(hit.chunk_id), self.index.text(hit)
         whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
@@ -73,9 +73,8 @@ def retrieved(parts: Parts) -> Assemble:
 class CustomContext(CustomStage):
     """`(question, passages) -> texts`: a text for each passage, None for one to leave out.
 
-    What is returned is numbered here, within the budget of the built-in context.
-
-    Passages that no longer fit are left out from the end, which the record says.
+    What is returned is numbered here, within the budget of the built-in context. Passages that no longer fit are left
+    out from the end, which the record says.
     """
 
     index: CorpusIndex
@@ -97,19 +96,17 @@ class CustomContext(CustomStage):
         """Set the passages that are read."""
         hits = trace.ranked[: self.final_k]
         texts = _texts(returned, len(hits))
-        given = [(hit, text) for hit, text in zip(hits, texts, strict=True) if text]
-        passages = [self._passage(number, hit, text) for number, (hit, text) in enumerate(given, start=1)]
+        kept = [(hit, text) for hit, text in zip(hits, texts, strict=True) if text]
+        passages = []
+        for number, (hit, text) in enumerate(kept, start=1):
+            whole = self.index.text(hit)
+            cut_from = "" if text == whole else whole
+            passages.append(Passage(number, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text, cut_from))
         while not self.budget.holds(passages):
             passages.pop()
-        left_out = len(given) - len(passages)
-        reason = f"{left_out} of {len(given)} passages did not fit the budget" if left_out else ""
+        left_out = len(kept) - len(passages)
+        reason = f"{left_out} of {len(kept)} passages did not fit the budget" if left_out else ""
         return Outcome({"passages": tuple(passages)}, reason=reason)
-
-    def _passage(self, number: int, hit: Hit, text: str) -> Passage:
-        whole = self.index.text(hit)
-        return Passage(
-            number, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text, "" if text == whole else whole
-        )
 
 
 def _texts(returned: Any, n: int) -> list[str]:

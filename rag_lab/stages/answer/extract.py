@@ -76,8 +76,11 @@ class Extract(BuiltInStage):
         asked = zip(
             self.embedder.embed_queries(questions), truncated_in_texts(self.embedder, questions, "query"), strict=True
         )
+        # A run of which the model reads only the beginning is left out; of a single sentence that is counted.
         return [
-            self._answer(_asked(trace), _read_whole(some, unread), vectors, *query, unread)
+            self._answer(
+                _asked(trace), [one for one in some if one.is_unit or not unread[one.text]], vectors, *query, unread
+            )
             for trace, some, query in zip(traces, quotes, asked, strict=True)
         ]
 
@@ -124,11 +127,6 @@ class Extract(BuiltInStage):
         passage = quote.passage
         citation = Citation(passage.number, passage.source, passage.page, quote.text)
         return Outcome({"answer": Answer(_LINE_END.sub(" ", quote.text), (citation,))}, reason=f"scores {told}")
-
-
-def _read_whole(quotes: Sequence[_Quote], unread: Mapping[str, int]) -> list[_Quote]:
-    """Leave out runs of which the embedding model reads only the beginning; of a single sentence that is counted."""
-    return [quote for quote in quotes if quote.is_unit or not unread[quote.text]]
 
 
 def _shares(question: str, quotes: Sequence[_Quote]) -> list[float]:

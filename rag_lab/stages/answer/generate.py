@@ -69,20 +69,20 @@ class Generate(BuiltInStage):
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
         """Return one request for each trace."""
-        return [self._request(trace) for trace in traces]
-
-    def _request(self, trace: Trace) -> ChatRequest:
-        return ChatRequest(
-            self._messages(trace),
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            seed=self.seed + trace.repeat,
-            json_schema=None if self.as_text else prompts.SCHEMA,  # of the reply, whatever the model thinks before
-            thinking_tokens=self.thinking_tokens,
-            top_p=self.top_p,
-            top_k=self.top_k,
-            min_p=self.min_p,
-        )
+        return [
+            ChatRequest(
+                self._messages(trace),
+                max_tokens=self.max_tokens,
+                temperature=self.temperature,
+                seed=self.seed + trace.repeat,
+                json_schema=None if self.as_text else prompts.SCHEMA,  # of the reply, whatever the model thinks before
+                thinking_tokens=self.thinking_tokens,
+                top_p=self.top_p,
+                top_k=self.top_k,
+                min_p=self.min_p,
+            )
+            for trace in traces
+        ]
 
     def _messages(self, trace: Trace) -> tuple[Message, ...]:
         question, said = trace.question, trace.remembered

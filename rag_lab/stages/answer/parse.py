@@ -98,10 +98,11 @@ def checked_citations(
     rejected: dict[str, None] = {}
     for item in given:
         passage = by_number.get(_number(item))
+        quote = str(item.get("quote", "")) if isinstance(item, dict) else ""
         if passage is None:
             rejected[str(item)] = None
         else:
-            accepted.setdefault(passage.number, Citation(passage.number, passage.source, passage.page, _quote(item)))
+            accepted.setdefault(passage.number, Citation(passage.number, passage.source, passage.page, quote))
     return tuple(accepted.values()), tuple(rejected)
 
 
@@ -111,10 +112,6 @@ def _number(item: Any) -> int:
         item = item.get("passage", item.get("number", ""))
     found = _NUMBER.findall(str(item))
     return int(found[0]) if len(found) == 1 and len(found[0]) < 10 else -1
-
-
-def _quote(item: Any) -> str:
-    return str(item.get("quote", "")) if isinstance(item, dict) else ""
 
 
 def is_abstention(answer: str) -> bool:

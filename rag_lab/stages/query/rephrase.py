@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from rag_lab.models.json_repair import RepairError, read_as
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest
 from rag_lab.records import Trace
 from rag_lab.stages.chat_stage import chat_outcome, nothing_written
 from rag_lab.stages.parts import Parts
@@ -60,18 +60,16 @@ class Rephrase(BuiltInStage):
         """Return one request for each trace."""
         return [
             ChatRequest(
-                self._messages(trace.search_query or trace.question.text),
+                self.prompt.messages({"question": query, "n": self.n})
+                if self.prompt
+                else prompts.phrasing_messages(query, self.n),
                 max_tokens=_TOKENS_PER_PHRASING * self.n,
                 seed=self.seed + trace.repeat,
                 json_schema=prompts.phrasing_schema(self.n),
             )
             for trace in traces
+            for query in [trace.search_query or trace.question.text]
         ]
-
-    def _messages(self, query: str) -> tuple[Message, ...]:
-        if self.prompt is None:
-            return prompts.phrasing_messages(query, self.n)
-        return self.prompt.messages({"question": query, "n": self.n})
 
     def _outcome(self, query: str, reply: ChatReply) -> Outcome:
         if reply.error:

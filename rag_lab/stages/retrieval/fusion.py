@@ -122,19 +122,17 @@ def fuse(
             entry = _Entry(place, rank, hit, ranking.weight * (value - absent))
             entries.setdefault(hit.parent_id, []).append(entry)
     floor = math.fsum(floors)
-    fused = [(_fuse(found, floor, step), [(entry.place, entry.rank) for entry in found]) for found in entries.values()]
-    fused.sort(key=lambda item: (-item[0].score, item[1]))
-    return [hit for hit, _ in fused[:limit]]
+    fused = []
+    for found in entries.values():
+        score = math.fsum([floor, *(entry.value for entry in found)])  # exact: rounding does not depend on the order
+        hit = merged([(entry.rank, entry.hit) for entry in found], score, step)
+        fused.append((-score, [(entry.place, entry.rank) for entry in found], hit))
+    return [hit for *_, hit in sorted(fused, key=lambda item: item[:2])[:limit]]
 
 
 def reciprocal_rank_fusion(lists: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
     """Merge ranked lists by the sum of 1 / (60 + rank), ranks from 1; see `fuse`."""
     return fuse([Ranking(hits) for hits in lists], limit, "reciprocal_rank", "rrf")
-
-
-def _fuse(found: Sequence[_Entry], floor: float, step: str) -> Hit:
-    score = math.fsum([floor, *(entry.value for entry in found)])  # exact: rounding does not depend on the order
-    return merged([(entry.rank, entry.hit) for entry in found], score, step)
 
 
 def merged(found: Sequence[tuple[int, Hit]], score: float, step: str) -> Hit:

@@ -96,13 +96,14 @@ def diversified(
     chosen, start = [], 0
     for hits, values in zip(lists, relevance, strict=True):
         picks = maximal_marginal_relevance(values, vectors[start : start + len(hits)], keep, trade_off)
-        chosen.append([_scored(hits[position], value) for position, value in picks])
+        chosen.append(
+            [
+                replace(hits[position], score=value, scores={**hits[position].scores, "mmr": value})
+                for position, value in picks
+            ]
+        )
         start += len(hits)
     return chosen
-
-
-def _scored(hit: Hit, value: float) -> Hit:
-    return replace(hit, score=value, scores={**hit.scores, "mmr": value})
 
 
 def before_largest_drop(scores: Sequence[float]) -> int:
@@ -138,28 +139,22 @@ class Select(BuiltInStage):
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Select from each trace's list."""
-        cut = [self._cut(trace.ranked) for trace in traces]
-        selected = self._diversify(cut, self.embedder) if self.embedder else [hits[: self.keep] for hits in cut]
+        lists = [trace.ranked for trace in traces]
+        if self.cut == "knee":
+            lists = [hits[: before_largest_drop([hit.score for hit in hits])] for hits in lists]
+        selected: Sequence[Sequence[Hit]] = [hits[: self.keep] for hits in lists]
+        unread = self.index.truncation if self.embedder else None  # of the children that are compared
+        if self.embedder:
+            relevance = [normalize([hit.score for hit in hits], "min_max")[0] for hits in lists]
+            selected = diversified(self.index, self.embedder, lists, relevance, self.keep, self.trade_off)
         return [
             Outcome(
                 {"ranked": tuple(hits)},
                 reason=f"cut at the knee: {len(left)} of {len(trace.ranked)}" if len(left) < len(trace.ranked) else "",
-                truncated_tokens=self._unread(left),
+                truncated_tokens=0 if unread is None else sum(unread.of_hits(left)),
             )
-            for trace, left, hits in zip(traces, cut, selected, strict=True)
+            for trace, left, hits in zip(traces, lists, selected, strict=True)
         ]
-
-    def _cut(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        return hits[: before_largest_drop([hit.score for hit in hits])] if self.cut == "knee" else hits
-
-    def _diversify(self, lists: Sequence[Sequence[Hit]], embedder: Embedder) -> list[list[Hit]]:
-        relevance = [normalize([hit.score for hit in hits], "min_max")[0] for hits in lists]
-        return diversified(self.index, embedder, lists, relevance, self.keep, self.trade_off)
-
-    def _unread(self, hits: Sequence[Hit]) -> int:
-        """Return how many tokens of the children that are compared were not read."""
-        unread = self.index.truncation if self.embedder else None
-        return 0 if unread is None else sum(unread.of_hits(hits))
 
 
 def cut(parts: Parts) -> Select:
