@@ -17,7 +17,6 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.module_files import modules_from
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
-from rag_lab.experiment.design import Variant
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.run_manifest import FAILOVER_KEY, Retryable
 
@@ -27,11 +26,14 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
 
     That is pipeline, data, questions, metrics, judge, the package's code and the notebook.
     """
+    with modules_from(plan.folder):  # custom metrics also by their source
+        named = zip(plan.metrics, plan.experiment.metrics, strict=True)
+        metrics = [dict(build_metric(name, Tools()).identity()) if known.is_custom else name for known, name in named]
     shared = {
         "dataset": plan.dataset.digest,
         "questions": plan.questions,
         "answered": plan.answered,
-        "metrics": _metrics(plan),
+        "metrics": metrics,
         "metric_embedding": plan.expansion.baseline.config.models.embedding,
         "judge": plan.experiment.judge,
         "judge_language": plan.experiment.judge_language,
@@ -39,21 +41,13 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         "code": code_digest(),
         "notebook": hashlib.sha256(notebook.read_bytes()).hexdigest(),
     }
+    found = {}
     with modules_from(plan.folder):
-        return {v.variant_id: digest(shared | _of_variant(v)) for v in plan.variants}
-
-
-def _of_variant(variant: Variant) -> dict[str, Any]:
-    """Return its configuration, and the texts of the files that it names as prompts."""
-    texts = {place: prompt.digest for place, prompt in variant.config.prompts.custom().items()}
-    return {"config": variant.config.model_dump(), **({"prompts": texts} if texts else {})}
-
-
-def _metrics(plan: Plan) -> list[Any]:
-    """Return the metrics by name, those of one's own also by their source."""
-    with modules_from(plan.folder):
-        given = zip(plan.metrics, plan.experiment.metrics, strict=True)
-        return [dict(build_metric(name, Tools()).identity()) if known.is_custom else name for known, name in given]
+        for variant in plan.variants:
+            texts = {place: prompt.digest for place, prompt in variant.config.prompts.custom().items()}
+            own = {"config": variant.config.model_dump(), **({"prompts": texts} if texts else {})}
+            found[variant.variant_id] = digest(shared | own)
+    return found
 
 
 def code_digest() -> str:
@@ -106,6 +100,7 @@ def build_manifest(
     experiment = plan.experiment
     commit, dirty = git_state(Path(rag_lab.__file__).parent)
     records = [state.record for state in states if state.record]
+    problems = [*map(str, plan.dataset.problems), *(text for record in records for text in record["problems"])]
     return {
         "name": experiment.name,
         "design": experiment.design,
@@ -124,7 +119,7 @@ def build_manifest(
         "judge_language": experiment.judge_language,
         "metric_embedding": next((record["metric_embedding"] for record in records), None),
         "counts": {status: int(counts.get(status, 0)) for status in ("scored", "failed", "not_applicable")},
-        "problems": _unique([str(p) for p in plan.dataset.problems], *(record["problems"] for record in records)),
+        "problems": list(dict.fromkeys(problems)),
         "notices": list(plan.expansion.notices),
         "variants": {state.variant_id: _variant(state) for state in states},
     }
@@ -189,7 +184,3 @@ def _merge(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             if identity not in known:
                 known.append(identity)
     return merged
-
-
-def _unique(*lists: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(text for one in lists for text in one))

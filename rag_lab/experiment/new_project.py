@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,7 +138,12 @@ def _put_whole(files: list[Path], documents: Path, folder: Path, copy: bool) -> 
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _put(documents, folder / CORPUS_FOLDER, copy)
+        corpus = folder / CORPUS_FOLDER
+        if not copy:
+            corpus.symlink_to(documents.resolve(), target_is_directory=True)
+        for source, path in list_files(documents).files.items() if copy else ():
+            (corpus / source).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, corpus / source)
         for file in files:
             shutil.copyfile(file, folder / file.name)
     except OSError as error:
@@ -152,15 +156,6 @@ def _put_whole(files: list[Path], documents: Path, folder: Path, copy: bool) -> 
             folder.rmdir()
         hint = "mend that or choose another folder" if copy else "mend that, choose another folder, or give --copy"
         raise ConfigError(f"Cannot write {folder}: {error.strerror}; {hint}.") from None
-
-
-def _put(documents: Path, corpus: Path, copy: bool) -> None:
-    if not copy:
-        corpus.symlink_to(documents.resolve(), target_is_directory=True)
-        return
-    for source, path in list_files(documents).files.items():
-        (corpus / source).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, corpus / source)
 
 
 def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found: CorpusProfile, *, copied: bool) -> int:
@@ -198,17 +193,11 @@ def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
 
 
 def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfile) -> str:
-    factors = dict(_factors(found, config.override(found.settings)))
+    now, to_try = config.override(found.settings).flat(), list(found.to_try.items())[:_MOST_FACTORS]
+    factors = {key: [now[key], *(value for value in values if value != now[key])] for key, values in to_try}
     return _EXPERIMENT.format(
         **told,
         question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
         pipeline=PIPELINE_FILE,
         factors=yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
     )
-
-
-def _factors(found: CorpusProfile, config: PipelineConfig) -> Iterator[tuple[str, list[Any]]]:
-    """Yield what is varied, beginning with the value of the base."""
-    now = config.flat()
-    for key, values in list(found.to_try.items())[:_MOST_FACTORS]:
-        yield key, [now[key], *(value for value in values if value != now[key])]

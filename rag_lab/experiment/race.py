@@ -26,17 +26,13 @@ from rag_lab.statistics.summaries import ranking
 class Looks:
     """How the rounds of a race look at its questions.
 
-    Args:
-        units: the questions in the order in which they were drawn, with what each is drawn with: its cluster or itself.
-        largest: the most questions that a unit can have.
-        ends: how many units each round has seen at its end.
-        error: the chance that one comparison ever drops the better of two; over all variants beside the best it is as
-            many times that at most.
+    `error` is the chance that one comparison ever drops the better of two; over all variants beside the best it is as
+    many times that at most.
     """
 
-    units: Mapping[str, str]
-    largest: int
-    ends: tuple[int, ...]
+    units: Mapping[str, str]  # the questions as drawn, each with what it is drawn with: its cluster or itself
+    largest: int  # the most questions of a unit
+    ends: tuple[int, ...]  # how many units each round has seen at its end
     error: float
 
 

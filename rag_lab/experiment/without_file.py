@@ -19,7 +19,7 @@ from rag_lab.config import config_of, nested
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.registry import parse_name
-from rag_lab.experiment.config import Draft, read_experiment
+from rag_lab.experiment.config import read_experiment
 from rag_lab.experiment.variant_id import variant_id
 
 FOLDER = "experiments"  # where a file is written, if there is such a folder here
@@ -74,17 +74,20 @@ class Asked:
         settings = {**self.settings, **({"answer.name": "none"} if self.leaves_out_answers else {})}
         if twice := sorted(set(settings) & set(self.factors)):
             raise ConfigError(f"{listing(twice)} cannot be set and varied at once; take one of the two out.")
-        made: dict[str, Any] = {"question": self._question(), "dataset": self.dataset}
-        base = self._base(settings)
-        made |= {"base": base} if base else {}
+        question = f"How good is this pipeline on {Path(self.dataset).name}?"
         if self.factors:
-            made |= {"factors": {key: list(values) for key, values in self.factors.items()}, "design": self.design}
-            made |= {} if self.n is None else {"n": self.n}
-        made |= {"metrics": list(self.metrics)} if self.metrics else {}
-        made |= {"judge": self.judge} if self.judge else {}
+            question = what_changes(list(self.factors))
+        built: dict[str, Any] = {"question": question, "dataset": self.dataset}
+        base = self._base(settings)
+        built |= {"base": base} if base else {}
+        if self.factors:
+            built |= {"factors": {key: list(values) for key, values in self.factors.items()}, "design": self.design}
+            built |= {} if self.n is None else {"n": self.n}
+        built |= {"metrics": list(self.metrics)} if self.metrics else {}
+        built |= {"judge": self.judge} if self.judge else {}
         limits = {"questions": self.questions, "answers": self.answers}
         limits = {name: n for name, n in limits.items() if n is not None}
-        return made | ({"limits": limits} if limits else {})
+        return built | ({"limits": limits} if limits else {})
 
     @property
     def name(self) -> str:
@@ -96,17 +99,16 @@ class Asked:
         text = re.sub(r"[^a-z0-9_-]+", "-", "_".join(parts).lower()).strip("-")
         return short_name(text, _LONGEST, parts)
 
-    def _question(self) -> str:
-        if not self.factors:
-            return f"How good is this pipeline on {Path(self.dataset).name}?"
-        return what_changes(list(self.factors))
-
     def _base(self, settings: Mapping[str, Any]) -> Any:
         """Return the name of the base; where it has none, or something is set, all that differs from the defaults."""
         if self.base and not settings:
             return self.base
-        base = _read({"base": self.base}).config.base if self.base else config_of(self.dataset)
-        return nested(base.override(settings).differing())
+        if not self.base:
+            return nested(config_of(self.dataset).override(settings).differing())
+        draft = read_experiment({"name": "x", "question": "x", "dataset": "x", "base": self.base})
+        if draft.problems:
+            raise ConfigError("; ".join(draft.problems))
+        return nested(draft.config.base.override(settings).differing())
 
 
 def what_changes(factors: Sequence[str]) -> str:
@@ -124,7 +126,7 @@ def usual_metrics(dataset: str) -> tuple[str, ...]:
 
 
 def numbered(name: str, fits: Callable[[str], bool]) -> str:
-    """Return the first of `name`, `name_2`, … that fits: nothing that somebody made is written over."""
+    """Return the first of `name`, `name_2`, … that fits: nothing that is there is written over."""
     return next(one for n in count(1) if fits(one := name if n == 1 else f"{name}_{n}"))
 
 
@@ -169,13 +171,6 @@ def write_file(path: Path, experiment: Mapping[str, Any], command: str) -> None:
 def _in_one_line(value: Any) -> str:
     written: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=True, width=10_000)
     return written.strip().removesuffix("\n...")
-
-
-def _read(given: Mapping[str, Any]) -> Draft:
-    draft = read_experiment({"name": "x", "question": "x", "dataset": "x", **given})
-    if draft.problems:
-        raise ConfigError("; ".join(draft.problems))
-    return draft
 
 
 def _reads_answers(metric: str) -> bool:

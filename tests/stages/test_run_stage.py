@@ -10,7 +10,7 @@ from rag_lab._kit.logs import work_now
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.foresight import foresee_traces
+from rag_lab.experiment.forecast.dry_traces import dry_traces
 from rag_lab.experiment.forecast.work import Tally
 from rag_lab.memory import results, sharing
 from rag_lab.memory.ledger import Ledger
@@ -397,7 +397,7 @@ def test_the_dry_run_walks_the_stages_that_run(tmp_path, doubles):
     for metrics, has_context in ([["retrieval.mrr@10"], False], [[CONTEXT], True]):
         plan = write_plan(tmp_path, factors={}, base=SILENT, metrics=metrics)
         pipeline = Pipeline.planned(plan.variants[0].config, plan.dataset)
-        foreseen = foresee_traces(pipeline, plan.dataset.questions, 0, set(), reads_of(metrics, ()), Tally())
+        foreseen = dry_traces(pipeline, plan.dataset.questions, 0, set(), reads_of(metrics, ()), Tally())
         walked = {record.stage for each in foreseen for record in each.trace.stages}
         assert ("context" in walked) == has_context
 

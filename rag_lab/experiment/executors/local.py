@@ -49,14 +49,7 @@ def execute(
     veto: Veto = lambda job, runs: "",
     starter: Starter | None = None,
 ) -> Iterator[Done]:
-    """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
-
-    `poll`, with the names of the running jobs, and `veto` are called several times a second. Whatever ends the
-    iteration early (Ctrl-C, say) ends the running processes. A `starter` that is given is kept for jobs to come.
-
-    Raises:
-        ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
-    """
+    """Yield each job as it ends; see `Execute`. A `starter` that is given is kept for jobs to come."""
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), deque[_Running]()
@@ -152,7 +145,7 @@ class Starter:
             self._fork_server = ForkServer(_environment())
 
     def preload(self, modules: Sequence[str], questions: int) -> None:
-        """See the fork server; nothing where there is none."""
+        """See `ForkServer`; nothing where there is none."""
         if self._fork_server is not None:
             self._fork_server.preload(modules, questions)
 

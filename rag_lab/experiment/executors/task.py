@@ -27,29 +27,16 @@ _DATASET, _OUT = "dataset", "out"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A job for any machine.
+    """A job for any machine; `cold` and `cell_minutes` as in `Job`."""
 
-    Args:
-        name: the variant's.
-        origin: the sweep it belongs to.
-        values: the parameters that are no paths.
-        places: the parameters that are: the dataset's, or that of the folder for results.
-        files: the texts of files by the parameters that name them, and where they lie from the folder for results.
-        environment: of its processes.
-        modules: the folder of modules of one's own.
-        versions: what must be the same where it runs, by what it is called in a sentence.
-        cold: as in `Job`.
-        cell_minutes: as in `Job`.
-    """
-
-    name: str
+    name: str  # of the variant
     origin: Origin
-    values: Mapping[str, Any]
-    places: Mapping[str, str]
-    files: Mapping[str, tuple[str, str]]
+    values: Mapping[str, Any]  # parameters that are no paths
+    places: Mapping[str, str]  # parameters that are: the dataset's, or that of the folder for results
+    files: Mapping[str, tuple[str, str]]  # by parameter: where a file lies from the folder for results, and its text
     environment: Mapping[str, str]
-    modules: str
-    versions: Mapping[str, str]
+    modules: str  # the folder of custom modules
+    versions: Mapping[str, str]  # what must be the same where it runs, by what it is called in a sentence
     cold: bool
     cell_minutes: float
 
@@ -64,7 +51,11 @@ class Task:
             raise RagLabError(f"{job.name} cannot run on another machine; use --executor local.")
         out = job.output.parent
         places = {name: place for name, value in job.parameters.items() if (place := _place(job.origin, out, value))}
-        paths = {name: Path(value) for name, value in job.parameters.items() if name not in places and _is_file(value)}
+        paths = {
+            name: Path(value)
+            for name, value in job.parameters.items()
+            if name not in places and (isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file())
+        }
         return cls(
             name=job.name,
             origin=job.origin,
@@ -92,10 +83,7 @@ class Task:
     def job(self, folder: Path, dataset: str = "", modules: str = "") -> Job:
         """Return the job here, its results to be written below `folder`.
 
-        Args:
-            folder: an empty one.
-            dataset: the path of the dataset on this machine; found by the path or the name it has at home, where empty.
-            modules: the folder of modules of one's own here; the one at home, where empty.
+        `dataset` and `modules` are paths on this machine; where empty, the path or name that they have at home.
 
         Raises:
             RagLabError: if this machine has another version, another corpus, or no sight of the run's ledger.
@@ -123,10 +111,6 @@ class Task:
 
 def _place(origin: Origin, out: Path, value: Any) -> str:
     return {origin.dataset_path: _DATASET, str(out): _OUT}.get(str(value), "")
-
-
-def _is_file(value: Any) -> bool:
-    return isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file()
 
 
 def _lies(path: Path, out: Path, name: str) -> str:

@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from rag_lab._kit import home as home_folder
 from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.whole_file import whole_file
-from rag_lab.experiment.forecast.dry_run import foresee, sweeps_of
+from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
 from rag_lab.experiment.forecast.work import Work, WorkTree
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.model_checks import price_of
@@ -101,9 +101,11 @@ def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate])
     to_embed = {model: n for model, n in chars.items() if n}
     assumed = [] if all((EMBEDDING, model) in rates for model in to_embed) else [EMBEDDING]
     assumed += [part for part in (NOTEBOOKS, REPORT) if (part, "") not in rates]
+    measured = {model: rates.get((EMBEDDING, model)) for model in to_embed}
+    per_unit_s = {model: rate.seconds / rate.n if rate else _EMBEDDING_S for model, rate in measured.items()}
     n_variants, n_asked = len(plan.variants), len(plan.questions) * plan.experiment.repeats
     return MachineMinutes(
-        sum(n / _CHARS * _per_unit(rates.get((EMBEDDING, model)), _EMBEDDING_S) for model, n in to_embed.items()) / 60,
+        sum(n / _CHARS * per_unit_s[model] for model, n in to_embed.items()) / 60,
         _expected_s(n_variants, n_asked) * _factor(rates.get((NOTEBOOKS, ""))) / 60,
         _expected_report_s(n_variants, n_asked) * _factor(rates.get((REPORT, ""))) / 60,
         tuple(assumed),
@@ -113,11 +115,7 @@ def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate])
 def machine_rates(plan: Plan, states: Sequence[VariantState], report_s: float, *, called: bool) -> list[Rate]:
     """Return what a sweep has measured; its notebooks where all ran now, and none waited for a chat model.
 
-    Args:
-        plan: that was swept.
-        states: how its variants ended.
-        report_s: seconds that its start, its scores and its report took.
-        called: whether any variant asked a chat model.
+    `report_s` are the seconds of its start, scores and report; `called`: a variant asked a chat model.
     """
     embedded: dict[str, tuple[int, float]] = {}
     for state in states:
@@ -148,10 +146,6 @@ def _expected_s(n_variants: int, n_asked: int) -> float:
 
 def _expected_report_s(n_variants: int, n_asked: int) -> float:
     return _RUN_S + n_variants * n_asked * _CARD_S
-
-
-def _per_unit(rate: Rate | None, assumed_s: float) -> float:
-    return assumed_s if rate is None else rate.seconds / rate.n
 
 
 def _factor(rate: Rate | None) -> float:
@@ -215,7 +209,7 @@ def estimate(plan: Plan, home: Path | None = None, tree: WorkTree | None = None)
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
     with modules_from(plan.folder):
-        foreseen = foresee(sweeps_of(plan, folder), folder, tree)
+        foreseen = dry_run(sweeps_of(plan, folder), folder, tree)
     rows = tuple(_billed(work, rates.get((work.purpose, work.model))) for work in foreseen)
     return CostEstimate(rows, now(), machine_minutes(plan, foreseen, rates))
 

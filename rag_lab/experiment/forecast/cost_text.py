@@ -29,12 +29,33 @@ def cost_text(bill: CostEstimate, limits: Limits) -> str:
 
 def cost_cells(bill: CostEstimate) -> list[tuple[str, ...]]:
     """Return a row of `COST_HEADER` for each stage and metric, and the total."""
-    return [*map(_cells, bill.rows), _total(bill)]
+    calls = [row for row in bill.rows if row.calls]
+    total = Work(
+        "total",
+        "",
+        "call",
+        bill.calls,
+        any(row.at_most for row in calls),
+        tokens_in=sum(row.tokens_in for row in calls),
+        tokens_out=sum(row.tokens_out for row in calls),
+        tokens_measured=all(row.tokens_measured for row in calls),
+        cost_usd=bill.cost_usd,
+    )
+    purpose, model, _, *others = _cells(total)
+    return [*map(_cells, bill.rows), (purpose, model, "", *others)]
 
 
 def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
     """Return what the numbers of a bill rest on, and which limits they pass."""
-    return [*_notes(bill), *_stops(bill, limits)]
+    wanted = {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}
+    given = {name: getattr(limits, name) for name in wanted}
+    stops = [
+        f"limits.{name} = {given[name]:g} is less than the {_amount(name, amount)} {_TITLES.get(name, name)} above: "
+        "the sweep may stop there, and goes on once the limit is raised."
+        for name, amount in wanted.items()
+        if given[name] is not None and amount is not None and amount > given[name]
+    ]
+    return [*_notes(bill), *stops]
 
 
 def spent_text(run: RunFolder) -> str:
@@ -57,23 +78,6 @@ def _cells(row: Work) -> tuple[str, ...]:
     to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
     unit = row.unit if row.n == 1 else f"{row.unit}s"
     return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
-
-
-def _total(bill: CostEstimate) -> tuple[str, ...]:
-    calls = [row for row in bill.rows if row.calls]
-    total = Work(
-        "total",
-        "",
-        "call",
-        bill.calls,
-        any(row.at_most for row in calls),
-        tokens_in=sum(row.tokens_in for row in calls),
-        tokens_out=sum(row.tokens_out for row in calls),
-        tokens_measured=all(row.tokens_measured for row in calls),
-        cost_usd=bill.cost_usd,
-    )
-    purpose, model, _, *others = _cells(total)
-    return (purpose, model, "", *others)
 
 
 def _amount(measure: str, value: float | None) -> str:
@@ -140,15 +144,3 @@ def _prices(models: Sequence[str]) -> list[str]:
     if missing:
         notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")
     return notes
-
-
-def _stops(bill: CostEstimate, limits: Limits) -> list[str]:
-    """Return which limits the estimate passes."""
-    wanted = {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}
-    given = {name: getattr(limits, name) for name in wanted}
-    return [
-        f"limits.{name} = {given[name]:g} is less than the {_amount(name, amount)} {_TITLES.get(name, name)} above: "
-        "the sweep may stop there, and goes on once the limit is raised."
-        for name, amount in wanted.items()
-        if given[name] is not None and amount is not None and amount > given[name]
-    ]

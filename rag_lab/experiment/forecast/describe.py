@@ -12,7 +12,6 @@ from rag_lab.data.evidence import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
-from rag_lab.experiment.design import Variant
 from rag_lab.experiment.designs.stages import STAGED, stages_of
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.cost_text import cost_text
@@ -114,11 +113,10 @@ def _why_so_few(plan: Plan) -> str:
 
 def variant_rows(plan: Plan) -> list[tuple[str, str]]:
     """Return a row of `VARIANT_HEADER` for each variant, the baseline first."""
-    return [(variant.variant_id, _changes(variant)) for variant in plan.variants]
-
-
-def _changes(variant: Variant) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in variant.changes.items()) or "-"
+    return [
+        (variant.variant_id, (", ".join(f"{key} = {value}" for key, value in variant.changes.items()) or "-"))
+        for variant in plan.variants
+    ]
 
 
 def models_of(plan: Plan) -> list[tuple[str, str]]:

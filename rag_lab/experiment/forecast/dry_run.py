@@ -15,7 +15,7 @@ from rag_lab.evaluation.custom_metric import CustomMetric
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
-from rag_lab.experiment.forecast.foresight import ExpectedGap, counted_tokens, counts, foresee_traces
+from rag_lab.experiment.forecast.dry_traces import PartialTrace, counted_tokens, counts, dry_traces
 from rag_lab.experiment.forecast.work import Step, Tally, Work, WorkTree, new_work
 from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.experiment.questions import SEARCHES
@@ -53,11 +53,11 @@ def sweeps_of(plan: Plan, home: Path) -> list[Plan]:
 
 
 def _size(plan: Plan, home: Path) -> tuple[int, int]:
-    rows = foresee([plan], home)
+    rows = dry_run([plan], home)
     return sum(row.calls for row in rows), sum(row.tokens for row in rows)
 
 
-def foresee(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> list[Work]:
+def dry_run(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> list[Work]:
     """Return the work of the index, the stages and the metrics, in the order of the pipeline; shared work once.
 
     `tree` takes the variants with the work that each is the first to need.
@@ -65,20 +65,20 @@ def foresee(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> 
     tally, order = Tally(), [_INDEX]
     measured: list[str] = []
     for plan in plans:
-        stages, metrics = _foresee(plan, home, tally, tree)
+        stages, metrics = _count_sweep(plan, home, tally, tree)
         order += stages
         measured += metrics
     order += measured
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
-def _foresee(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) -> tuple[list[str], list[str]]:
+def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) -> tuple[list[str], list[str]]:
     """Put the work of one sweep in the tally and return the names of its stages and metrics."""
     embedding = plan.expansion.baseline.config.models.embedding
     metrics = _metrics(plan, embedding, home)
     judge = plan.experiment.judge
     least: int = getattr(shared.chat_model(judge), "least_thinking_tokens", 0) if judge else 0
-    scores = ScoreForesight(Memory(home / "scores.sqlite"), tally, judge or "", least)
+    scores = ScoreWalk(Memory(home / "scores.sqlite"), tally, judge or "", least)
     stages: list[str] = []
     pipeline: Pipeline | None = None
     varied = {key for variant in plan.variants for key in variant.changes}
@@ -86,9 +86,9 @@ def _foresee(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) -> tup
         before = tally.work
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home, beside=pipeline)
         stages += [stage.name for stage in pipeline.stages]
-        traces = _foresee_variant(plan, pipeline, tally, scored=any(map(_asks_judge, metrics)))
+        traces = _dry_variant(plan, pipeline, tally, scored=any(map(_asks_judge, metrics)))
         for metric in metrics:
-            scores.foresee(metric, traces)
+            scores.count(metric, traces)
         if tree is not None:
             settings = {key: value for key, value in variant.config.flat().items() if key in varied}
             tree.add(variant.variant_id, settings, _steps(pipeline), new_work(before, tally.work))
@@ -101,7 +101,7 @@ def _steps(pipeline: Pipeline) -> list[Step]:
     return [(_INDEX, str(pipeline.index.path)), *stages]
 
 
-def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
+def _count_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
     """Count the chunks to embed; where a model reads or splits the files they are not known yet, and files count."""
     config, index = pipeline.config, pipeline.index
     if not index.is_built:
@@ -130,8 +130,8 @@ def _foresee_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         tally.add(replace(work, embedded_chars=n_chars))
 
 
-def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[ExpectedGap]:
-    _foresee_index(plan, pipeline, tally)
+def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[PartialTrace]:
+    _count_index(plan, pipeline, tally)
     if not scored and not any(map(counts, pipeline.stages)):
         return []
     answered, chosen = set(plan.answered), set(plan.questions)
@@ -142,7 +142,7 @@ def _foresee_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bo
     return [
         each
         for repeat in range(plan.experiment.repeats)
-        for each in foresee_traces(pipeline, asked, repeat, answered, read, tally, scored=scored)
+        for each in dry_traces(pipeline, asked, repeat, answered, read, tally, scored=scored)
     ]
 
 
@@ -154,7 +154,7 @@ def _metrics(plan: Plan, embedding: str, home: Path) -> list[Metric]:
 
 
 @dataclass(frozen=True)
-class ScoreForesight:
+class ScoreWalk:
     """Puts the calls of a metric in `tally`; `judge` is the name of the model that it may ask."""
 
     memory: Memory
@@ -162,7 +162,7 @@ class ScoreForesight:
     judge: str
     thinking_tokens: int = 0  # of a reply of a judge that cannot stop thinking
 
-    def foresee(self, metric: Metric, traces: Sequence[ExpectedGap]) -> None:
+    def count(self, metric: Metric, traces: Sequence[PartialTrace]) -> None:
         """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
         if not _asks_judge(metric):
             return
@@ -181,7 +181,7 @@ class ScoreForesight:
             else:
                 self.tally.add(self._work(nothing, metric, calls, each))
 
-    def _work(self, nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: ExpectedGap) -> Work:
+    def _work(self, nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: PartialTrace) -> Work:
         n = calls.of(len(each.trace.passages))
         texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
         # At most: scores that ask the judge the same thing share its reply.
@@ -206,12 +206,12 @@ def _calls(metric: CostlyMetric) -> JudgeCalls | None:
     return None if metric.info.calls is None else JudgeCalls(metric.info.calls, 0, 0)
 
 
-def _key(metric: CostlyMetric, identity: str, each: ExpectedGap) -> str | None:
+def _key(metric: CostlyMetric, identity: str, each: PartialTrace) -> str | None:
     key, waits = score_key(metric, identity, each.trace), _waits_for(metric, each)
     return digest([key, waits]) if key is not None and waits else key
 
 
-def _waits_for(metric: Metric, each: ExpectedGap) -> dict[str, str]:
+def _waits_for(metric: Metric, each: PartialTrace) -> dict[str, str]:
     """Return the open fields that the score depends on, with the keys that stand for them."""
     reads = metric.info.reads if isinstance(metric, CustomMetric) else {FIELDS[n] for n in metric.needs if n in FIELDS}
     return {path: key for path, key in each.open.items() if {path, path.partition(".")[0]} & reads}

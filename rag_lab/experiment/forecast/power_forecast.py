@@ -22,7 +22,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.records import Question
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.bootstrap import Units
-from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, Contrast, contrasts
+from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, contrasts
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
 from rag_lab.statistics.families import STRICT
 from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
@@ -226,7 +226,11 @@ class _Forecast:
             smallest = smallest_difference(error, units, critical, reach)
             planned = tested.get(key)
             power = planned.power if planned else None
-            asked = [_questions(number, size) for number in planned.needed] if planned else [None] * 3
+            asked = (
+                [(None if number is None else math.ceil(number * size)) for number in planned.needed]
+                if planned
+                else [None] * 3
+            )
             rows.append(PlannedComparison(*what, smallest, margin, power, *asked))
         return rows
 
@@ -237,7 +241,10 @@ class _Forecast:
 
     def _for_margin(self, metric: str, pilot: Pilot, margin: float | None, units: int) -> dict[str, ForMargin]:
         """Return what can be said of the margin, of effects alone: an interaction is nothing to leave out."""
-        effects = [place for place, key in enumerate(pilot.keys) if not _is_interaction(self.compared[key])]
+        weights = [[weight for weight in self.compared[key].values() if weight > 0] for key in pilot.keys]
+        effects = [
+            place for place, of_key in enumerate(weights) if sum(of_key) < 1.5
+        ]  # an interaction has twice as many
         able = [k for k in effects if not pilot.problem(k) and not self._withheld(metric, pilot.keys[k])]
         if margin is None or pilot.reach is None or not able or units < 2:
             return {}
@@ -267,17 +274,12 @@ def _contrasts(plan: Plan) -> dict[str, dict[Any, float]]:
         return pairs
     if factors.kind not in GRIDS:
         return pairs
-    return {_name(one): one.weights for one in contrasts(factors) if one.kind in PRIMARY_KINDS}
-
-
-def _name(one: Contrast) -> str:
-    effect = f"{one.factor}={one.level}"
-    return f"{effect} with {one.other}={one.other_level}" if one.kind == "interaction" else effect
-
-
-def _is_interaction(weights: Mapping[Any, float]) -> bool:
-    """Tell a difference of differences, whose weights are twice those of a difference."""
-    return sum(weight for weight in weights.values() if weight > 0) > 1.5
+    found = {}
+    for one in contrasts(factors):
+        if one.kind in PRIMARY_KINDS:
+            other = f" with {one.other}={one.other_level}" if one.kind == "interaction" else ""
+            found[f"{one.factor}={one.level}{other}"] = one.weights
+    return found
 
 
 def _error(column: Units, n_units: int) -> float | None:
@@ -302,7 +304,3 @@ def _fewer_variants(pilot: Pilot, critical: float, alpha: float) -> tuple[float,
 
 def _shrinks(critical: float, with_fewer: float) -> float:
     return 1 - (with_fewer + FOR_POWER) / (critical + FOR_POWER)
-
-
-def _questions(units: int | None, size: float) -> int | None:
-    return None if units is None else math.ceil(units * size)

@@ -38,25 +38,22 @@ def declared_sentences(plan: Plan) -> list[str]:
         return ["Nothing is primary: no metric says which variant is better, so that none will be called better."]
     if len(plan.variants) == 1:
         return [f"Primary: {primary.name}, of one variant; nothing is compared."]
-    return [f"{_primary(plan, primary.name)} {_level(plan)}", _margins(plan, primary), *_limits(plan, primary)]
+    level = (
+        "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
+        if plan.experiment.strict
+        else "Each of the two has its own 5% for what is called a difference by chance."
+    )
+    what = f"Primary: {primary.name}, {_family(plan, primary.name)}; all else is secondary. {level}"
+    return [what, _margins(plan, primary), *_limits(plan, primary)]
 
 
 def _decides(plan: Plan) -> ParsedName | None:
     return next((metric for metric in plan.metrics if not metric.info.is_cost), None)
 
 
-def _primary(plan: Plan, metric: str) -> str:
-    return f"Primary: {metric}, {_family(plan, metric)}; all else is secondary."
-
-
-def _comparable(plan: Plan, metric: str) -> list[tuple[str, str]]:
-    """Return the pairs that the design declares and of which the metric sees as many ranks."""
-    configs = {variant.variant_id: variant.config for variant in plan.variants}
-    return [(one, other) for one, other in plan.pairs if comparable(metric, configs[one], configs[other])]
-
-
 def _family(plan: Plan, metric: str) -> str:
-    pairs = _comparable(plan, metric)
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    pairs = [(one, other) for one, other in plan.pairs if comparable(metric, configs[one], configs[other])]
     given, n = plan.experiment, counted(len(pairs), "comparison")
     if plan.rounds:
         return (
@@ -75,14 +72,6 @@ def _family(plan: Plan, metric: str) -> str:
         more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
         return f"{n}: {listing([*named[:_NAMED], *more])}"
     return f"{n}, every pair of variants"
-
-
-def _level(plan: Plan) -> str:
-    if plan.experiment.strict:
-        return (
-            "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
-        )
-    return "Each of the two has its own 5% for what is called a difference by chance."
 
 
 def _margins(plan: Plan, primary: ParsedName) -> str:
@@ -134,23 +123,26 @@ def power_title(forecast: PowerForecast) -> str:
 def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> list[str]:
     """Return what the columns mean and what follows, or what to do where nothing is known of the spread."""
     if not forecast.rows:
-        return [_what_to_do(forecast, command)] if forecast.compares else []
+        why = f" ({forecast.source})" if forecast.source else ""
+        what_to_do = (
+            f"What it can show is not known before the variants have been seen on {LEAST_QUESTIONS} questions{why}: "
+            f"`{command} --pilot {LEAST_QUESTIONS}` asks them, and --from takes an earlier run."
+        )
+        return [what_to_do] if forecast.compares else []
+    legend = "can show: the smallest true difference that is found with a power of 0.8."
+    if any(row.power is not None for row in forecast.rows):
+        legend += (
+            ' power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions that '
+            "give it 0.8."
+        )
     named = [row for row in forecast.rows if row.is_primary or row.margin is not None]
     return [
-        _legend(forecast),
+        legend,
         *_fewer(forecast),
         *_not_plannable(named),
         *_too_few(forecast.rows),
         *_no_margin(forecast),
     ]
-
-
-def _what_to_do(forecast: PowerForecast, command: str) -> str:
-    why = f" ({forecast.source})" if forecast.source else ""
-    return (
-        f"What it can show is not known before the variants have been seen on {LEAST_QUESTIONS} questions{why}: "
-        f"`{command} --pilot {LEAST_QUESTIONS}` asks them, and --from takes an earlier run."
-    )
 
 
 def power_cells(forecast: PowerForecast) -> list[tuple[str, ...]]:
@@ -161,7 +153,8 @@ def power_cells(forecast: PowerForecast) -> list[tuple[str, ...]]:
         if several[0].is_primary or several[0].margin is not None:
             cells += [_cell(row) for row in several]
         else:
-            cells.append(_summed(several))
+            of_all = (several[0].metric, f"all {len(several)}", f"{several[0].n:,}", _smallest(several))
+            cells.append((*of_all, "-", "-", "-"))
     return cells
 
 
@@ -169,11 +162,7 @@ def _cell(row: PlannedComparison) -> tuple[str, ...]:
     what = (row.metric, row.comparison, f"{row.n:,}")
     if row.reason:
         return (*what, "?", _margin(row), "?", "?")
-    return (*what, _smallest([row]), _margin(row), _power(row), _takes(row))
-
-
-def _summed(rows: Sequence[PlannedComparison]) -> tuple[str, ...]:
-    return (rows[0].metric, f"all {len(rows)}", f"{rows[0].n:,}", _smallest(rows), "-", "-", "-")
+    return (*what, _smallest([row]), _margin(row), ("-" if row.power is None else f"{row.power:.2f}"), _takes(row))
 
 
 def _smallest(rows: Sequence[PlannedComparison]) -> str:
@@ -188,24 +177,10 @@ def _margin(row: PlannedComparison) -> str:
     return "-" if row.margin is None else f"{row.margin:g}"
 
 
-def _power(row: PlannedComparison) -> str:
-    return "-" if row.power is None else f"{row.power:.2f}"
-
-
 def _takes(row: PlannedComparison) -> str:
     if row.power is None:
         return "-"
     return "> 20,000" if row.questions is None else f"{_two_digits(row.questions):,}"
-
-
-def _legend(forecast: PowerForecast) -> str:
-    shown = "can show: the smallest true difference that is found with a power of 0.8."
-    if all(row.power is None for row in forecast.rows):
-        return shown
-    return (
-        f'{shown} power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions '
-        "that give it 0.8."
-    )
 
 
 def _fewer(forecast: PowerForecast) -> list[str]:
@@ -213,8 +188,9 @@ def _fewer(forecast: PowerForecast) -> list[str]:
     told = []
     for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
         known = [row for row in of_metric if row.questions and row.in_half and row.alone]
+        needs = [(row.questions or 0, row.in_half or 0, row.alone or 0) for row in known]
         if len(known) > 1:
-            all_, half, alone = (_two_digits(max(n)) for n in zip(*map(_needs, known), strict=True))
+            all_, half, alone = (_two_digits(max(n)) for n in zip(*needs, strict=True))
             told.append(
                 f"All {len(known)} comparisons of {metric} take {all_:,} questions for the margin, "
                 f"{-(-len(known) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
@@ -230,10 +206,6 @@ def _fewer(forecast: PowerForecast) -> list[str]:
             f"In one of the other metrics, named without the rest of them, it is {forecast.fewer_metrics:.0%} smaller."
         )
     return told
-
-
-def _needs(row: PlannedComparison) -> tuple[int, int, int]:
-    return (row.questions or 0, row.in_half or 0, row.alone or 0)
 
 
 def _not_plannable(rows: Sequence[PlannedComparison]) -> list[str]:

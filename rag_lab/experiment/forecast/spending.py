@@ -130,10 +130,13 @@ def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
         for earlier in kept.before:
             add(estimated.setdefault(earlier.purpose, dict.fromkeys(MEASURES, 0)), _measures(earlier))
     nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
-    rows = (
-        _row(purpose, estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose))))
-        for purpose in dict.fromkeys([*estimated, *actual])
-    )
+    rows: list[Mapping[str, Any]] = []
+    for purpose in dict.fromkeys([*estimated, *actual]):
+        both: dict[str, Any] = {"purpose": purpose}
+        before, spent_now = estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose)))
+        for measure in MEASURES:
+            both |= {f"{measure}_estimated": before[measure], f"{measure}_spent": spent_now[measure]}
+        rows.append(both)
     return of_calls(rows)
 
 
@@ -147,8 +150,3 @@ def _kept(run: RunFolder) -> KeptEstimate | None:
 
 def _measures(row: Work | Spent) -> dict[str, Any]:
     return {measure: getattr(row, measure) for measure in MEASURES}
-
-
-def _row(purpose: str, estimated: dict[str, Any], actual: dict[str, Any]) -> dict[str, Any]:
-    pairs = ((f"{m}_estimated", estimated[m], f"{m}_spent", actual[m]) for m in MEASURES)
-    return {"purpose": purpose} | {key: value for a, x, b, y in pairs for key, value in ((a, x), (b, y))}

@@ -143,7 +143,8 @@ class WorkTree:
 
 def _branch(paths: Sequence[_Path], depth: int, known: Mapping[str, Any], stage: str) -> Branch:
     """Return the branch of variants that have done the same before place `depth` of their stages."""
-    shared = {key: value for key, value in paths[0].settings.items() if _is_same(paths, key)}
+    first = paths[0].settings
+    shared = {key: value for key, value in first.items() if all(path.settings.get(key) == value for path in paths)}
     label = variant_label({key: value for key, value in shared.items() if key not in known})
     work: list[Work] = []
     while len({_at(path, depth) for path in paths}) == 1 and depth < max(len(path.steps) for path in paths):
@@ -159,19 +160,12 @@ def _branch(paths: Sequence[_Path], depth: int, known: Mapping[str, Any], stage:
     )
     name = label if branches else paths[0].variant
     at_most = any(one.at_most for one in work)
-    return Branch(name, stage, len(paths), _units(work), at_most, branches)
+    counts: Counter[str] = Counter()
+    for one in work:
+        counts[one.unit] += one.n
+    units = tuple((unit, n) for unit, n in counts.items() if n)
+    return Branch(name, stage, len(paths), units, at_most, branches)
 
 
 def _at(path: _Path, depth: int) -> Step | None:
     return path.steps[depth] if depth < len(path.steps) else None
-
-
-def _is_same(paths: Sequence[_Path], key: str) -> bool:
-    return all(path.settings.get(key) == paths[0].settings[key] for path in paths)
-
-
-def _units(work: Sequence[Work]) -> tuple[tuple[str, int], ...]:
-    counts: Counter[str] = Counter()
-    for one in work:
-        counts[one.unit] += one.n
-    return tuple((unit, n) for unit, n in counts.items() if n)

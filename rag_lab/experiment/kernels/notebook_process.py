@@ -42,13 +42,7 @@ def run_notebook(
 ) -> str:
     """Execute `notebook` into `output`, which is kept whatever happens; return why it failed, or nothing.
 
-    Args:
-        notebook: the path of what is executed.
-        output: the path of what was executed.
-        parameters: scalars by name.
-        cwd: the kernel's working folder.
-        cell_minutes: for which a cell may run.
-        kernel: one that waits for its notebook; a new process where None.
+    `kernel` waits for its notebook; None starts a new process.
     """
     papermill_io.register(output, CleanNotebooks())
     try:

@@ -281,10 +281,9 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _identity(pipeline: Pipeline) -> Any:
-    sources = {slot: source_digest(_code_of(made)) for slot, made in pipeline.overrides.items()}
+    sources = {
+        slot: source_digest(made if hasattr(made, "__name__") else type(made))
+        for slot, made in pipeline.overrides.items()
+    }
     own = {place: prompt.digest for place, prompt in pipeline.config.prompts.custom().items()}
     return [pipeline.config.model_dump(), pipeline.replaced, sources, *([own] if own else [])]
-
-
-def _code_of(made: Any) -> Any:
-    return made if hasattr(made, "__name__") else type(made)

@@ -32,11 +32,6 @@ _OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
 def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
     """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
 
-    Args:
-        checked: what is to run.
-        run: its run folder.
-        identities: what each variant's results depend on, by its id.
-
     Raises:
         RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used, or
             models would cut what a variant refuses to have cut.
@@ -171,7 +166,8 @@ def _failures(run: RunFolder) -> list[str]:
     ]
     for name, state in variants.items():
         told += [
-            f"Variant {name}: {n} of {state['traces']} questions failed at {stage}." for stage, n in _failed(state)
+            f"Variant {name}: {n} of {state['traces']} questions failed at {stage}."
+            for stage, n in list(state.get("failed_stages", {}).items())
         ]
     if failed := manifest.get("counts", {}).get("failed", 0):
         told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
@@ -181,7 +177,3 @@ def _failures(run: RunFolder) -> list[str]:
     if "report_problem" in manifest:
         told.append(f"There is no report: {manifest['report_problem']}")
     return told
-
-
-def _failed(state: dict[str, Any]) -> list[tuple[str, int]]:
-    return list(state.get("failed_stages", {}).items())

@@ -164,11 +164,6 @@ def is_finished(experiment: ExperimentConfig, run: RunFolder, identities: Mappin
 
     So it is where each variant is whole, with nothing that another attempt may cure; where data, configurations, code,
     libraries, calls, preferences and margins are those that the outputs were made of; and where no output was touched.
-
-    Args:
-        experiment: what is asked for.
-        run: the plan that is to start, dated.
-        identities: what each variant's results depend on, by its id.
     """
     try:
         kept = read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}

@@ -30,11 +30,6 @@ def in_model_order(
 
     Of several it is the one that lets go of the fewest, and then the one that stands first. Where all models are small
     together, the baseline is followed by the variants in which most stages ask a chat model.
-
-    Args:
-        variants: in the order of the plan.
-        metrics: that score them, by name.
-        models: which local models a variant needs; by its configuration where None.
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
     if are_small(set().union(*needs)):
@@ -114,10 +109,7 @@ class SideBySide:
 def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFolder) -> SideBySide:
     """Return what this machine has room for: a core a variant, or four variants a core where all models are remote.
 
-    Args:
-        variants: those that are to run.
-        metrics: that score them, by name.
-        run: whose earlier starts tell how much memory a variant takes.
+    Earlier starts of the run tell how much memory a variant takes.
     """
     used = {name for variant in variants for name in models_asked(variant.config, metrics).values()}
     waits = bool(used) and not any(local_models(variant, metrics) for variant in variants)
@@ -125,14 +117,9 @@ def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFo
 
 
 def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool) -> SideBySide:
-    """Return the decision for so many variants.
+    """Return the decision, by free memory and that which a variant has taken at most in MiB, where they are known.
 
-    Args:
-        n_variants: that are to run.
-        cores: that may be used.
-        free: memory that is free in MiB, where that is known.
-        peak_mb: the most that a variant has taken, where one has run.
-        waits: whether the variants wait for servers most of the time.
+    `waits`: the variants wait for servers most of the time.
     """
     each_mb = peak_mb or GUESSED_MB
     wanted = cores * (WAITING_A_CORE if waits else 1)
@@ -156,29 +143,15 @@ def _own_mb(record: Mapping[str, Any]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a sweep runs.
-
-    Args:
-        jobs: variants that run at the same time; as many as the machine has room for where `auto`.
-        executor: where they run, by the name of an executor.
-        cold: start a new process for each notebook, instead of one that is prepared.
-        cell_minutes: for which a cell of a notebook may run; it is ended then.
-        progress: show a progress bar, or a line for each variant where no one watches.
-        environment: of every kernel, beside this process's own.
-        run: the run's name in the store of results.
-        slurm: what a scheduler is asked for, where the executor is one.
-        check: ask each variant two questions first; where None, if that costs little beside the rest.
-        keep_going: run the rest whatever that check finds.
-        retry_failed: try again, too, what another attempt will not obviously cure.
-    """
+    """How a sweep runs; see `sweep`."""
 
     jobs: Jobs = AUTO
     executor: str = LOCAL
     cold: bool = False
     cell_minutes: float = CELL_MINUTES
     progress: bool = True
-    environment: Mapping[str, str] = field(default_factory=dict)
-    run: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)  # of every kernel, on top of this process's
+    run: str = ""  # its name in the store of results
     slurm: Mapping[str, Any] = field(default_factory=dict)
     check: bool | None = None
     keep_going: bool = False

@@ -46,20 +46,12 @@ Values = tuple[float, ...]  # of the objectives, in their order
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one search.
-
-    Args:
-        study: of optuna's.
-        factors: the values of each dotted key that has several.
-        fixed: the value of each other key.
-        sampler: `tpe` or `nsga2`.
-        seed: of the experiment.
-    """
+    """The trials of one search."""
 
     study: Study
-    factors: Factors
-    fixed: Changes
-    sampler: str
+    factors: Factors  # the values of each dotted key that has several
+    fixed: Changes  # the value of each other key
+    sampler: str  # tpe or nsga2
     seed: int
 
     def open_ones(self) -> list[tuple[int, Changes]]:

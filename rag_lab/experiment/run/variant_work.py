@@ -212,7 +212,10 @@ class VariantWork:
         (self.out / CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
         write_traces(self.out / TRACES_FILE, self.traces)
         write_scores(self.out / SCORES_FILE, {self.name: self.scores})
-        write_json(self.out / PASSAGES_FILE, self._unread())
+        write_json(
+            self.out / PASSAGES_FILE,
+            {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()},
+        )
         write_json(self.out / RECORD_FILE, self.record())
         flush()
         return self.out
@@ -289,10 +292,6 @@ class VariantWork:
             return None
         model = self.pipeline.replaced.get("embedding_model", config.models.embedding)
         return asdict(TruncationRecord.of(model, found, self.traces, config.rerank.final_k))
-
-    def _unread(self) -> dict[str, str]:
-        """Return the texts that the report shows and no trace holds, as where nobody reads the context."""
-        return {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()}
 
     @cached_property
     def _shown(self) -> VariantProgress:

@@ -93,7 +93,7 @@ def sweep_status(path: Path | str) -> SweepStatus:
     n_waiting = sum(one.state == "waiting" for one in variants)
     left = None
     if state == "running" and live is not None and live.step in ("plan", "check", "variants"):
-        left = sweep_left(running, n_waiting, live.jobs, _ended_s(live), _bill_s(run))
+        left = sweep_left(running, n_waiting, live.jobs, _ended_s(live), (calls_left(run)[1] or None))
     return SweepStatus(run.path, run.name, state, said, variants, left, rounds)
 
 
@@ -231,5 +231,4 @@ def _ended_s(live: LiveSweep | None) -> list[float]:
     return [end.seconds for end in live.ended.values() if end.status == "ok"] if live else []
 
 
-def _bill_s(run: RunFolder) -> float | None:
-    return calls_left(run)[1] or None  # what needs no call takes time, too
+# what needs no call takes time, too

@@ -10,7 +10,7 @@ from small_dataset import write_dataset
 
 import rag_lab as rl
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.forecast.foresight import foresee_traces
+from rag_lab.experiment.forecast.dry_traces import dry_traces
 from rag_lab.experiment.forecast.work import Tally
 from rag_lab.models import shared
 from rag_lab.records import Question
@@ -71,7 +71,7 @@ def test_a_dry_run_calls_nothing_and_says_that_it_does_not_know(pipeline):
         return []
 
     tally = Tally()
-    foresee_traces(pipeline.replace(search=find), [Question("q", "oven?")], 0, set(), lambda _: (), tally)
+    dry_traces(pipeline.replace(search=find), [Question("q", "oven?")], 0, set(), lambda _: (), tally)
     (work,) = tally.work
     assert calls == []
     assert (work.unit, work.n, work.cost_usd, work.minutes) == ("question", 1, None, None)

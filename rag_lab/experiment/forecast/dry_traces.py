@@ -45,14 +45,14 @@ _OWN = (CustomStage, CustomSearch, CheckedStage)  # what they cost nobody knows 
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedGap:
+class PartialTrace:
     """A trace as far as it is known; `open` are the fields that wait for a result, each with that result's key."""
 
     trace: Trace
     open: Mapping[str, str] = field(default_factory=dict)
 
 
-def foresee_traces(
+def dry_traces(
     pipeline: Pipeline,
     questions: Sequence[Question],
     repeat: int,
@@ -61,12 +61,12 @@ def foresee_traces(
     tally: Tally,
     *,
     scored: bool = True,
-) -> list[ExpectedGap]:
+) -> list[PartialTrace]:
     """Return the traces that `pipeline.run` would, as far as they are known, and put the work to be done in `tally`.
 
     Where they are not `scored` by a judge, nobody reads them: the walk ends at the last stage that has work to count.
     """
-    traces = [ExpectedGap(Trace(question, repeat)) for question in questions]
+    traces = [PartialTrace(Trace(question, repeat)) for question in questions]
     walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index)
     steps = list(pipeline.steps(questions, answered, read))
     while steps and not scored and not counts(steps[-1][0]):
@@ -85,7 +85,7 @@ class _Walk:
     tally: Tally
     index: CorpusIndex
 
-    def pass_through(self, stage: Stage, traces: Sequence[ExpectedGap]) -> list[ExpectedGap]:
+    def pass_through(self, stage: Stage, traces: Sequence[PartialTrace]) -> list[PartialTrace]:
         """Return the traces after `stage`; those that have failed pass it by."""
         identity = digest(stage.identity())
         keys = [None if each.trace.failure else _key(stage, identity, place, each) for place, each in enumerate(traces)]
@@ -95,7 +95,7 @@ class _Walk:
             for key, each in zip(keys, traces, strict=True)
         ]
 
-    def _outcomes(self, stage: Stage, wanted: Mapping[str, ExpectedGap]) -> dict[str, Outcome]:
+    def _outcomes(self, stage: Stage, wanted: Mapping[str, PartialTrace]) -> dict[str, Outcome]:
         """Return the results that can be known; the others become work."""
         closed = {key: each for key, each in wanted.items() if not _waits_for(stage, each)}
         if not stage.costly and not isinstance(stage, _OWN):
@@ -111,17 +111,17 @@ class _Walk:
                 self.tally.add(replace(nothing, remembered=1) if key in known else self._work(stage, nothing, each))
         return known
 
-    def _after(self, stage: Stage, each: ExpectedGap, key: str, outcome: Outcome | None) -> ExpectedGap:
+    def _after(self, stage: Stage, each: PartialTrace, key: str, outcome: Outcome | None) -> PartialTrace:
         if outcome is not None:
             now_known = {name: waits for name, waits in each.open.items() if name not in stage.writes}
-            return ExpectedGap(apply_outcome(stage, each.trace, outcome, remembered=True), now_known)
+            return PartialTrace(apply_outcome(stage, each.trace, outcome, remembered=True), now_known)
         guessed = Outcome(stand_ins(each.trace, stage.writes, self.config))
-        return ExpectedGap(
+        return PartialTrace(
             apply_outcome(stage, each.trace, guessed, remembered=False),
             {**each.open, **dict.fromkeys(stage.writes, key)},
         )
 
-    def _work(self, stage: Stage, nothing: Work, each: ExpectedGap) -> Work:
+    def _work(self, stage: Stage, nothing: Work, each: PartialTrace) -> Work:
         waits = bool(_waits_for(stage, each))
         if isinstance(stage, _OWN):
             return replace(nothing, n=1, at_most=waits, cost_usd=None, minutes=None)
@@ -142,7 +142,7 @@ class _Walk:
             thinking_tokens=sum(request.thinking_tokens for request in thinking),
         )
 
-    def _quoting(self, stage: Extract, nothing: Work, each: ExpectedGap) -> Work:
+    def _quoting(self, stage: Extract, nothing: Work, each: PartialTrace) -> Work:
         """Return what is embedded to quote: what is new of a known context, else of one as long as may be.
 
         All contexts together hold no more than the corpus, and each of its texts is embedded once.
@@ -163,7 +163,7 @@ class _Walk:
     def _corpus_chars(self) -> int:
         return sum(end - start for _, _, start, end in self.index.chunks.spans().values())
 
-    def _n_pairs(self, stage: PairRerank, each: ExpectedGap) -> int:
+    def _n_pairs(self, stage: PairRerank, each: PartialTrace) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
         trace, waits = each.trace, _waits_for(stage, each)
         if not waits and self.index.is_built and isinstance(stage.scorer, RememberedScorer):
@@ -194,12 +194,12 @@ def request_tokens(request: ChatRequest) -> int:
     return sum(counted_tokens(message.content) for message in request.messages)
 
 
-def _waits_for(stage: Stage, each: ExpectedGap) -> dict[str, str]:
+def _waits_for(stage: Stage, each: PartialTrace) -> dict[str, str]:
     """Return the fields among those that the stage reads that are open, with the keys that stand for them."""
     return {path: each.open[path] for path in stage.reads if path in each.open}
 
 
-def _key(stage: Stage, identity: str, place: int, each: ExpectedGap) -> str:
+def _key(stage: Stage, identity: str, place: int, each: PartialTrace) -> str:
     """Return the result's key; where it waits for others, one that is equal exactly where those are.
 
     What costs nothing and waits for nothing is computed here and now, so its place is key enough.
