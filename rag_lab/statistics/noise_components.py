@@ -56,11 +56,7 @@ class NoiseFloor:
 
 
 def components(values: Sequence[float], questions: Sequence[Hashable], repeats: Sequence[Hashable]) -> NoiseComponents:
-    """Return the variance components of finite scores of one variant and metric.
-
-    `repeats` says which generation of its question each value is of; several values of one generation are its
-    judgements.
-    """
+    """Return the components of finite scores of one variant and metric; several of one repeat are its judgements."""
     if not len(values):
         return NoiseComponents(None, None, None, 0, 0.0, 0.0)
     order = np.argsort(np.asarray(values, dtype=float), kind="stable")  # sums must not depend on the order given
@@ -80,23 +76,19 @@ def noise(scores: pd.DataFrame, metric: str) -> NoiseComponents:
     for _, part in sorted(rows.groupby("variant_id"), key=lambda item: str(item[0])):
         found.append(components(list(part["value"]), list(part["question_id"]), list(part["repeat"])))
     weights = [one.n_questions for one in found]
-    return NoiseComponents(
-        question=_average([one.question for one in found], weights),
-        generation=_average([one.generation for one in found], weights),
-        judge=_average([one.judge for one in found], weights),
-        n_questions=max(weights, default=0),
-        repeats=_average([one.repeats for one in found], weights) or 0.0,
-        judgements=_average([one.judgements for one in found], weights) or 0.0,
+    question, generation, judge, repeats, judgements = (
+        _average([getattr(one, name) for one in found], weights)
+        for name in ("question", "generation", "judge", "repeats", "judgements")
     )
+    return NoiseComponents(question, generation, judge, max(weights, default=0), repeats or 0.0, judgements or 0.0)
 
 
 def noise_floor(found: NoiseComponents, n_questions: int | None = None, squares: float = 2.0) -> NoiseFloor:
     """Return the noise floor of a difference between the means of two variants over the same questions.
 
     1.96 * sqrt(2 * noise variance of one question's score / n), the repeats and judgements being those of `found`.
-    `n_questions` both variants have scored, those of `found` by default. `squares` is the sum of the squared weights
-    that variants have in the effect; 2 for a difference of two. A main effect averages over variants, so it has less
-    noise.
+    `squares` is the sum of the squared weights that variants have in the effect; 2 for a difference of two. A main
+    effect averages over variants, so it has less noise.
     """
     n = found.n_questions if n_questions is None else n_questions
     variance = found.per_question

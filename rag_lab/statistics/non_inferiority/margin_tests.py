@@ -75,9 +75,7 @@ def p_not_worse(sums: Floats, counts: Floats, margin: float, reach: float) -> Fl
 
 @dataclass(frozen=True, slots=True)
 class MarginSample:
-    """The scores of one metric, (questions, variants), with failures at the worst and the best value; NaN if not
-    judged.
-    """
+    """The scores of one metric, (questions, variants), with failures at the worst and the best value; else NaN."""
 
     columns: dict[Any, int]
     worst: Floats
@@ -90,55 +88,45 @@ class MarginSample:
 
     def answer(self, weights: Weights) -> NotWorse:
         """Return whether the weighted sum is not below minus the margin on average."""
-        used = {variant: weight for variant, weight in weights.items() if weight}
-        if reason := self._problem(used):
-            return NotWorse(0, 0, None, self.margin, None, reason)
-        column, n_failed = self._column(used)
-        return self._tested(column, n_failed, self._reach(used))
-
-    def planned(self, weights: Weights, n_tests: int) -> int | None:
-        """Return how many questions, or clusters, would show it if nothing differed; None where that is unknown."""
-        used = {variant: weight for variant, weight in weights.items() if weight}
-        if self._problem(used):
-            return None
-        column, _ = self._column(used)
-        if len(column.sums) < 2:
-            return None
-        return questions_for_margin(column, self.margin, self._reach(used), n_tests)
-
-    def _reach(self, used: Weights) -> float:
-        return sum(weight for weight in used.values() if weight > 0) * (self.scale.width or 0.0)
-
-    def _column(self, used: Weights) -> tuple[Units, int]:
-        """Return the differences of each unit, more being better, and on how many questions something failed."""
-        ours = {self.columns[variant]: weight for variant, weight in used.items()}
-        values = sum(weight * (self.worst if weight > 0 else self.best)[:, at] for at, weight in ours.items())
-        differences = np.asarray(values, dtype=np.float64) * self.scale.sign
-        judged = np.isfinite(differences)
-        groups = None if self.clusters is None else [self.clusters[row] for row in np.flatnonzero(judged)]
-        n_failed = int(self.failed[:, list(ours)][judged].any(axis=1).sum())
-        return units(differences[judged], groups), n_failed
-
-    def has_score(self, variant: Any) -> bool:
-        """Tell whether any question of the variant was scored; one without is no rival, and not the best."""
-        return variant in self.columns and bool(self.scored[:, self.columns[variant]].any())
-
-    def _tested(self, column: Units, n_failed: int, reach: float) -> NotWorse:
-        m, n = len(column.sums), column.n
+        observed = self._observed(weights)
+        if isinstance(observed, str):
+            return NotWorse(0, 0, None, self.margin, None, observed)
+        column, reach, n_failed = observed
+        n = column.n
         mean = self.scale.sign * column.mean if n else None
-        if m < 2:
+        if len(column.sums) < 2:
             what = f"{n} questions in one cluster" if n > 1 else "one question" if n else "no question"
             return NotWorse(n, n_failed, mean, self.margin, None, f"{what} cannot show that a loss is small")
         p_value = p_not_worse(column.sums[:, None], column.counts, self.margin, reach)[0]
         return NotWorse(n, n_failed, mean, self.margin, float(p_value))
 
-    def _problem(self, used: Weights) -> str:
-        """Return why nothing can be tested, or ''."""
-        if absent := [str(variant) for variant in used if variant not in self.columns]:
+    def planned(self, weights: Weights, n_tests: int) -> int | None:
+        """Return how many questions, or clusters, would show it if nothing differed; None where that is unknown."""
+        observed = self._observed(weights)
+        if isinstance(observed, str) or len(observed[0].sums) < 2:
+            return None
+        return questions_for_margin(observed[0], self.margin, observed[1], n_tests)
+
+    def _observed(self, weights: Weights) -> tuple[Units, float, int] | str:
+        """Return the differences of each unit, more being better, how large one can be, and on how many questions
+        something failed; or why nothing can be tested.
+        """
+        if absent := [str(variant) for variant, weight in weights.items() if weight and variant not in self.columns]:
             return f"{', '.join(absent)} has no score"
         if self.scale.width is None:
             return "the metric has no worst or no best value, so nobody can say how large a loss was missed"
-        return ""
+        ours = {self.columns[variant]: weight for variant, weight in weights.items() if weight}
+        values = sum(weight * (self.worst if weight > 0 else self.best)[:, at] for at, weight in ours.items())
+        differences = np.asarray(values, dtype=np.float64) * self.scale.sign
+        judged = np.isfinite(differences)
+        groups = None if self.clusters is None else [self.clusters[row] for row in np.flatnonzero(judged)]
+        n_failed = int(self.failed[:, list(ours)][judged].any(axis=1).sum())
+        reach = sum(weight for weight in ours.values() if weight > 0) * self.scale.width
+        return units(differences[judged], groups), reach, n_failed
+
+    def has_score(self, variant: Any) -> bool:
+        """Tell whether any question of the variant was scored; one without is no rival, and not the best."""
+        return variant in self.columns and bool(self.scored[:, self.columns[variant]].any())
 
 
 def margin_samples(
@@ -163,11 +151,9 @@ def margin_samples(
 
 def _sample(rows: pd.DataFrame, scale: Scale, margin: float, clusters: Clusters | None) -> MarginSample:
     cells = rows.assign(worst=with_failures_at(rows, scale.worst), best=with_failures_at(rows, scale.best))
-    wide = {
-        name: cells.pivot(index="question_id", columns="variant_id", values=name) for name in ("worst", "best", "lost")
-    }
-    worst, best, lost = (table.to_numpy(dtype=np.float64) for table in wide.values())
-    labels = None if clusters is None else cluster_labels(wide["lost"].index, clusters)
+    wide = cells.pivot(index="question_id", columns="variant_id", values=["worst", "best", "lost"])
+    worst, best, lost = (wide[name].to_numpy(dtype=np.float64) for name in ("worst", "best", "lost"))
+    labels = None if clusters is None else cluster_labels(wide.index, clusters)
     places = {variant: place for place, variant in enumerate(wide["lost"].columns)}
     return MarginSample(places, worst, best, lost > 0, lost < 1, labels, scale, margin)
 
