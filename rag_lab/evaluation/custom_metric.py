@@ -265,7 +265,7 @@ class CustomMetric:
         if seen.stages_read:
             self._of_run.add((trace.question.question_id, trace.repeat))
         own_s = time.perf_counter() - started
-        is_gap = isinstance(found, Gap)
+        is_gap, replies = isinstance(found, Gap), list(judge.replies.values()) if judge else []
         return Score(
             trace.question.question_id,
             self.name,
@@ -274,10 +274,10 @@ class CustomMetric:
             found.reason if isinstance(found, Gap) else found[1],
             trace.repeat,
             judge=model_name(judge.identity()) if judge else "",
-            seconds=judge.seconds if judge else own_s,
-            calls=judge.calls if judge else 0,
+            seconds=sum(reply.seconds for reply in replies) if judge else own_s,
+            calls=len(replies),
             curable=is_gap and judge is not None and judge.is_troubled,
-            truncated_tokens=judge.truncated_tokens if judge else 0,
+            truncated_tokens=sum(reply.truncated_tokens for reply in replies),
         )
 
     def _seen(self, trace: Trace) -> WatchedTrace:

@@ -84,24 +84,9 @@ class RememberedJudge:
 
     def __init__(self, judge: ChatModel, replies: JudgeReplies, repeat: int) -> None:
         self._judge, self._replies, self._first_seed = judge, replies, SEEDS_PER_REPEAT * repeat
-        self._asked: dict[str, ChatReply] = {}
+        self.replies: dict[str, ChatReply] = {}  # by request
         self.is_troubled = False
         self.constrains_json, self.context_tokens = judge.constrains_json, judge.context_tokens
-
-    @property
-    def calls(self) -> int:
-        """Requests that differ."""
-        return len(self._asked)
-
-    @property
-    def seconds(self) -> float:
-        """What the calls took when they were made."""
-        return sum(reply.seconds for reply in self._asked.values())
-
-    @property
-    def truncated_tokens(self) -> int:
-        """Tokens of all requests that the judge did not read."""
-        return sum(reply.truncated_tokens for reply in self._asked.values())
 
     def identity(self) -> Mapping[str, Any]:
         """Return the judge's."""
@@ -123,7 +108,7 @@ class RememberedJudge:
             new = {key: request for key, request in wanted.items() if key not in known}
             if new:
                 known |= dict(zip(new, self._replies.ask(new, self._judge.generate), strict=True))
-        self._asked |= known
+        self.replies |= known
         self.is_troubled = any(reply.error for reply in known.values())
         return [known[key] for key in keys]
 
@@ -176,18 +161,16 @@ class JudgeQueue:
                 self._settle(keys, partial(self._generate, {key: new[key] for key in keys}))
             return
         for key, request in new.items():
-            self._start(self._threads, key, request)
+            run = partial(copy_context().run, self._generate, {key: request})
+            try:
+                done = asyncio.get_running_loop().run_in_executor(self._threads, run)
+            except RuntimeError:  # stopped
+                self._settle([key], self._raise_broken)
+            else:
+                done.add_done_callback(partial(self._settle_one, key))
 
-    def _start(self, threads: ThreadPoolExecutor, key: str, request: ChatRequest) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            done = loop.run_in_executor(threads, copy_context().run, self._generate, {key: request})
-        except RuntimeError:  # stopped
-            self._settle([key], self._raise_broken)
-        else:
-            done.add_done_callback(
-                lambda done: self._settle([key], self._raise_broken if done.cancelled() else done.result)
-            )
+    def _settle_one(self, key: str, done: asyncio.Future[list[ChatReply]]) -> None:
+        self._settle([key], self._raise_broken if done.cancelled() else done.result)
 
     def _settle(self, keys: Sequence[str], replies: Callable[[], list[ChatReply]]) -> None:
         """Give each waiting score its reply; whatever a model raises belongs to the scores that wait for it."""

@@ -12,7 +12,7 @@ the metric, and says what could have been missed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -168,9 +168,13 @@ def paired_differences(
     without one the largest difference that was seen is taken for it, and where all are equal there is no interval.
     """
     values = [_difference(a, b) for a, b in pairs]
-    columns = [units(column, None if clusters is None else clusters[i]) for i, column in enumerate(values)]
-    flips = [_is_mirrored(column) for column in columns]
-    canonical = [column.mirrored() if flip else column for column, flip in zip(columns, flips, strict=True)]
+    canonical, flips = [], []
+    for i, differences in enumerate(values):
+        column = units(differences, None if clusters is None else clusters[i])
+        mirror = column.mirrored()
+        # The lesser of both is computed on, so that a swap of sides gives the mirrored result.
+        flips.append((tuple(mirror.sums), tuple(mirror.counts)) > (tuple(column.sums), tuple(column.counts)))
+        canonical.append(mirror if flips[-1] else column)
     found = usual_bounds(canonical, confidence, seed, percentile)
     known = [None] * len(pairs) if reach is None else reach
     furthest = [max(float(np.abs(v).max(initial=0)), r or 0.0) for v, r in zip(values, known, strict=True)]
@@ -179,21 +183,23 @@ def paired_differences(
         for column, ends in zip(canonical, [(-most, most) if most else (None, None) for most in furthest], strict=True)
     ]
     return [
-        _paired(values[i], canonical[i], _cut(found, most) if known[i] else found, flips[i])
-        for i, (found, most) in enumerate(zip(intervals, furthest, strict=True))
+        _paired(values[i], canonical[i], found, flips[i], furthest[i] if known[i] else None)
+        for i, found in enumerate(intervals)
     ]
 
 
-def _paired(values: Floats, column: Units, found: Interval, flip: bool) -> PairedDifference:
-    """Put the result for a canonical column together; `flip` tells that it is the mirror image of a - b."""
+def _paired(values: Floats, column: Units, found: Interval, flip: bool, most: float | None) -> PairedDifference:
+    """Return the result for a canonical column, the mirror image of a - b where `flip`; none differ by above `most`."""
     mean, low, high = found.mean, found.low, found.high
+    if most is not None and low is not None and high is not None:
+        low, high = max(low, -most), min(high, most)
     if flip:
-        mean, low, high = _negative(mean), _negative(high), _negative(low)
+        mean, low, high = (None if one is None else 0.0 - one for one in (mean, high, low))
     n, g, wins, losses = len(values), len(column.sums), int((values > 0).sum()), int((values < 0).sum())
     sd = float(np.std(np.sort(-values if flip else values), ddof=1)) if n > 1 else None
     se = column.standard_error if n else None
-    apart = int(np.count_nonzero(column.sums))
-    return PairedDifference(mean, low, high, wins, n - wins - losses, losses, n, sd, found.reason, se, g, apart)
+    differing = int(np.count_nonzero(column.sums))
+    return PairedDifference(mean, low, high, wins, n - wins - losses, losses, n, sd, found.reason, se, g, differing)
 
 
 def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_differing: int, confidence: float) -> Interval:
@@ -217,25 +223,8 @@ def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_differing: int
     return Interval(column.mean, low, high, n, reason)
 
 
-def _cut(found: Interval, most: float) -> Interval:
-    """Return an interval without what is further from zero than a difference can be."""
-    if found.low is None or found.high is None:
-        return found
-    return replace(found, low=max(found.low, -most), high=min(found.high, most))
-
-
 def _difference(a: Sample, b: Sample) -> Floats:
     if len(a) != len(b):
         raise ValueError(f"paired samples must have one length, got {len(a)} and {len(b)}")
     column = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     return np.where(np.abs(column) <= TIE, 0.0, column)
-
-
-def _is_mirrored(column: Units) -> bool:
-    """Tell whether the mirror image is the one to compute on, so that a swap of sides gives the mirrored result."""
-    mirror = column.mirrored()
-    return (tuple(mirror.sums), tuple(mirror.counts)) > (tuple(column.sums), tuple(column.counts))
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else 0.0 - value

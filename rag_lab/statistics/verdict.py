@@ -115,8 +115,11 @@ class Answer:
             return f"{NO_DIFFERENCE} on any of the {d.n} questions{missed}"
         if self.is_found:
             return "better" if (d.mean > 0) is self.higher_is_better else "worse"
-        why = self.doubt or self._too_few_differ or self._reach
-        return f"{CANNOT_TELL}: {why}"
+        smallest, all_units = self.smallest_difference, self._units(d.n_units)
+        could = f"{all_units} are too few for any difference to be shown"
+        if smallest is not None:
+            could = f"{all_units} could have shown a difference of {plain(smallest)}"
+        return f"{CANNOT_TELL}: {self.doubt or self._too_few_differ or could}"
 
     @property
     def doubt(self) -> str:
@@ -134,9 +137,13 @@ class Answer:
             among = f"among {self.family.n_tests} comparisons some look like one by chance"
             return f"{among}, corrected p {p_text(self.p_corrected)}"
         if not self._excludes_zero:
-            apart = f"{d.n_differing} of {self._units(d.n_units)} differ"
-            return f"p {p_text(self.p_value)}, but the interval holds zero: {apart}"
-        return self._of_failures
+            differ = f"{d.n_differing} of {self._units(d.n_units)} differ"
+            return f"p {p_text(self.p_value)}, but the interval holds zero: {differ}"
+        if self.failures is None or self.failures.mean is None:
+            return f"{DEPENDS_ON_FAILURES}: the metric has no worst value with which they could count"
+        p = f"corrected p {p_text(self.failures.p_corrected)}"
+        worst = f"with each at the worst value the difference is {signed(self.failures.mean)}"
+        return f"{DEPENDS_ON_FAILURES}: {worst}, {p}"
 
     @property
     def _is_in_noise(self) -> bool:
@@ -157,27 +164,12 @@ class Answer:
         return not (is_same and p_value is not None and p_value < self.family.alpha)
 
     @property
-    def _of_failures(self) -> str:
-        mean = None if self.failures is None else self.failures.mean
-        if self.failures is None or mean is None:
-            return f"{DEPENDS_ON_FAILURES}: the metric has no worst value with which they could count"
-        p = f"corrected p {p_text(self.failures.p_corrected)}"
-        return f"{DEPENDS_ON_FAILURES}: with each at the worst value the difference is {signed(mean)}, {p}"
-
-    @property
     def _too_few_differ(self) -> str:
         d, needed = self.difference, smallest_n(self.family.alpha)
         if d.n_differing >= needed:
             return ""
         differ = f"only {self._units(d.n_differing)} differ{'s' if d.n_differing == 1 else ''}"
         return f"{differ}, and with fewer than {needed} no test can reach p < {self.family.alpha:g}"
-
-    @property
-    def _reach(self) -> str:
-        smallest, units = self.smallest_difference, self._units(self.difference.n_units)
-        if smallest is None:
-            return f"{units} are too few for any difference to be shown"
-        return f"{units} could have shown a difference of {plain(smallest)}"
 
     def _units(self, n: int) -> str:
         return counted(n, "question" if self.difference.n_units == self.difference.n else "cluster")
