@@ -66,14 +66,8 @@ def _wanted(measure: Measure) -> list[str]:
     import ir_measures
 
     forms = [form for p in ir_measures.DefaultPipeline.providers for form in p.SUPPORTED_MEASURES]
-    needed = {
-        name
-        for form in forms
-        if form.NAME == measure.NAME
-        for name, allowed in form.params.items()
-        if getattr(allowed, "required", False)
-    }
-    return sorted(needed - measure.params.keys())
+    params = [item for form in forms if form.NAME == measure.NAME for item in form.params.items()]
+    return sorted({name for name, allowed in params if getattr(allowed, "required", False)} - measure.params.keys())
 
 
 def _example(measure: Measure) -> str:

@@ -58,7 +58,7 @@ class MetricInfo:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The fields of a trace that the metric reads, beside its question and the records of its stages."""
+        """The fields of a trace that the metric reads, its question and the records of its stages aside."""
         return frozenset(FIELDS[need] for need in self.needs if need in FIELDS) if self.fields is None else self.fields
 
     @property
@@ -129,7 +129,7 @@ class Metric(Protocol):
         """What a trace must have, and which models the metric uses."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Everything beside the trace that can change the value, as JSON values."""
+        """Return everything but the trace that can change the value, as JSON values."""
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order. What is wrong with one trace is a score, never an exception."""
@@ -239,12 +239,12 @@ def _failure_gap(trace: Trace, needs: Needs) -> Gap | None:
     failure = trace.failure
     if failure is None:
         return None
-    lost = (
+    is_missing = (
         ("ranking" in needs and not trace.ranked and failure.stage not in _AFTER_RANKING)
         or ("contexts" in needs and not trace.passages and failure.stage not in _AFTER_CONTEXTS)
         or ("answer" in needs and trace.answer is None)
     )
-    return Gap("failed", f"{failure.stage} failed: {failure.reason}") if lost else None
+    return Gap("failed", f"{failure.stage} failed: {failure.reason}") if is_missing else None
 
 
 def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:

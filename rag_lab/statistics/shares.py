@@ -107,7 +107,10 @@ def auc_interval(clusters: Sequence[Cluster], confidence: float = 0.95) -> Inter
         return Interval(area, None, None, 1, "one question has no interval")
     n_right, n_wrong = (sum(bool(len(cluster[side])) for cluster in used) for side in (0, 1))
     usual = _variance(area, n_right, n_wrong)
-    excess = max(1.0, _clustered_variance(wins, pairs, area) / usual) if usual > 0 else 1.0
+    # The variance by what each question, its right and its wrong answers together, adds to the area.
+    beyond, n = wins - area * pairs, len(wins)
+    clustered = float(n / (n - 1) * ((beyond.sum(axis=0) + beyond.sum(axis=1)) ** 2).sum() / pairs.sum() ** 2)
+    excess = max(1.0, clustered / usual) if usual > 0 else 1.0
     reach = float(ndtri((1 + confidence) / 2)) ** 2 * excess
 
     def too_far(other: float) -> float:
@@ -126,23 +129,13 @@ def _variance(area: float, n_right: int, n_wrong: int) -> float:
     return area * (1 - area) / (n_right * n_wrong) * (1 + others * shape)
 
 
-def _clustered_variance(wins: Floats, pairs: Floats, area: float) -> float:
-    """Return the variance of the area by what each question, its right and its wrong answers together, adds to it."""
-    beyond = wins - area * pairs
-    n = len(wins)
-    return float(n / (n - 1) * ((beyond.sum(axis=0) + beyond.sum(axis=1)) ** 2).sum() / pairs.sum() ** 2)
-
-
 def _pair_counts(clusters: Sequence[Cluster]) -> tuple[Floats, Floats]:
     """Return (n, n) matrices: right answers of i that beat wrong ones of j (ties half), and the number of pairs."""
-    (right, of_right), (wrong, of_wrong) = (_side(clusters, side) for side in (0, 1))
+    sides = []  # the scores of each side, (m,), and in (n, m) which cluster each belongs to
+    for side in (0, 1):
+        scores = np.array([score for cluster in clusters for score in cluster[side]], dtype=np.float64)
+        sides.append((scores, np.repeat(np.eye(len(clusters)), [len(cluster[side]) for cluster in clusters], axis=1)))
+    (right, of_right), (wrong, of_wrong) = sides
     difference = np.subtract.outer(right, wrong)
     won = (difference > 0) + (difference == 0) / 2
     return of_right @ won @ of_wrong.T, np.outer(of_right.sum(axis=1), of_wrong.sum(axis=1))
-
-
-def _side(clusters: Sequence[Cluster], side: int) -> tuple[Floats, Floats]:
-    """Return the scores of one side, (m,), and in (n, m) which cluster each belongs to."""
-    sizes = [len(cluster[side]) for cluster in clusters]
-    scores = np.array([score for cluster in clusters for score in cluster[side]], dtype=np.float64)
-    return scores, np.repeat(np.eye(len(clusters)), sizes, axis=1)

@@ -72,13 +72,15 @@ def summary(
     possible = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
     samples = [cell.mean[~np.isnan(cell.mean)].tolist() for _, cell in cells]
     intervals = mean_intervals(samples, confidence, seed, groups, possible)
-    reasons = _commonest_reasons(scores)
+    texts = scores["reason"].astype(object).fillna("").astype(str)
+    unscored = scores.assign(reason=texts)[(scores["status"] != "scored") & (texts != "")]
+    commonest = {key: str(part["reason"].mode().iloc[0]) for key, part in unscored.groupby(CELL, sort=False)}
     rows = []
     for (key, cell), interval in zip(cells, intervals, strict=True):
         scored, asked = int(cell.scored.sum()), len(cell.scored)
         failed = int((cell.failed & ~cell.scored).sum())
         counts = (asked, scored, failed, asked - scored - failed)
-        reason = interval.reason if scored else reasons.get(key, interval.reason)
+        reason = interval.reason if scored else commonest.get(key, interval.reason)
         scale = ranges[key[1]]
         ends = (scale.within(interval.low), scale.within(interval.high))
         judged = cell.scored | cell.failed
@@ -117,13 +119,6 @@ def _cells(questions: pd.DataFrame) -> list[tuple[tuple[Any, Any], _Cell]]:
     named = list(zip(questions["variant_id"], questions["metric"], strict=True))
     columns = [questions[each.name].to_numpy() for each in fields(_Cell)]
     return [(named[part[0]], _Cell(*(column[part] for column in columns))) for part in parts]
-
-
-def _commonest_reasons(scores: pd.DataFrame) -> dict[Any, str]:
-    """Return the most frequent reason of each (variant_id, metric) among the rows without a score."""
-    reasons = scores["reason"].astype(object).fillna("").astype(str)
-    rows = scores.assign(reason=reasons)[(scores["status"] != "scored") & (reasons != "")]
-    return {key: str(cell["reason"].mode().iloc[0]) for key, cell in rows.groupby(CELL, sort=False)}
 
 
 def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataFrame:

@@ -120,12 +120,7 @@ def test_a_file_beside_the_experiment_brings_metrics(folder):
 
 @pytest.mark.parametrize(
     ("returned", "value", "reason"),
-    [
-        (1, 1.0, ""),
-        (True, 1.0, ""),
-        (np.float32(0.5), 0.5, ""),
-        ((0.5, "half of it"), 0.5, "half of it"),
-    ],
+    [(1, 1.0, ""), (True, 1.0, ""), (np.float32(0.5), 0.5, ""), ((0.5, "half of it"), 0.5, "half of it")],
 )
 def test_a_number_is_a_value(returned, value, reason):
     score = score_of(returning(returned))

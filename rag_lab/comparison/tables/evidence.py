@@ -19,7 +19,7 @@ import pandas as pd
 
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.evidence import distinct
-from rag_lab.evaluation.measures.coverage import covers, first_ranks
+from rag_lab.evaluation.measures.coverage import Part, covers, first_ranks
 from rag_lab.records import QUERY_CLASSES, Evidence, Hit, Passage, Question, Span, Trace
 from rag_lab.stages.stage import OFF
 
@@ -232,14 +232,6 @@ def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return counts.reset_index()
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    source: str
-    page: int | None
-    start: int
-    end: int
-
-
 def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str, list[int]]:
     """Return the places (from 0) of the evidence of each question that no passage covers; other questions stand not.
 
@@ -250,10 +242,10 @@ def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str,
         questions: with their evidence as located in it.
     """
     wanted = {source for question in questions for one in question.evidence for source in (one.source, *one.copies)}
-    held: dict[str, list[_Place]] = {}
+    held: dict[str, list[Part]] = {}
     for span in spans:
         if span[0] in wanted:
-            held.setdefault(span[0], []).append(_Place(*span))
+            held.setdefault(span[0], []).append(Part(*span))
     found = {
         question.question_id: [
             place for place, one in enumerate(distinct(question.evidence)) if not _is_held(one, held)
@@ -263,6 +255,6 @@ def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str,
     return {name: places for name, places in found.items() if places}
 
 
-def _is_held(evidence: Evidence, held: dict[str, list[_Place]]) -> bool:
+def _is_held(evidence: Evidence, held: dict[str, list[Part]]) -> bool:
     sources = (evidence.source, *evidence.copies)
     return any(covers(place, evidence) for source in sources for place in held.get(source, ()))

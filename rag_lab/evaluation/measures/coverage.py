@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from rag_lab.records import Evidence, Hit
+from rag_lab.records import Evidence, Hit, Passage
 
 
-class Placed(Protocol):
-    """A span of a document: a hit or a passage."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A span of a document, such as what of a hit was read; `is_most` where that is at least half of it."""
 
-    @property
-    def source(self) -> str:
-        """The file."""
+    source: str
+    page: int | None
+    start: int
+    end: int
+    is_most: bool = True
 
-    @property
-    def page(self) -> int | None:
-        """The page, from 1; None where the file has none."""
+    def covers(self, evidence: Evidence) -> bool:
+        """Tell whether the evidence was read here."""
+        return covers(self, evidence) and (evidence.start is not None or self.is_most)
 
-    @property
-    def start(self) -> int:
-        """First character in the document."""
 
-    @property
-    def end(self) -> int:
-        """One past the last character."""
+Placed = Hit | Passage | Part  # a span of a document: characters `start` to one before `end`
 
 
 def covers(place: Placed, evidence: Evidence) -> bool:

@@ -26,7 +26,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from rag_lab.data.evidence import distinct
-from rag_lab.evaluation.measures.coverage import counted_ranks, covers, first_ranks
+from rag_lab.evaluation.measures.coverage import Part, counted_ranks, first_ranks
 from rag_lab.evaluation.metric import (
     IN_TOKENS,
     Family,
@@ -39,7 +39,7 @@ from rag_lab.evaluation.metric import (
     find_gap,
     scored,
 )
-from rag_lab.records import Evidence, Hit, Score, Trace
+from rag_lab.records import Hit, Score, Trace
 
 _NEEDS: Needs = frozenset({"ranking", "evidence"})
 _EVIDENCE_RECALL = "evidence_recall"
@@ -80,21 +80,6 @@ INFOS = (
 # Of each item: whether it was read, and the rank of the first hit of the whole ranking that covers it.
 _Measure = Callable[[Sequence[bool], Sequence[int | None]], float]
 _Items = Sequence[tuple[int | None, int]]  # of each evidence item: the rank where it was found, and its grade
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What of a hit is within the budget; `is_most` where that is at least half of it."""
-
-    source: str
-    page: int | None
-    start: int
-    end: int
-    is_most: bool
-
-    def covers(self, evidence: Evidence) -> bool:
-        """Tell whether the evidence was read here."""
-        return covers(self, evidence) and (evidence.start is not None or self.is_most)
 
 
 def read_within(hits: Sequence[Hit], n_tokens: int) -> Iterator[Part]:
