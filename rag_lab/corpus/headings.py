@@ -113,18 +113,14 @@ def markdown_lines(text: str) -> Iterator[tuple[int, str]]:
         if fence and line.strip() and _indent(line) < len(fence[1]):  # outside the item of a list that it began in
             fence = None
         if fence:
+            bare = line.strip()
+            closes = len(bare) >= len(fence[2]) and set(bare) == {fence[2][0]} and _indent(line) <= len(fence[1]) + 3
             yield start, ""
-            fence = None if _closes(fence, line) else fence
+            fence = None if closes else fence
         else:
             fence = _FENCE.match(line)
             yield start, "" if fence else line
         start += len(line) + 1
-
-
-def _closes(fence: re.Match[str], line: str) -> bool:
-    bare = line.strip()
-    is_fence = len(bare) >= len(fence[2]) and set(bare) == {fence[2][0]}
-    return is_fence and _indent(line) <= len(fence[1]) + 3
 
 
 def _indent(line: str) -> int:

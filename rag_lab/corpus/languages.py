@@ -27,7 +27,7 @@ def language_of(text: str) -> str:
     """Return the language of a text in small letters, as `english`; '' where it cannot be told."""
     if name := _by_script(text):
         return name
-    found = Counter(_words().findall(text.casefold()))
+    found = Counter(_pattern(r"\p{L}{2,}").findall(text.casefold()))
     n_words = found.total()
     if n_words < _LEAST_WORDS:
         return ""
@@ -61,10 +61,6 @@ def _by_script(text: str) -> str:
 
 def _only(words: Mapping[str, int], others: Mapping[str, int]) -> int:
     return sum(count for word, count in words.items() if word not in others)
-
-
-def _words() -> Any:
-    return _pattern(r"\p{L}{2,}")
 
 
 @cache

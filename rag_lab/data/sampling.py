@@ -115,7 +115,9 @@ def stratified(questions: Sequence[Question], n: int, seed: int) -> list[str]:
     seats = dict.fromkeys(waiting, 0)
     sample = []
     for house in range(1, min(n, len(questions)) + 1):
-        chosen = _next(sizes, seats, house)
+        # The next seat is the neediest stratum's, of those below their upper quota.
+        below = [key for key in sizes if seats[key] * sum(sizes.values()) < house * sizes[key]]
+        chosen = max(below, key=lambda key: Fraction(sizes[key], seats[key] + 1))
         seats[chosen] += 1
         sample.append(waiting[chosen].pop())
     return sample
@@ -124,13 +126,6 @@ def stratified(questions: Sequence[Question], n: int, seed: int) -> list[str]:
 def shuffled(questions: Sequence[Question], seed: int) -> list[str]:
     """Return all ids in an order by lot, which depends on each id and the seed alone."""
     return sorted((question.question_id for question in questions), key=lambda name: _lot(name, seed))
-
-
-def _next(sizes: dict[_Stratum, int], seats: dict[_Stratum, int], house: int) -> _Stratum:
-    """Return the stratum that gets the next seat: the neediest of those below their upper quota."""
-    total = sum(sizes.values())
-    below = [key for key in sizes if seats[key] * total < house * sizes[key]]
-    return max(below, key=lambda key: Fraction(sizes[key], seats[key] + 1))
 
 
 def _lot(question_id: str, seed: int) -> tuple[bytes, str]:

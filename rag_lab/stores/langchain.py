@@ -23,7 +23,7 @@ from langchain_core.vectorstores import VectorStore as LangChainVectorStore
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.engine import SearchedRows
-from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches
+from rag_lab.stores.rows import Cosines, Numbers, Positions, batches
 
 LabelFilter = Callable[[frozenset[str]], Mapping[str, Any]]
 
@@ -67,7 +67,10 @@ class LangChainStore(SearchedRows):
         label_filter: LabelFilter | None = None,
     ) -> None:
         super().__init__(path)
-        self._digest = _digest(self.rows)
+        digest = sha256(self.rows.vectors.data)
+        digest.update(self.rows.label_numbers.data)
+        digest.update("\0".join(self.rows.labels).encode())
+        self._digest = digest.hexdigest()  # of vectors and labels, row by row
         self._store = store
         self._embeddings = embeddings
         self._label_filter = label_filter
@@ -114,7 +117,17 @@ class LangChainStore(SearchedRows):
                 f"{type(self._store).__name__} holds other rows than those of this index; empty it, or give each index "
                 "a store of its own."
             )
-        self._check(found, n_wanted, numbers)
+        name = type(
+            self._store
+        ).__name__  # which withholds children, or shows others: its filter is none, or comes late
+        short = min((len(rows) for rows in found), default=n_wanted)
+        if short != n_wanted:
+            raise StoreError(
+                f"{name} returned {short} of {n_wanted} children that it was asked for and has; where it filters after "
+                "the search, let label_filter also set how many it fetches before."
+            )
+        if numbers is not None and not self.rows.mask(numbers)[np.array(found, np.int64)].all():
+            raise StoreError(f"{name} returned a child that label_filter should have kept out; mend label_filter.")
         return self.rows.rank(queries, np.array(found, np.int64), n_wanted)
 
     def _only(self, numbers: Numbers | None) -> Mapping[str, Any]:
@@ -126,23 +139,3 @@ class LangChainStore(SearchedRows):
                 "see; give LangChainStore one, or ask without restriction."
             )
         return self._label_filter(frozenset(self.rows.labels[number] for number in numbers))
-
-    def _check(self, found: list[list[int]], n_wanted: int, numbers: Numbers | None) -> None:
-        """Refuse a store that withholds children or shows what is not allowed: its filter is none, or comes late."""
-        name = type(self._store).__name__
-        short = min((len(rows) for rows in found), default=n_wanted)
-        if short != n_wanted:
-            raise StoreError(
-                f"{name} returned {short} of {n_wanted} children that it was asked for and has; where it filters after "
-                "the search, let label_filter also set how many it fetches before."
-            )
-        if numbers is not None and not self.rows.mask(numbers)[np.array(found, np.int64)].all():
-            raise StoreError(f"{name} returned a child that label_filter should have kept out; mend label_filter.")
-
-
-def _digest(rows: Rows) -> str:
-    """Return what the vectors and labels are, row by row."""
-    found = sha256(rows.vectors.data)
-    found.update(rows.label_numbers.data)
-    found.update("\0".join(rows.labels).encode())
-    return found.hexdigest()

@@ -27,6 +27,8 @@ from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem, Question
 
 _OPEN = Attributes()
+_NAMED = 100  # files, of which no more are named in one message
+_ELSEWHERE = "the link leads to {}, which is of another namespace"
 
 
 def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
@@ -40,10 +42,6 @@ def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
     return visible
 
 
-_NAMED = 100  # files, of which no more are named in one message
-_ELSEWHERE = "the link leads to {}, which is of another namespace"
-
-
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The files of a corpus that a loader can read, by source in sorted order, and what was passed over."""
@@ -54,7 +52,7 @@ class Listing:
 
     def owned(self, document: Document) -> Document:
         """Return a document of one of the files with that file's attributes."""
-        attributes = self.attributes.get(document.source, Attributes())
+        attributes = self.attributes.get(document.source, _OPEN)
         return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
 
     def strictest(self, digests: Mapping[str, str]) -> Listing:
@@ -92,20 +90,19 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
         if reason := REMOVED if source in removed else refusal(path, folder):
             problems.append(Problem(printable(path), reason))
         elif suffixes is None or path.suffix.lower() in suffixes:
-            files[_source(path, source, files)] = path
+            stored = source_in(path) if path.suffix == SUFFIX else ""  # how documents that came from Python are named
+            files[stored if stored and stored not in files else source] = path
         else:
             unsupported[path.suffix.lower()].append(path)
-    problems += [_unsupported(suffix, paths) for suffix, paths in unsupported.items()]
+    for suffix, paths in unsupported.items():
+        others = f" (and {len(paths) - 1} more like it)" if len(paths) > 1 else ""
+        kind = f"files ending in {suffix}" if suffix else "files without a suffix"
+        allowed = f"allowed are {ALLOWED}, and what corpus.readers names."
+        problems.append(Problem(str(paths[0]), f"{kind} are not read{others}; {allowed}"))
     if not files:
         found = f"; found:{_listed(list(map(str, problems)))}" if problems else ""
         raise DatasetError(f"The corpus folder {folder} holds no {ALLOWED} file: put some into it{found}")
     return _linked(Listing(files, tuple(problems), {}), folder, sources)
-
-
-def _source(path: Path, source: str, taken: Collection[str]) -> str:
-    """Return the source of a file: its path below the folder, or what documents given in Python were named."""
-    given = source_in(path) if path.suffix == SUFFIX else ""
-    return given if given and given not in taken else source
 
 
 def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing:
@@ -115,8 +112,8 @@ def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing
     targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
     attributes = read_attributes(folder, {*sources, *targets.values()})
     for source, target in targets.items():
-        own = attributes.get(source, Attributes())
-        held = of_link(own, attributes.get(target, Attributes()))
+        own = attributes.get(source, _OPEN)
+        held = of_link(own, attributes.get(target, _OPEN))
         if held is None:
             problems.append(Problem(printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed."))
         elif held != own:
@@ -159,9 +156,3 @@ def _listed(reasons: Sequence[str]) -> str:
 def named(document: Document) -> Document:
     """Return a document that has a title: its file's name, where the file gives none."""
     return document if document.title else replace(document, title=PurePosixPath(document.source).stem)
-
-
-def _unsupported(suffix: str, paths: list[Path]) -> Problem:
-    others = f" (and {len(paths) - 1} more like it)" if len(paths) > 1 else ""
-    kind = f"files ending in {suffix}" if suffix else "files without a suffix"
-    return Problem(str(paths[0]), f"{kind} are not read{others}; allowed are {ALLOWED}, and what corpus.readers names.")

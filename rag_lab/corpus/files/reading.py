@@ -51,7 +51,7 @@ def _loading(factory: Any, parameters: Mapping[str, Any]) -> Callable[[Path], An
 
 
 class CustomFileReader:
-    """Somebody's reader `(path) -> text, texts of pages, LangChain documents, or Loaded`, as a loader."""
+    """A custom reader `(path) -> text, texts of pages, LangChain documents, or Loaded`, as a loader."""
 
     def __init__(self, module: Module) -> None:
         self._code = CustomCode(module, f"file reader {module.name!r}")

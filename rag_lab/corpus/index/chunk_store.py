@@ -207,26 +207,19 @@ class Units:
         return list(best.values())
 
     def _unit_id(self, chunk_id: str) -> str:
-        if self.level == "child":
-            return chunk_id
-        parent_id = _parent_id(chunk_id)
-        return parent_id if self.level == "parent" else f"{self._spans[parent_id][0]}#"
+        parent_id = chunk_id.rpartition("/")[0]
+        return {"child": chunk_id, "parent": parent_id}.get(self.level) or f"{self._spans[parent_id][0]}#"
 
     def _place(self, chunk_id: str) -> Place:
         if self.level == "child":
             child = self._chunks.child(chunk_id)
             return child.source, child.page, child.start, child.end
-        place = self._spans[_parent_id(chunk_id)]
-        return place if self.level == "parent" else self._document(place)
-
-    def _document(self, place: Place) -> Place:
+        place = self._spans[chunk_id.rpartition("/")[0]]
+        if self.level == "parent":
+            return place
         document = self._chunks.document(*place[:2])
         return document.source, document.page, 0, len(document.text)
 
     @cached_property
     def _spans(self) -> dict[str, Place]:
         return self._chunks.spans()
-
-
-def _parent_id(chunk_id: str) -> str:
-    return chunk_id.rpartition("/")[0]

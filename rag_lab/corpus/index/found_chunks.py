@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -89,8 +89,14 @@ class FoundChunks:
         if isinstance(found, str):
             return self._named(found) or self._with_text(found)
         metadata = found.metadata
+        source = str(metadata.get("source", "")).replace("\\", "/")
+
+        def strangeness(children: Children) -> tuple[bool, bool]:
+            first = children[0]
+            return not f"/{source}".endswith(f"/{first.source}"), metadata.get("page") != first.page
+
         return self._named(str(metadata.get("chunk_id", ""))) or sorted(
-            self._with_text(found.page_content), key=lambda children: _strangeness(children[0], metadata)
+            self._with_text(found.page_content), key=strangeness
         )
 
     def _named(self, name: str) -> list[Children]:
@@ -102,17 +108,13 @@ class FoundChunks:
         words = _words(text)
         if not words:
             return []
+        children, parents = self._child_words.items(), self._parent_words.items()
         return (
-            self._where(lambda own: own == words, self._child_words, lambda name: [self._by_id[name]])
-            or self._where(lambda own: own == words, self._parent_words, lambda name: self._by_parent[name])
-            or self._where(lambda own: words in own, self._child_words, lambda name: [self._by_id[name]])
-            or self._where(lambda own: words in own, self._parent_words, lambda name: self._around(name, text))
+            [[self._by_id[name]] for name, whole in children if whole == words]
+            or [self._by_parent[name] for name, whole in parents if whole == words]
+            or [[self._by_id[name]] for name, whole in children if words in whole]
+            or [self._around(name, text) for name, whole in parents if words in whole]
         )
-
-    def _where(
-        self, fits: Callable[[str], bool], texts: Mapping[str, str], children: Callable[[str], Children]
-    ) -> list[Children]:
-        return [children(name) for name, own in texts.items() if fits(own)]
 
     def _around(self, parent_id: str, text: str) -> Children:
         """Return the children of a parent that a piece of its text touches; all where its white space differs."""
@@ -134,9 +136,3 @@ class FoundChunks:
 
 def _words(text: str) -> str:
     return " ".join(text.split())
-
-
-def _strangeness(chunk: Chunk, metadata: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Order chunks by whether they stand in the file, and on the page, that the metadata name."""
-    source = str(metadata.get("source", "")).replace("\\", "/")
-    return not f"/{source}".endswith(f"/{chunk.source}"), metadata.get("page") != chunk.page

@@ -13,7 +13,7 @@ from typing import Any
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.normalize import normalize
 from rag_lab.corpus.spans import PageStarts, page_span
-from rag_lab.records import Chunk, Document, Evidence
+from rag_lab.records import Document, Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,6 @@ class AsRead:
         """Return what is kept of it in the manifest, as JSON values; nothing where nothing was done."""
         found = {"page_starts": dict(self.page_starts), "left_out": dict(self.left_out)}
         return {name: value for name, value in found.items() if value}
-
-    def indexed(self, source: str) -> str:
-        """Return the file that is indexed where `source` is asked for."""
-        return self.left_out.get(source, source)
 
 
 _INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
@@ -79,7 +75,7 @@ def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsR
     not found is returned as it was given. The file is the one that is indexed; in one whose pages are one text, the
     evidence has a span and no page.
     """
-    evidence = replace(evidence, source=as_read.indexed(evidence.source))
+    evidence = replace(evidence, source=as_read.left_out.get(evidence.source, evidence.source))
     documents = store.documents(evidence.source)
     if not documents:
         return evidence, "no such file was read into the corpus; correct the name or add the file."
@@ -95,7 +91,7 @@ def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsR
     for document in documents:
         span = find_quote(document.text, evidence.quote)
         if span:
-            context = _context(document, store.parents(document.source, document.page), *span)
+            context = _context(store, document, *span)
             return replace(evidence, page=document.page, start=span[0], end=span[1], context=context), ""
     return evidence, _no_quote(evidence.quote, evidence.page)
 
@@ -114,13 +110,15 @@ def _within_file(store: ChunkStore, document: Document, evidence: Evidence, star
     start, end = (page[0] + place for place in found or (len(text), len(text)))
     if start >= page[1]:
         return evidence, _no_quote(evidence.quote, evidence.page)
-    context = _context(document, store.parents(document.source, document.page), start, end)
+    context = _context(store, document, start, end)
     return replace(evidence, page=None, start=start, end=end, context=context), ""
 
 
 def _no_quote(quote: str, page: int | None) -> str:
     where = "the file" if page is None else f"page {page}"
-    return f"the quote {_short(quote)!r} does not stand on {where}; correct the quote or the page."
+    words = " ".join(quote.split())
+    words = words if len(words) <= 60 else words[:57] + "..."
+    return f"the quote {words!r} does not stand on {where}; correct the quote or the page."
 
 
 def _only_parent(store: ChunkStore, documents: list[Document]) -> str:
@@ -130,7 +128,8 @@ def _only_parent(store: ChunkStore, documents: list[Document]) -> str:
     return parents[0].text if len(parents) == 1 else ""
 
 
-def _context(document: Document, parents: list[Chunk], start: int, end: int) -> str:
+def _context(store: ChunkStore, document: Document, start: int, end: int) -> str:
+    parents = store.parents(document.source, document.page)
     touched = [parent for parent in parents if parent.start < end and parent.end > start]
     whole = [parent for parent in touched if parent.start <= start and parent.end >= end]
     if whole:  # parents of neighbouring children overlap, and several may hold the quote
@@ -142,8 +141,3 @@ def _no_page(pages: list[int], page: int) -> str:
     if not pages:
         return f"page {page} is named, but the file has no pages; leave the page out."
     return f"page {page} was not read: it does not exist or holds no text (last page with text: {max(pages)})."
-
-
-def _short(quote: str) -> str:
-    words = " ".join(quote.split())
-    return words if len(words) <= 60 else words[:57] + "..."

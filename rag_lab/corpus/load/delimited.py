@@ -156,7 +156,10 @@ def load_delimited(path: Path, source: str) -> Loaded:
     limit = csv.field_size_limit(_MAX_CELL_CHARS)
     try:
         with parsing("table"):
-            rows = _rows(text, path.suffix.lower())
+            if declared := _DECLARED.match(text):
+                rows = _parsed(text[declared.end() :], declared[1])
+            else:
+                rows = _parsed(text, "\t" if path.suffix.lower() == ".tsv" else _delimiter(text))
     finally:
         csv.field_size_limit(limit)
     lines, n_too_long = markdown_table(rows)
@@ -165,13 +168,6 @@ def load_delimited(path: Path, source: str) -> Loaded:
     if n_too_long:
         warnings = (*warnings, too_long(n_too_long))
     return Loaded((Document(source, None, "\n".join(lines)),), warnings)
-
-
-def _rows(text: str, suffix: str) -> list[list[str]]:
-    declared = _DECLARED.match(text)
-    if declared:
-        return _parsed(text[declared.end() :], declared[1])
-    return _parsed(text, "\t" if suffix == ".tsv" else _delimiter(text))
 
 
 def _parsed(text: str, delimiter: str) -> list[list[str]]:

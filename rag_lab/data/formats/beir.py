@@ -67,7 +67,10 @@ def read_beir(source: Path, split: str = "test") -> Draft:
         if fault:
             draft.problems.append(Problem(str(qrels), f"query {query_id!r} was left out: {fault}."))
         else:
-            draft.questions.append(_question(queries[query_id], found))
+            query = queries[query_id]
+            known = (query.metadata.answers if query.metadata else None) or ()
+            answers = tuple(answer for answer in known if answer.strip())
+            draft.questions.append(with_judged(Question(unquote(query.record_id), query.text.strip(), answers), found))
     return draft
 
 
@@ -79,12 +82,6 @@ def _fault(query: _Query | None, judged: dict[str, tuple[int, int]], found: list
     if not any(grade for _, grade in judged.values()):
         return "no document is judged relevant"
     return "" if any(item.grade for item in found) else "none of its relevant documents is in the corpus"
-
-
-def _question(query: _Query, judged: list[Evidence]) -> Question:
-    given = query.metadata.answers if query.metadata else None
-    answers = tuple(answer for answer in given or () if answer.strip())
-    return with_judged(Question(unquote(query.record_id), query.text.strip(), answers), judged)
 
 
 def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
