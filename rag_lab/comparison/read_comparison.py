@@ -57,7 +57,10 @@ def read_comparison(
     quality_metrics = tuple(metric for metric in metrics if metric not in cost_metrics)
     quality = scores[scores["metric"].isin(quality_metrics)]
     components = noise_by_metric(run, quality)
-    asked, scales = _asked(traces), _scales(run, metrics, scores)
+    asked, scales = (
+        {trace.question.question_id: trace.question for one in traces.values() for trace in one},
+        _scales(run, metrics, scores),
+    )
     clusters = clusters_of(asked.values(), run.clusters)
     return with_answers(
         Comparison(
@@ -144,10 +147,6 @@ def _scales(run: RunFolder, metrics: Sequence[str], scores: pd.DataFrame) -> dic
     known = {metric: info.scale for metric, info in infos.items()}
     found = scales_of(scores, known)
     return {metric: found.get(metric, scale) for metric, scale in known.items()}
-
-
-def _asked(traces: Mapping[str, list[Trace]]) -> dict[str, Question]:
-    return {trace.question.question_id: trace.question for one in traces.values() for trace in one}
 
 
 def _questions(run: RunFolder, scores: pd.DataFrame, main: str, asked: Mapping[str, Question]) -> pd.DataFrame:

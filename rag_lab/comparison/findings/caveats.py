@@ -29,12 +29,12 @@ def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[s
     missing = [text for plan in comparison.variants if (text := _coverage(comparison, plan.variant_id, metric))]
     if missing:
         told.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
-    return [*told, *_confounded(comparison), *_unable(comparison), *_thin(comparison)]
-
-
-def _confounded(comparison: Comparison) -> list[str]:
-    """Return what the effects of a fraction are confounded with."""
-    return [comparison.effects.confounded] if comparison.effects.confounded else []
+    return [
+        *told,
+        *([comparison.effects.confounded] if comparison.effects.confounded else []),
+        *_unable(comparison),
+        *_thin(comparison),
+    ]
 
 
 def families_sentence(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import FEW
 from rag_lab.comparison.tables.changes import Changes, VariantChange
 
-FULLY_TOLD = 5  # variants with a sentence of their own
+WRITTEN_OUT = 5  # variants with a sentence of their own
 DOLLARS = 0.0001
 
 
@@ -49,9 +49,9 @@ def changes_sentences(comparison: Comparison) -> list[str]:
         notices = [str(notice) for notice in comparison.manifest.get("notices", [])]
         return [*notices, "No other variant was run to its end, so there is nothing to compare the baseline with."]
     moved = sorted((one for one in others if not one.is_nothing), key=_size, reverse=True)
-    told = [_change_sentence(comparison, one) for one in moved[:FULLY_TOLD]]
-    if len(moved) > FULLY_TOLD:
-        rest = [comparison.called(one.variant_id) for one in moved[FULLY_TOLD:]]
+    told = [_change_sentence(comparison, one) for one in moved[:WRITTEN_OUT]]
+    if len(moved) > WRITTEN_OUT:
+        rest = [comparison.called(one.variant_id) for one in moved[WRITTEN_OUT:]]
         told.append(f"Less is changed by {listing(rest)}.")
     still = [one for one in others if one.is_nothing]
     return told + ([_still(comparison, still)] if still else [])

@@ -94,7 +94,7 @@ class Choices:
         return has_level or self.rows[variant]["family"] == "primary"
 
     def is_dear(self, variant: str) -> bool:
-        """Tell whether a variant takes many times what the reference cost_sentence, and no margin says whether that pays."""
+        """Tell whether a variant takes many times what the reference takes, and no margin says whether that pays."""
         return self.metric not in self.comparison.run.margins and self.times(variant) > MANY_TIMES
 
     def times(self, variant: str) -> float:

@@ -162,11 +162,10 @@ def module_rows(comparison: Comparison) -> list[ModuleRow]:
     else:
         rows = [_pair(comparison, *pair, metric) for pair in comparison.run.pairs]
     sign = _sign(comparison, metric)
-    return sorted(rows, key=lambda row: (_place(row.word), -sign * (row.effect or 0.0)))
-
-
-def _place(word: Word) -> int:
-    return _ORDER.index(word) if word in _ORDER else len(_ORDER)
+    return sorted(
+        rows,
+        key=lambda row: ((_ORDER.index(row.word) if row.word in _ORDER else len(_ORDER)), -sign * (row.effect or 0.0)),
+    )
 
 
 def _pair(comparison: Comparison, variant: str, against: str, metric: str) -> ModuleRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,15 @@ import pandas as pd
 
 from rag_lab._kit.wording import number
 from rag_lab.comparison.questions.passages import Ranking, ranking
-from rag_lab.comparison.questions.remade_prompts import Remade, remade_prompts
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.models.protocols import split_thinking
-from rag_lab.records import Question, StageRecord, Trace
+from rag_lab.records import Question, Trace
+from rag_lab.stages.chat_stage import written
+from rag_lab.stages.query import prompts
+from rag_lab.stages.query.hyde import Hyde, hyde_messages
 from rag_lab.stages.query.rewrite import REWRITE
+from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
+from rag_lab.stages.stage import OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ def cards(tables: RunTables, only: Iterable[str] | None = None) -> Iterator[Ques
     wanted = None if only is None else set(only)
     runs = _by_question(tables, wanted)
     scores = _scores(tables.quality_scores, wanted)
-    unread, remade = tables.run.passages(), remade_prompts(tables.manifest)
+    unread, prompts_of = tables.run.passages(), rebuilt_prompts(tables.manifest)
     for name, asked in runs.items():
-        yield _card(tables, asked, scores.get(name, {}), unread, remade)
+        yield _card(tables, asked, scores.get(name, {}), unread, prompts_of)
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -103,17 +107,22 @@ def _scores(rows: pd.DataFrame, wanted: set[str] | None) -> dict[str, Scores]:
 
 
 def _card(
-    tables: RunTables, asked: Runs, scores: Scores, unread: Mapping[str, str], remade: Mapping[str, Remade]
+    tables: RunTables, asked: Runs, scores: Scores, unread: Mapping[str, str], prompts_of: Mapping[str, RebuiltPrompt]
 ) -> QuestionCard:
     runs, total = list(asked.values()), len(asked)
-    stage_problems = [(letter, _problem(record)) for letter, trace in runs for record in trace.stages if _bad(record)]
+    stage_problems = [
+        (letter, (record.stage, record.status, record.reason))
+        for letter, trace in runs
+        for record in trace.stages
+        if record.status != "ok"
+    ]
     return QuestionCard(
         question=runs[0][1].question,
         understood=share([(letter, _understanding(trace)) for letter, trace in runs], total),
         hypothetical=share([(letter, "\n\n".join(t.hypotheticals)) for letter, t in runs if t.hypotheticals], total),
         sent={
             stage: share([(letter, text) for letter, trace in runs if (text := prompt(trace))], total)
-            for stage, prompt in remade.items()
+            for stage, prompt in prompts_of.items()
         },
         replies=answered(runs),
         lines=tuple(_line(tables.quality_metrics, *one, scores.get(key, {})) for key, one in asked.items()),
@@ -141,14 +150,6 @@ def _line(metrics: Iterable[str], letter: str, trace: Trace, found: Mapping[str,
         sum(record.tokens_in for record in trace.stages),
         sum(record.tokens_out for record in trace.stages),
     )
-
-
-def _bad(record: StageRecord) -> bool:
-    return record.status != "ok"
-
-
-def _problem(record: StageRecord) -> tuple[str, str, str]:
-    return record.stage, record.status, record.reason
 
 
 def _understanding(trace: Trace) -> Understanding:
@@ -238,3 +239,40 @@ def _exchange(trace: Trace) -> Exchange:
     raw = split_thinking(trace.raw_text or "")[0] if thinking else trace.raw_text or ""
     tokens = sum(record.thinking_tokens for record in trace.stages if record.stage == "generate")
     return Exchange(trace.prompt or "", raw, thinking, tokens)
+
+
+RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
+
+
+def rebuilt_prompts(manifest: Mapping[str, Any]) -> dict[str, RebuiltPrompt]:
+    """Return for each stage of the query how its prompt is made again.
+
+    A stage is left out where that could be another text than the model got: nothing says what ran (a run that is not
+    done), the run's prompts had another version, or a variant had a stage of somebody's own.
+    """
+    ran = manifest.get("models", {})
+    return {stage: prompt for stage, prompt in _PROMPTS.items() if _is_ours(ran.get(stage, []))}
+
+
+def _is_ours(identities: list[Mapping[str, Any]]) -> bool:
+    return bool(identities) and all(identity.get("prompts") == prompts.VERSION for identity in identities)
+
+
+def _understanding_prompt(trace: Trace) -> str:
+    return (
+        written(prompts.understanding_messages(trace.question.text, trace.remembered))
+        if _ran(trace, LlmUnderstanding.name)
+        else ""
+    )
+
+
+def _hyde_prompt(trace: Trace) -> str:
+    route = trace.hyde_route
+    return written(hyde_messages(trace, route)) if route in prompts.HYDE and _ran(trace, Hyde.name) else ""
+
+
+def _ran(trace: Trace, stage: str) -> bool:
+    return any(record.stage == stage and record.reason not in (OFF, NOT_ASKED) for record in trace.stages)
+
+
+_PROMPTS: dict[str, RebuiltPrompt] = {LlmUnderstanding.name: _understanding_prompt, Hyde.name: _hyde_prompt}

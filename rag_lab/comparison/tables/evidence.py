@@ -100,12 +100,12 @@ def _orders(trace: Trace) -> Iterator[tuple[State, Sequence[Hit]]]:
     yield "merging", trace.candidates
     if trace.reranked:
         yield "reranking", trace.reranked
-    yield "selection" if trace.reranked or _selected(trace) else "reranking", trace.ranked
-
-
-def _selected(trace: Trace) -> bool:
-    """Tell whether a selection ran; a trace that was written before `Trace.reranked` says so in its records alone."""
-    return any(record.stage == "select" and record.reason != OFF for record in trace.stages)
+    yield (
+        "selection"
+        if trace.reranked or any(record.stage == "select" and record.reason != OFF for record in trace.stages)
+        else "reranking",
+        trace.ranked,
+    )
 
 
 def _ranks(hits: Sequence[Hit], items: Sequence[Evidence]) -> list[float]:

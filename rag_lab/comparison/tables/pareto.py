@@ -14,7 +14,7 @@ from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS, Price
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.stage_tables import as_answered
-from rag_lab.records import StageRecord, Trace
+from rag_lab.records import Trace
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, mean_intervals
 from rag_lab.statistics.pareto import Means, Medians, Quantity, Tolerance, differ, fronts, medians
 from rag_lab.statistics.per_question import cluster_labels, numbers, per_question, unit_places, with_failures_at
@@ -57,17 +57,15 @@ def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int
     runs = _summed(cell, np.ones(len(records)), shape)
     return QuestionCosts(
         seconds=medians(took, places),
-        tokens=_means(_summed(cell, np.array([_tokens(record) for record in records]), shape), runs),
+        tokens=_means(
+            _summed(cell, np.array([float(record.tokens_in + record.tokens_out) for record in records]), shape), runs
+        ),
         usd=_means(_summed(cell, np.array([record.cost_usd for record in records]), shape), runs),
     )
 
 
 def _stage_names(traces: Sequence[Sequence[Trace]]) -> list[str]:
     return list(dict.fromkeys(record.stage for one in traces for trace in one for record in trace.stages))
-
-
-def _tokens(record: StageRecord) -> float:
-    return float(record.tokens_in + record.tokens_out)
 
 
 def _summed(

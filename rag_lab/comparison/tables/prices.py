@@ -89,7 +89,9 @@ class Price:
         """A difference as the end of a sentence on a variant: `costs 1.64 s and saves 12 tokens a question`."""
         if self == Price():
             return "costs what no trace tells"
-        more, less = (_parts(Price(*(_one_side(v, side) for v in astuple(self)))) for side in (1, -1))
+        more, less = (
+            _parts(Price(*((v if v is not None and v * side > 0 else None) for v in astuple(self)))) for side in (1, -1)
+        )
         told = [f"{verb} {' and '.join(parts)}" for verb, parts in (("costs", more), ("saves", less)) if parts]
         return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens a question"
 
@@ -102,10 +104,6 @@ def latency_text(tables: RunTables, variant: str) -> str:
     whole, search, answer = (number(latency.at[variant, name]) for name in ("median_s", "search_s", "answer_s"))
     parts = "" if answer is None else f" (search {seconds(search)} s, answer {seconds(answer)} s)"
     return f"{seconds(whole)} s{parts}"
-
-
-def _one_side(value: float | None, side: int) -> float | None:
-    return value if value is not None and value * side > 0 else None
 
 
 def _texts(price: Price) -> tuple[str, str, str]:

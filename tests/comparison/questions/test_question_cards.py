@@ -15,8 +15,7 @@ from scripted import ScriptedJudge
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.passages import Rank, ranking
-from rag_lab.comparison.questions.question_cards import answered, cards, refused_rewrite, share
-from rag_lab.comparison.questions.remade_prompts import remade_prompts
+from rag_lab.comparison.questions.question_cards import answered, cards, rebuilt_prompts, refused_rewrite, share
 from rag_lab.records import Answer, Evidence, Hit, Passage, Question, Remembered, StageRecord, Trace, Turn
 from rag_lab.report.page.report_page import write_report
 from rag_lab.stages.query.hyde import Hyde, RouteHyde
@@ -121,8 +120,8 @@ def test_what_is_made_again_is_what_the_model_got(routed: bool) -> None:
     traces = [Trace(QUESTION, remembered=Remembered(1, QUESTION.history))]
     for stage in (understand, GuardedRewrite(HashEmbedder(), -1), route, hyde):
         traces = run_stage(stage, traces)
-    remade = remade_prompts(manifest(understand, hyde))
-    got = [text for stage in ("understand", "hyde") if (text := remade[stage](traces[0]))]
+    rebuilt = rebuilt_prompts(manifest(understand, hyde))
+    got = [text for stage in ("understand", "hyde") if (text := rebuilt[stage](traces[0]))]
     assert got == [asked(request) for request in model.requests]
     assert len(got) == 1 + routed and "tank <T1>" in got[0]
 
@@ -131,12 +130,12 @@ def test_what_was_not_asked_or_may_have_been_worded_otherwise_is_not_made_again(
     model = ScriptedJudge(lambda _: json.dumps(UNDERSTOOD))
     understand = LlmUnderstanding(model)
     (off,) = run_stage(Off("understand"), [Trace(QUESTION)])
-    assert remade_prompts(manifest(understand))["understand"](off) == ""
-    assert remade_prompts({}) == {}
+    assert rebuilt_prompts(manifest(understand))["understand"](off) == ""
+    assert rebuilt_prompts({}) == {}
     earlier = dict(understand.identity()) | {"prompts": 0}
     own = {"code": "sha256:ab", "models": []}
     for other in (earlier, own):
-        assert remade_prompts({"models": {"understand": [dict(understand.identity()), other]}}) == {}
+        assert rebuilt_prompts({"models": {"understand": [dict(understand.identity()), other]}}) == {}
 
 
 def test_the_card_shows_them_one_click_away(build: ModuleType, tmp_path: Path) -> None:
