@@ -45,8 +45,8 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)  # of Python's 700, 10, 10: imports and reports make very many objects that stay
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
-        if completion.completing():
-            completion.complete(app)
+        if completion.is_completing_bash():
+            completion.complete_bash(app)
             return
         with room_on_disk():
             read_env_files()

@@ -12,11 +12,12 @@ import typer
 from rag_lab.cli import completion
 from rag_lab.cli.shared_options import Settings, open_pipeline
 from rag_lab.cli.shell import next_steps
+from rag_lab.errors import ConfigError
 
 if TYPE_CHECKING:
     from rag_lab.notebook.label import Found, Labelling
     from rag_lab.pipeline import Pipeline
-    from rag_lab.records import Citation, Question, Trace
+    from rag_lab.records import Question, Trace
 
 DEFAULT_DATASET = "plant_docs"
 
@@ -48,7 +49,15 @@ def ask(
     """
     from rag_lab.notebook.views.trace_view import toy_of
 
-    _check(question, *(may_see or ()), namespace or "")
+    if not question.strip():
+        raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
+    for text in (question, *(may_see or ()), namespace or ""):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
+            ) from None
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
     _refuse_nothing_to_see(pipeline.index.labels, permissions, namespace)
@@ -66,24 +75,9 @@ def ask(
         label_passage(pipeline, trace.question)
 
 
-def _check(question: str, *names: str) -> None:
-    from rag_lab.errors import ConfigError
-
-    if not question.strip():
-        raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
-    for text in (question, *names):
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ConfigError(
-                f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
-            ) from None
-
-
 def _refuse_nothing_to_see(labels: frozenset[str], permissions: tuple[str, ...] | None, namespace: str | None) -> None:
     """Say the same of a namespace that is not there and of one that is closed: whose documents exist is no answer."""
     from rag_lab.access import allowed_labels
-    from rag_lab.errors import ConfigError
     from rag_lab.records import Question
 
     allowed = allowed_labels(labels, Question("asked", "", may_see=permissions, namespace=namespace))
@@ -97,14 +91,12 @@ def _answer(trace: Trace) -> str:
         found = [f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages]
         none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"
         return "\n".join(found or [none])
-    cited = [_citation(citation, trace.answer.text) for citation in trace.answer.citations]
+    answer, cited = " ".join(trace.answer.text.split()), []
+    for citation in trace.answer.citations:
+        text = " ".join(citation.quote.split())
+        quote = f': "{text}"' if text and text != answer else ""  # an answer that is a quote stands above
+        cited.append(f"[{citation.number}] {_place(citation.source, citation.page)}{quote}")
     return "\n".join([trace.answer.text, *(cited or ["(no citation)"])])
-
-
-def _citation(citation: Citation, answer: str) -> str:
-    text = " ".join(citation.quote.split())
-    quote = f': "{text}"' if text and text != " ".join(answer.split()) else ""  # an answer that is a quote stands above
-    return f"[{citation.number}] {_place(citation.source, citation.page)}{quote}"
 
 
 def _place(source: str, page: int | None) -> str:
@@ -175,8 +167,6 @@ def _take(found: Labelling, reply: str, shown: list[Found]) -> bool:
     Raises:
         ConfigError: if it names something else, or 0 beside others.
     """
-    from rag_lab.errors import ConfigError
-
     typed = reply.replace(",", " ").split()
     quotes = {str(n): (n, passage.quote) for n, passage in enumerate(shown, start=1)}
     quotes |= {f"{n}.{m}": (n, text) for n, one in enumerate(shown, start=1) for m, text in enumerate(one.units, 1)}

@@ -13,20 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 TABLES = (
-    "scores",
-    "differences",
-    "order",
-    "effects",
-    "evidence",
-    "gain",
-    "front",
-    "routing",
-    "noise",
-    "coverage",
-    "costs",
-    "race",
-    "failed",
-    "changes",
+    *("scores", "differences", "order", "effects", "evidence", "gain", "front", "routing", "noise", "coverage"),
+    *("costs", "race", "failed", "changes"),
 )
 
 
@@ -56,7 +44,8 @@ def variants(incomplete: str) -> list[tuple[str, str]]:
     from rag_lab.experiment.config import read_experiment
     from rag_lab.experiment.design import expand, expand_list
 
-    files = [word for word in _typed() if word.endswith((".yaml", ".yml")) and Path(word).is_file()]
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""  # not parsed yet
+    files = [word for word in line.split() if word.endswith((".yaml", ".yml")) and Path(word).is_file()]
     try:
         config = read_experiment(files[0]).config
         is_list = config.design == "list"
@@ -64,11 +53,6 @@ def variants(incomplete: str) -> list[tuple[str, str]]:
     except (RagLabError, IndexError):
         return []
     return [(v.variant_id, v.label) for v in found.variants if v.variant_id.startswith(incomplete)]
-
-
-def _typed() -> list[str]:
-    """Return the words on the line, as the shell hands them over: what is not typed to its end is not parsed yet."""
-    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
 
 
 def presets(incomplete: str) -> list[str]:
@@ -142,24 +126,24 @@ VARIABLE = "_RAG_LAB_COMPLETE"
 _CUTS = "=:@"
 
 
-def completing() -> bool:
+def is_completing_bash() -> bool:
     """Tell whether this process was started by bash to complete a line."""
     return os.environ.get(VARIABLE) == "complete_bash"
 
 
-def complete(app: Callable[[], object]) -> None:
+def complete_bash(app: Callable[[], object]) -> None:
     """Let `app` complete the line that bash has cut, and print what bash can put in."""
     given = os.environ.get("COMP_WORDS", "")
     words, current = whole_words(given.split("\n"), int(os.environ.get("COMP_CWORD") or 0))
     os.environ |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(current)}
     typed = words[current] if current < len(words) else ""
     there = max((typed.rfind(cut) for cut in _CUTS), default=-1) + 1
-    said = io.StringIO()
+    offered = io.StringIO()
     try:
-        with redirect_stdout(said):
+        with redirect_stdout(offered):
             app()
     finally:
-        print("\n".join(line[there:] for line in said.getvalue().splitlines()))
+        print("\n".join(line[there:] for line in offered.getvalue().splitlines()))
 
 
 def whole_words(cut: Sequence[str], current: int) -> tuple[list[str], int]:

@@ -16,6 +16,8 @@ def doctor() -> None:
     Packages, models, keys (set or not set, never what they are), which of them a file .env gave, GPU, disk, and which
     presets can run.
     """
+    import torch
+
     from rag_lab._kit.env_file import env_files_read
     from rag_lab._kit.home import home
     from rag_lab._kit.machine import NO_METER, bytes_on_disk, meters
@@ -43,7 +45,9 @@ def doctor() -> None:
         typer.echo(f"  from {path}: {', '.join(names.taken) or 'nothing that the environment does not name itself'}")
         if names.refused:
             typer.echo(f"  never from a file .env: {', '.join(names.refused)}")
-    typer.echo(f"GPU        {_gpu()}")
+    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    gpu = ", ".join(gpus) if torch.cuda.is_available() else "none that torch sees; models run on the CPU"
+    typer.echo(f"GPU        {gpu}")
     typer.echo("Energy     " + (", ".join(meter.device for meter in meters()) or NO_METER))
     typer.echo(f"Home       {home()} ({bytes_on_disk(home()) // 10**6} MB)")
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
@@ -53,14 +57,6 @@ def doctor() -> None:
         for number, lack in enumerate(preset.lacks or ("ready",)):
             typer.echo(f"  {'' if number else preset.name:<44} {lack}")
     typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")
-
-
-def _gpu() -> str:
-    import torch
-
-    if not torch.cuda.is_available():
-        return "none that torch sees; models run on the CPU"
-    return ", ".join(torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count()))
 
 
 COMMANDS = (doctor,)

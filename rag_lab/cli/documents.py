@@ -14,8 +14,7 @@ from rag_lab.cli.shared_options import Settings, open_pipeline, parse_settings
 from rag_lab.cli.shell import next_steps
 
 if TYPE_CHECKING:
-    from rag_lab.corpus.files.tracking import Changes, IndexedFile
-    from rag_lab.corpus.index.corpus_index import CorpusIndex
+    from rag_lab.corpus.files.tracking import IndexedFile
 
 _NAMED_CHANGES = 20
 
@@ -49,11 +48,17 @@ def index(
     """
     with _removing(dataset, remove):
         found = open_pipeline(dataset, settings).index
-    for line in _changes(found.changes):
-        typer.echo(line)
+    for name in ("added", "changed", "removed"):
+        if sources := getattr(found.changes, name):
+            more = ", ..." * (len(sources) > _NAMED_CHANGES)
+            typer.echo(f"{name} {len(sources)}: {', '.join(sources[:_NAMED_CHANGES])}{more}")
     for file in found.files if list_ else ():
         typer.echo(_line(file))
-    typer.echo(_summary(dataset, found))
+    language = f" in {found.language}" if found.language else ""
+    typer.echo(
+        f"{dataset}: {found.n_files} files, {found.n_documents} pages and unpaged files, {found.n_parents} parents, "
+        f"{found.n_children} children{language}, {len(found.problems)} problems"
+    )
     for problem in found.problems:
         typer.echo(f"  {problem}", err=True)
     same = "".join(f" --set {shlex.quote(setting)}" for setting in settings or ())
@@ -71,28 +76,11 @@ def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[N
     return removing(corpus_dir, names, list_files(corpus_dir, None).files)
 
 
-def _changes(changes: Changes) -> list[str]:
-    groups = {"added": changes.added, "changed": changes.changed, "removed": changes.removed}
-    return [
-        f"{name} {len(sources)}: {', '.join(sources[:_NAMED_CHANGES])}{', ...' * (len(sources) > _NAMED_CHANGES)}"
-        for name, sources in groups.items()
-        if sources
-    ]
-
-
 def _line(file: IndexedFile) -> str:
     whose = [f"namespace {file.attributes.namespace}"] if file.attributes.namespace else []
     whose += [f"seen by {', '.join(file.attributes.permissions)}"] if file.attributes.permissions else []
     counts = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
     return "  ".join([file.sha256[:12], counts, file.source, *whose])
-
-
-def _summary(dataset: str, found: CorpusIndex) -> str:
-    language = f" in {found.language}" if found.language else ""
-    return (
-        f"{dataset}: {found.n_files} files, {found.n_documents} pages and unpaged files, {found.n_parents} parents, "
-        f"{found.n_children} children{language}, {len(found.problems)} problems"
-    )
 
 
 def profile(

@@ -12,7 +12,6 @@ from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
 
 if TYPE_CHECKING:
-    from rag_lab.models.local.generation import BatchCheck
     from rag_lab.models.protocols import ChatRequest
 
 app = typer.Typer(help="List, describe, download and check models.", no_args_is_help=True, rich_markup_mode=None)
@@ -78,24 +77,6 @@ def check_judge(
 _SHOWN = 3  # replies that changed
 
 
-def _told(found: BatchCheck, size: int) -> list[str]:
-    from rag_lab.redaction import shown
-
-    n, changed = len(found.alone), found.changed
-    alone, together = found.tokens_a_second
-    lines = [
-        f"{len(changed)} of {n} greedy replies change with the batch size (1 or {size}).",
-        f"Tokens a second: {alone:.1f} one at a time, {together:.1f} in batches.",
-    ]
-    for position in changed[:_SHOWN]:
-        lines += [
-            f"request {position + 1}",
-            f"  alone     {shown(found.alone[position].text)}",
-            f"  in batch  {shown(found.together[position].text)}",
-        ]
-    return lines
-
-
 def _request(n: int, max_tokens: int) -> ChatRequest:
     """Return the n-th question about pumps, over one to six passages: requests of many lengths need padding."""
     from rag_lab.models.protocols import ChatRequest
@@ -131,19 +112,19 @@ def list_(
     from rag_lab.models.remote.ollama_server import OllamaServer
     from rag_lab.redaction import shown
 
-    rows, told = [*_packaged(), *_of_the_hub()], ""
+    rows, note = [*_packaged(), *_of_the_hub()], ""
     try:
         found = OllamaServer(server).models()
         rows += [
             (f"ollama:{model.name}", model.size_bytes, f"{model.parameters} {model.quantization}") for model in found
         ]
-        told = "" if found else "Ollama has no models; `rag-lab models pull ollama:llama3.2:3b` downloads one."
+        note = "" if found else "Ollama has no models; `rag-lab models pull ollama:llama3.2:3b` downloads one."
     except ModelError as error:
-        told = str(error)
+        note = str(error)
     table = [(shown(name), f"{size / _MB:,.0f}", shown(about)) for name, size, about in rows]
     typer.echo(text_table(("model", "MB", ""), table))
-    if told:
-        typer.echo(told)
+    if note:
+        typer.echo(note)
 
 
 def _packaged() -> Iterator[tuple[str, int, str]]:
@@ -271,5 +252,12 @@ def check(
             f"{shown(model)} answers one request at a time, so no reply can depend on a batch; models of transformers "
             "and unsloth take batch_size."
         )
-    for line in _told(check_batch(found, [_request(n, max_tokens) for n in range(replies)]), size):
-        typer.echo(line)
+    checked = check_batch(found, [_request(n, max_tokens) for n in range(replies)])
+    alone, together = checked.tokens_a_second
+    n, changed = len(checked.alone), checked.changed
+    typer.echo(f"{len(changed)} of {n} greedy replies change with the batch size (1 or {size}).")
+    typer.echo(f"Tokens a second: {alone:.1f} one at a time, {together:.1f} in batches.")
+    for position in changed[:_SHOWN]:
+        typer.echo(f"request {position + 1}")
+        typer.echo(f"  alone     {shown(checked.alone[position].text)}")
+        typer.echo(f"  in batch  {shown(checked.together[position].text)}")

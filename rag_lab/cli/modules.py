@@ -1,4 +1,4 @@
-"""`rag-lab modules`: what each part of a pipeline can be, built in, installed or one's own."""
+"""`rag-lab modules`: what each part of a pipeline can be, built in, installed or custom."""
 
 from __future__ import annotations
 
@@ -69,25 +69,36 @@ def _detail(each: ModuleKind) -> Iterator[_Row]:
     yield "named by", each.keys
     yield "", ""
     yield "built in", ""
-    yield from _inside(_metrics() if each.word == "metric" else _built_in(each))
+    if each.word == "metric":
+        from rag_lab.evaluation.registry import describe
+
+        yield from _inside([(info.name, info.sentence) for info in describe()])
+    else:
+        yield from _inside(_built_in(each))
     yield "", ""
     found = _installed(each)
     yield "installed", "" if found else f"nothing; packages bring more by entry points of the group {each.kind.group}"
     yield from _inside(found)
     yield "", ""
     yield "your own", ""
-    yield from _inside(_own(each))
+    yield from _inside(_custom(each))
 
 
 def _built_in(each: ModuleKind) -> list[_Row]:
     from rag_lab.models.providers import Provider
 
-    names = _measures() if each.word == "metric" else {}
+    measures: dict[str, list[str]] = {}  # of each family of metrics, without its name
+    if each.word == "metric":
+        from rag_lab.evaluation.registry import describe
+
+        for info in describe():
+            family, _, measure = info.name.partition(".")
+            measures.setdefault(family, []).append(measure)
     rows = []
     for name, entry in each.kind.built_in.items():
         summary, missing = entry.summary, entry.missing
-        if name in names:
-            summary += f": {', '.join(names[name])}"
+        if name in measures:
+            summary += f": {', '.join(measures[name])}"
         elif isinstance(entry, Provider):
             summary += f", as {entry.example}"
         rows.append((f"{_UNUSABLE}{name}", f"{summary}. {missing}") if missing else (name, summary))
@@ -108,7 +119,7 @@ def _installed(each: ModuleKind) -> list[_Row]:
     return rows
 
 
-def _own(each: ModuleKind) -> list[_Row]:
+def _custom(each: ModuleKind) -> list[_Row]:
     from rag_lab.cli.new import class_of, named_by
 
     file = f"my_{each.word}"
@@ -125,23 +136,6 @@ def _own(each: ModuleKind) -> list[_Row]:
     if line:
         rows.append(("to begin one", f"rag-lab new module {each.word} {file}"))
     return rows
-
-
-def _measures() -> dict[str, list[str]]:
-    """Return the metrics of each family, without its name."""
-    from rag_lab.evaluation.registry import describe
-
-    found: dict[str, list[str]] = {}
-    for info in describe():
-        family, _, measure = info.name.partition(".")
-        found.setdefault(family, []).append(measure)
-    return found
-
-
-def _metrics() -> list[_Row]:
-    from rag_lab.evaluation.registry import describe
-
-    return [(info.name, info.sentence) for info in describe()]
 
 
 def _inside(rows: list[_Row]) -> Iterator[_Row]:

@@ -49,13 +49,13 @@ class GroupedCommands(TyperGroup):
         for title, names in GROUPS.items():
             names = names + others if title == "The workbench" else names
             commands = [(name, self.get_command(ctx, name)) for name in names]
-            told = [
+            rows = [
                 (name.ljust(width), command.get_short_help_str(formatter.width - width - 4))
                 for name, command in commands
                 if command is not None and not command.hidden
             ]
             with formatter.section(title):
-                formatter.write_dl(told)
+                formatter.write_dl(rows)
 
 
 def global_options(

@@ -52,16 +52,13 @@ def question_html(run: Comparison | Path | str, question_id: str) -> str:
     comparison = compare(run) if isinstance(run, Path | str) else run
     shown = html.question_html(comparison, question_id)
     if not shown:
-        raise RagLabError(_unknown_question(question_id, list(comparison.questions["question_id"])))
+        asked = list(comparison.questions["question_id"])
+        near = " or ".join(map(repr, get_close_matches(question_id, asked)))
+        hint = f"did you mean {near}?" if near else f"for example {', '.join(map(repr, asked[:3]))}."
+        raise RagLabError(
+            f"Unknown question {question_id!r}: give the id of one of the {len(asked)} questions of the run; {hint}"
+        )
     return shown
-
-
-def _unknown_question(given: str, asked: list[str]) -> str:
-    near = get_close_matches(given, asked)
-    hint = (
-        f"did you mean {' or '.join(map(repr, near))}?" if near else f"for example {', '.join(map(repr, asked[:3]))}."
-    )
-    return f"Unknown question {given!r}: give the id of one of the {len(asked)} questions of the run; {hint}"
 
 
 def texts_table(frame: pd.DataFrame) -> Styler:

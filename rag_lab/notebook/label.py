@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_lab.data import labels
 from rag_lab.data.dataset import Dataset
@@ -243,18 +243,15 @@ def label(pipelines: Pipelines, questions: str | Question | Sequence[str | Quest
     Raises:
         RagLabError: if there is no question, or the documents have no folder.
     """
-    given = [pipelines] if isinstance(pipelines, Pipeline) else list(_several(pipelines))
-    if not given or not all(isinstance(one, Pipeline) for one in given):
+    several = pipelines.values() if isinstance(pipelines, Mapping) else pipelines
+    searched = [several] if isinstance(several, Pipeline) else list(several)
+    if not searched or not all(isinstance(one, Pipeline) for one in searched):
         raise ConfigError("Give a Pipeline, or several, as in label([base, other], questions).")
-    several = [questions] if isinstance(questions, str | Question) else questions
-    first = given[0] if several is None else given[0].asking(list(several))
+    asked = [questions] if isinstance(questions, str | Question) else questions
+    first = searched[0] if asked is None else searched[0].asking(list(asked))
     if not first.dataset.questions:
         raise ConfigError(f'{first.dataset.name} has no questions; give some, as in label(pipeline, "What is ...?").')
-    return Labelling(given, first.dataset.questions)
-
-
-def _several(pipelines: Any) -> Sequence[Any]:
-    return list(pipelines.values()) if isinstance(pipelines, Mapping) else pipelines
+    return Labelling(searched, first.dataset.questions)
 
 
 def _found(hit: Hit, text: str, quote: str) -> Found:

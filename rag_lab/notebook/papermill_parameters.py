@@ -29,7 +29,8 @@ def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> di
     missing = [name for name in declared if name not in namespace]
     if missing:
         problems.append(f"{', '.join(missing)} must be set: run the cell with the parameters first")
-    values = {name: _as(kind, namespace[name]) for name, kind in declared.items() if name in namespace}
+    values = {name: namespace[name] for name in declared if name in namespace}
+    values |= {name: str(value) for name, value in values.items() if declared[name] is str and type(value) is int}
     problems += [
         f"{name} must be {_KINDS[kind]}, got {values[name]!r}"
         for name, kind in declared.items()
@@ -61,7 +62,3 @@ def _injected(cells: Sequence[str]) -> list[str]:
 def _is_constant(name: str, value: Any) -> bool:
     public = name.isupper() and not name.startswith("_")
     return public and (value is None or isinstance(value, str | int | float | list | dict))
-
-
-def _as(kind: type, value: Any) -> Any:
-    return str(value) if kind is str and type(value) is int else value

@@ -33,7 +33,7 @@ class Job:
     def __init__(self, work: Callable[[Job], None], ended: Callable[[Job], None]) -> None:
         self.step_now, self.share = "", 0.0
         self.error: RagLabError | None = None
-        self.is_stopped = self._is_over = False
+        self.is_running, self.is_stopped = True, False
         self._work, self._ended = work, ended
         self._stop = Event()
         self._thread = Thread(target=self._run, name="bench", daemon=True)
@@ -42,11 +42,6 @@ class Job:
     def is_stopping(self) -> bool:
         """Whether an end was asked for; what is being computed is finished first."""
         return self._stop.is_set()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its work has not come to its end."""
-        return not self._is_over
 
     def start(self) -> None:
         """Start the thread."""
@@ -86,7 +81,7 @@ class Job:
             self.error = RagLabError(f"{type(error).__name__}: {redact_sentence(' '.join(str(error).split()))[:400]}")
             self.error.__cause__ = error
         finally:
-            self._is_over = True
+            self.is_running = False
             self._ended(self)
 
 

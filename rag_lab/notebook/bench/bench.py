@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from threading import RLock, Timer, current_thread
 from typing import Any
@@ -23,8 +24,7 @@ from markupsafe import Markup, escape
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.models.card.small_model import toy_note
 from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
-from rag_lab.notebook.bench.side_by_side import SideBySide
-from rag_lab.notebook.bench.toggles import BOXES, Field, box_of_stage, fields, fields_of, is_off
+from rag_lab.notebook.bench.toggles import BOXES, box_of_stage, fields, fields_of, is_off
 from rag_lab.redaction import shown as safe
 from rag_lab.report.page.templates import asset, render
 from rag_lab.runs.run_folder import RunFolder
@@ -33,12 +33,14 @@ from rag_lab.runs.run_folder import RunFolder
 def result_html(bench: BenchWork, *, styled: bool) -> str:
     """Return the last result; `styled` with the rules that it needs where the bench's own page does not bring them."""
     shown, compared = bench.result, bench.compared
+    records = [record for column in shown.columns for record in column.records] if shown else []
+    models = {record.model for record in records if record.stage == "generate"}
     return render(
         "bench.html",
         shown=shown,
         answers=shown.answers() if shown else [],
         is_running=bench.is_running,
-        toy=_toy(shown) if shown else "",
+        toy=next((note for model in models if (note := toy_note(model, "an answer here"))), ""),
         compared=Markup(compared.html) if compared else "",  # noqa: S704 - a page of ours, which escapes
         compared_title=compared.title if compared else "",
         style=style() if styled else "",
@@ -48,12 +50,6 @@ def result_html(bench: BenchWork, *, styled: bool) -> str:
 def style() -> Markup:
     """Return the rules of what is shown."""
     return asset("card.css") + asset("bench.css")
-
-
-def _toy(shown: SideBySide) -> str:
-    """Return the note on the packaged model, where one wrote any of the answers."""
-    models = {record.model for column in shown.columns for record in column.records if record.stage == "generate"}
-    return next((note for model in models if (note := toy_note(model, "an answer here"))), "")
 
 
 _FOLDER = Path(__file__).parent
@@ -77,7 +73,8 @@ class BenchWidget(anywidget.AnyWidget):
     kept = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, bench: BenchWork) -> None:
-        super().__init__(drawing=[_drawn(box) for box in BOXES], kept=uuid4().hex, runs=_runs())
+        runs = sorted(safe(str(plan.parent)) for plan in Path("results").glob("*/plan.json"))
+        super().__init__(drawing=[_drawn(box) for box in BOXES], kept=uuid4().hex, runs=runs)
         self.questions = [[safe(one.question_id), safe(one.text)] for one in bench.questions[:_MOST_OFFERED]]
         self._bench, self._drawn_at, self._in_file = bench, 0.0, ""
         self._warned: Any = None  # what was said to take long
@@ -110,7 +107,7 @@ class BenchWidget(anywidget.AnyWidget):
                 case "try":
                     self._try_on(_count(value), str(message.get("metrics", "")))
                 case "variants":
-                    self.variants = _variants(str(value))
+                    self.variants = [[one.variant_id, safe(one.label)] for one in RunFolder.open(str(value)).variants]
                 case "load":
                     bench.load(str(message["run"]), str(value))
                 case "add":
@@ -167,13 +164,8 @@ def _drawn(box: Any) -> dict[str, Any]:
         "title": box.title,
         "mains": list(box.mains),
         "stage": box.is_stage,
-        "fields": [_field(field) for field in fields_of(box)],
+        "fields": [asdict(field) for field in fields_of(box)],
     }
-
-
-def _field(field: Field) -> dict[str, Any]:
-    return {"key": field.key, "label": field.label, "kind": field.kind, "help": field.help,
-            "choices": list(field.choices), "low": field.low, "high": field.high}  # fmt: skip
 
 
 def _state(bench: BenchWork) -> dict[str, Any]:
@@ -217,15 +209,6 @@ def _done(bench: BenchWork) -> dict[str, Any]:
             before["remembered"] |= record.remembered
             before["bad"] = before["bad"] or (record.status if record.status != "ok" else "")
     return done
-
-
-def _runs() -> list[str]:
-    """Return the run folders that are where a sweep leaves them."""
-    return sorted(safe(str(plan.parent)) for plan in Path("results").glob("*/plan.json"))
-
-
-def _variants(run: str) -> list[list[str]]:
-    return [[plan.variant_id, safe(plan.label)] for plan in RunFolder.open(run).variants]
 
 
 def _count(value: Any) -> int:

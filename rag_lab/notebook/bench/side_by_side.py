@@ -32,15 +32,12 @@ class Piece:
 def compared(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     """Return both texts in pieces, of which the words are marked that the other text does not have in that order."""
     old, new = _WORD.findall(before), _WORD.findall(after)
+    before_words, after_words = ([word.strip() for word in words] for words in (old, new))
     gone, fresh = [True] * len(old), [True] * len(new)
-    for start, other, size in SequenceMatcher(None, _bare(old), _bare(new), autojunk=False).get_matching_blocks():
+    for start, other, size in SequenceMatcher(None, before_words, after_words, autojunk=False).get_matching_blocks():
         gone[start : start + size] = [False] * size
         fresh[other : other + size] = [False] * size
     return _pieces(old, gone), _pieces(new, fresh)
-
-
-def _bare(words: list[str]) -> list[str]:
-    return [word.strip() for word in words]
 
 
 def _pieces(words: list[str], marked: list[bool]) -> tuple[Piece, ...]:
@@ -161,7 +158,16 @@ class SideBySide:
         for column in reversed(self.columns):
             for hit in _ranked_and_evidence(column):
                 found.setdefault(hit.parent_id, (hit, column))
-        return tuple(_row(hit, column, self) for hit, column in found.values())
+        first = self.columns[0]
+        return tuple(
+            Row(
+                hit,
+                owner.text_of(hit),
+                holds_evidence(hit, self.question),
+                tuple(_place(hit, column, None if column is first else first) for column in self.columns),
+            )
+            for hit, owner in found.values()
+        )
 
     def answers(self) -> list[tuple[Piece, ...]]:
         """Return the answers in pieces: marked is what the first has not, and in the first of two what is gone."""
@@ -174,13 +180,16 @@ class SideBySide:
     def searched(self) -> dict[str, tuple[str, ...]]:
         """What became of the question before it was searched, where a stage made something of it."""
         traces = [column.trace for column in self.columns]
-        told: dict[str, tuple[str, ...]] = {
+        texts: dict[str, tuple[str, ...]] = {
             "Class": tuple(trace.query_class or "" if trace else "" for trace in traces),
-            "Searched": tuple(_searched(trace) for trace in traces),
+            "Searched": tuple(
+                trace.search_query or "" if trace and trace.search_query != trace.question.text else ""
+                for trace in traces
+            ),
             "Searched, too": tuple("\n".join(trace.phrasings) if trace else "" for trace in traces),
             "HyDE text": tuple("\n\n".join(trace.hypotheticals) if trace else "" for trace in traces),
         }
-        return {name: texts for name, texts in told.items() if any(texts)}
+        return {name: row for name, row in texts.items() if any(row)}
 
     @property
     def costs(self) -> dict[str, tuple[StageRecord | None, ...]]:
@@ -210,12 +219,6 @@ def _ranked_and_evidence(column: Column) -> list[Hit]:
     return [*column.trace.ranked, *(hit for hit in left_out if holds_evidence(hit, question))]
 
 
-def _row(hit: Hit, owner: Column, shown: SideBySide) -> Row:
-    first = shown.columns[0]
-    places = tuple(_place(hit, column, None if column is first else first) for column in shown.columns)
-    return Row(hit, owner.text_of(hit), holds_evidence(hit, shown.question), places)
-
-
 def _place(hit: Hit, column: Column, first: Column | None) -> Place:
     rank = column.ranks.get(hit.parent_id)
     candidates = column.trace.candidates if column.trace else ()
@@ -232,18 +235,11 @@ def _place(hit: Hit, column: Column, first: Column | None) -> Place:
     )
 
 
-def _searched(trace: Trace | None) -> str:
-    return trace.search_query or "" if trace and trace.search_query != trace.question.text else ""
-
-
 def _moved(first: Column, column: Column) -> list[str]:
     if first.trace is None or column.trace is None or column.unfinished or first.unfinished:
         return []
-    return [
-        sentence
-        for sentence in (_evidence(first, column), _passages(first, column), _answers(first, column))
-        if sentence
-    ]
+    same = f"{column.letter} answers word for word as {first.letter}." if first.answer == column.answer != "" else ""
+    return [text for text in (_evidence(first, column), _passages(first, column), same) if text]
 
 
 def _evidence(first: Column, column: Column) -> str:
@@ -251,11 +247,11 @@ def _evidence(first: Column, column: Column) -> str:
         return ""
     now, before = column.evidence_at, first.evidence_at
     if now == before:
-        where = f"stands at rank {now}" if now else "is not ranked"
-        return f"The evidence {where} in both {first.letter} and {column.letter}."
-    told = {one.letter: f"at rank {one.evidence_at}" if one.evidence_at else "nowhere" for one in (first, column)}
+        state = f"stands at rank {now}" if now else "is not ranked"
+        return f"The evidence {state} in both {first.letter} and {column.letter}."
+    where = {one.letter: f"at rank {one.evidence_at}" if one.evidence_at else "nowhere" for one in (first, column)}
     verb = "rises" if before is None or (now is not None and now < before) else "falls"
-    return f"The evidence {verb}: {column.letter} has it {told[column.letter]}, {first.letter} {told[first.letter]}."
+    return f"The evidence {verb}: {column.letter} has it {where[column.letter]}, {first.letter} {where[first.letter]}."
 
 
 def _passages(first: Column, column: Column) -> str:
@@ -266,11 +262,3 @@ def _passages(first: Column, column: Column) -> str:
         return f"{new} of the {len(column.read)} passages that {column.letter} reads are not read by {first.letter}."
     same = "the same" if len(first.read) == len(column.read) else f"{len(column.read)} of the"
     return f"{column.letter} reads {same} {counted(len(first.read), 'passage')} that {first.letter} reads."
-
-
-def _answers(first: Column, column: Column) -> str:
-    if not first.answer or not column.answer:
-        return ""
-    if first.answer == column.answer:
-        return f"{column.letter} answers word for word as {first.letter}."
-    return ""

@@ -5,7 +5,7 @@ The fields are read off the configuration's own sections, so a new one appears i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -208,7 +208,7 @@ class Toggles:
     def side_by_side(self) -> tuple[PipelineConfig, ...]:
         """The settings that belong side by side, each once: the pinned, the one that was run before, the newest."""
         before = self._before if self.now == self._last else self._last
-        return _each_once((*self.pinned, before, self.now))
+        return tuple({one.identity: one for one in (*self.pinned, before, self.now)}.values())
 
     def pin(self, config: PipelineConfig) -> None:
         """Keep a setting beside all that is run later; one that is pinned is let go."""
@@ -229,7 +229,3 @@ class Toggles:
     def label(self, config: PipelineConfig) -> str:
         """Write a setting for people: what differs from the start."""
         return variant_label(config.differing(self.start)) or "as it started"
-
-
-def _each_once(settings: Iterable[PipelineConfig]) -> tuple[PipelineConfig, ...]:
-    return tuple({setting.identity: setting for setting in settings}.values())
