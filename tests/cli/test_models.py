@@ -78,7 +78,7 @@ def test_replies_that_change_are_shown_without_what_a_terminal_obeys(monkeypatch
         together = [ChatReply("\x1b[31mred", tokens_out=4, seconds=1.0), *alone[1:]]
         return BatchCheck(tuple(alone), tuple(together))
 
-    monkeypatch.setattr("rag_lab.models.local.decoding.batch_check.check_batch", changed)
+    monkeypatch.setattr("rag_lab.models.local.generation.check_batch", changed)
     told = call("check", "transformers:smollm2", "--replies", "3")
     assert "1 of 3 greedy replies change with the batch size (1 or 8)." in told
     assert "Tokens a second: 2.0 one at a time, 2.4 in batches." in told
