@@ -42,12 +42,8 @@ class Length:
         spread = f"{self.n:,}, median {self.median:,} {self.unit}, 90% up to {self.most:,}, longest {self.longest:,}"
         if self.limit is None:
             return spread
-        cut = (
-            "all are read whole"
-            if not self.over
-            else f"{self.over:.{0 if self.over >= 0.01 else 1}%} are longer and are cut"
-        )
-        return f"{spread}; {self.reader} reads {self.limit:,}: {cut}"
+        longer = f"{self.over:.{0 if self.over >= 0.01 else 1}%} are longer and are cut"
+        return f"{spread}; {self.reader} reads {self.limit:,}: {longer if self.over else 'all are read whole'}"
 
 
 def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Length]:
@@ -56,8 +52,11 @@ def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Le
     children = [child.text for child in index.chunks.children()]
     sample = children[:: max(1, len(children) // _SAMPLE)]
     model = config.models.embedding
-    reads = _reader(model)
-    if reads is not None and reads.most_tokens:
+    try:
+        reads: object = embedder(model)
+    except ModelError:
+        reads = None
+    if isinstance(reads, ReadsTexts) and reads.most_tokens:
         yield _length("chunks", "word pieces", reads.text_tokens(sample, "document"), reads.most_tokens, model)
     else:
         yield _length("chunks", "characters", list(map(len, children)), None, "")
@@ -66,15 +65,6 @@ def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Le
     counts = [estimated_tokens(parent.text) for parent in parents[:: max(1, len(parents) // _SAMPLE)]]
     what = f"each of {config.rerank.final_k} passages in {config.answer.context_tokens:,} tokens of context"
     yield _length("passages", "tokens at most", counts, share, what)
-
-
-def _reader(model: str) -> ReadsTexts | None:
-    """Return the embedding model of this name where it can say how much it reads."""
-    try:
-        found = embedder(model)
-        return found if isinstance(found, ReadsTexts) else None
-    except ModelError:
-        return None
 
 
 def _length(what: str, unit: str, values: Sequence[int], limit: int | None, reader: str) -> Length:

@@ -51,7 +51,9 @@ def repeated_evidence(
         items = (replace(item, copies=tuple(same_files.get(item.source, ()))) for item in evidence)
         for named in _by_passage(items):
             if len(named) > 1:
-                yield RepeatedEvidence(question_id, tuple(map(_place, named)))
+                pages = ("" if item.page is None else f", page {item.page}" for item in named)
+                places = (item.source + page for item, page in zip(named, pages, strict=True))
+                yield RepeatedEvidence(question_id, tuple(places))
 
 
 def _by_passage(evidence: Iterable[Evidence]) -> list[list[Evidence]]:
@@ -61,10 +63,6 @@ def _by_passage(evidence: Iterable[Evidence]) -> list[list[Evidence]]:
         name = min((item.source, *item.copies))
         passages.setdefault((name, item.page, item.start, item.end, quote), []).append(item)
     return list(passages.values())
-
-
-def _place(item: Evidence) -> str:
-    return item.source if item.page is None else f"{item.source}, page {item.page}"
 
 
 def names_file_alone(item: Evidence) -> bool:

@@ -45,14 +45,12 @@ class FaissStore(EngineStore):
         if numbers is not None and n_allowed <= _FEW_ROWS:
             return self.rows.scan(queries, n_wanted, numbers)
         width = max(_EF_SEARCH, n_wanted) * len(self.rows) // n_allowed
-        settings = _library().SearchParametersHNSW(efSearch=width, sel=self._selector(numbers))
+        faiss = _library()
+        bits = None if numbers is None else np.packbits(self.rows.mask(numbers), bitorder="little")
+        selector = None if bits is None else faiss.IDSelectorBitmap(bits)
+        settings = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
         cosines, rows = self._graph.search(np.ascontiguousarray(queries), n_wanted, params=settings)
         return rows, cosines.astype(np.float64)
-
-    def _selector(self, numbers: Numbers | None) -> Any:
-        if numbers is None:
-            return None
-        return _library().IDSelectorBitmap(np.packbits(self.rows.mask(numbers), bitorder="little"))
 
     @cached_property
     def _graph(self) -> Any:

@@ -50,13 +50,15 @@ class QdrantStore(ServedStore):
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         from qdrant_client import models
 
+        is_allowed = models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers or ())))
+        allowed = None if numbers is None else models.Filter(must=[is_allowed])
         replies = self._client.query_batch_points(
-            self._collection,
+            self.server.collection if self.server else _COLLECTION,
             requests=[
                 models.QueryRequest(
                     query=query,
                     limit=n_wanted,
-                    filter=_filter(numbers),
+                    filter=allowed,
                     params=models.SearchParams(hnsw_ef=max(_EF_SEARCH, n_wanted)) if self.server else None,
                 )
                 for query in queries.tolist()
@@ -64,10 +66,6 @@ class QdrantStore(ServedStore):
         )
         rows = [[point.id for point in reply.points] for reply in replies]
         return padded(rows, [[point.score for point in reply.points] for reply in replies], n_wanted)
-
-    @property
-    def _collection(self) -> str:
-        return _COLLECTION if self.server is None else self.server.collection
 
     @cached_property
     def _client(self) -> Any:
@@ -79,14 +77,6 @@ class QdrantStore(ServedStore):
         _create(client, _COLLECTION, self.rows)
         _add(client, _COLLECTION, self.rows)
         return client
-
-
-def _filter(numbers: Numbers | None) -> Any:
-    from qdrant_client import models
-
-    if numbers is None:
-        return None
-    return models.Filter(must=[models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers)))])
 
 
 def _create(client: Any, collection: str, rows: Rows) -> None:

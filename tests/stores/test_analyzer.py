@@ -1,11 +1,18 @@
+from __future__ import annotations
+
 import re
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_dataset import write_dataset
 
-from rag_lab.stores.analyzer import Analyzer, terms
+from rag_lab import Dataset, PipelineConfig
+from rag_lab.models import shared
+from rag_lab.pipeline import Pipeline
+from rag_lab.stores.analyzer import Analyzer, analyzer_for, terms
+from rag_lab.testing import HashEmbedder
 
 ANALYZERS = get_args(Analyzer)
 
@@ -72,3 +79,34 @@ def test_any_text_gives_terms_without_spaces_and_the_same_ones_in_capitals(text,
 @settings(max_examples=60, deadline=None)
 def test_texts_do_not_influence_each_other(texts, analyzer):
     assert terms(texts, analyzer) == [of(text, analyzer) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("language", "analyzer"),
+    [
+        ("en", "english"), ("English", "english"), (" EN-us ", "english"), ("en_GB", "english"), ("eng", "english"),
+        ("de", "german"), ("ger", "german"), ("German", "german"), ("nb", "norwegian"), ("pt-BR", "portuguese"),
+        ("", "unicode"), ("zh", "unicode"), ("klingon", "unicode"), ("en, de", "unicode"), ("auto", "unicode"),
+    ],
+)  # fmt: skip
+def test_a_language_by_any_of_its_names_has_its_analyzer_and_others_the_plain_one(language, analyzer):
+    assert analyzer_for("auto", language) == analyzer
+    assert analyzer_for("ngrams", language) == "ngrams"
+
+
+def test_auto_follows_the_dataset_and_shares_results_with_the_analyzer_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "embedder", lambda spec: HashEmbedder())
+    dataset = Dataset.load(write_dataset(tmp_path))
+    assert dataset.language == "en"
+
+    def planned(analyzer):
+        config = PipelineConfig().override({"retrieval.mode": "bm25", "retrieval.analyzer": analyzer})
+        return Pipeline.planned(config, dataset, home=tmp_path / "home")
+
+    def identity(analyzer):
+        stages = planned(analyzer).stages
+        return next(stage.identity() for stage in stages if stage.name == "search_bm25")
+
+    assert PipelineConfig().retrieval.analyzer == "auto"
+    assert planned("auto").parts.retrieval.analyzer == "english"
+    assert identity("auto") == identity("english") != identity("unicode")

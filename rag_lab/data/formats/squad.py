@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,34 +44,25 @@ class _Paragraph(BaseModel):
     qas: list[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A paragraph, as documents and problems name it."""
-
-    source: str
-    label: str
-
-
 def read_squad(source: Path) -> Draft:
     """Read the file `source`; a bad paragraph, question or answer span is a problem and the rest is used."""
     draft = Draft()
     seen: set[str] = set()
-    for place, data in _paragraphs(_articles(source)):
+    for name, label, data in _paragraphs(_articles(source)):
         try:
             paragraph = _Paragraph.model_validate(data)
         except ValidationError as error:
-            draft.problems.append(Problem(str(source), f"{place.label}: {describe(error)}; it was left out."))
+            draft.problems.append(Problem(str(source), f"{label}: {describe(error)}; it was left out."))
             continue
         text = normalize(paragraph.context)
         if not text.strip():
             lost = counted(len(paragraph.qas), "question")
-            draft.problems.append(Problem(str(source), f"{place.label} has no text; it was left out with {lost}."))
+            draft.problems.append(Problem(str(source), f"{label} has no text; it was left out with {lost}."))
             continue
-        draft.documents[place.source] = text
+        draft.documents[name] = text
         for item in paragraph.qas:
-            reason = _add(draft, place.source, paragraph.context, item, seen)
-            if reason:
-                draft.problems.append(Problem(str(source), f"{place.label}: {reason}."))
+            if reason := _add(draft, name, paragraph.context, item, seen):
+                draft.problems.append(Problem(str(source), f"{label}: {reason}."))
     return draft
 
 
@@ -89,7 +79,8 @@ def _articles(source: Path) -> list[Any]:
     return articles
 
 
-def _paragraphs(articles: list[Any]) -> Iterator[tuple[_Place, Any]]:
+def _paragraphs(articles: list[Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the source of each paragraph, how problems name it, and what it holds."""
     names = FileNames()
     for article in articles:
         title = article.get("title") if isinstance(article, dict) else None
@@ -98,8 +89,7 @@ def _paragraphs(articles: list[Any]) -> Iterator[tuple[_Place, Any]]:
         paragraphs = paragraphs if isinstance(paragraphs, list) else [None]
         digits = max(2, len(str(len(paragraphs))))
         for number, paragraph in enumerate(paragraphs, start=1):
-            label = f"paragraph {number} of article {title!r}"
-            yield _Place(f"{folder}/{number:0{digits}}.txt", label), paragraph
+            yield f"{folder}/{number:0{digits}}.txt", f"paragraph {number} of article {title!r}", paragraph
 
 
 def _add(draft: Draft, source: str, context: str, data: Any, seen: set[str]) -> str:
@@ -116,7 +106,10 @@ def _add(draft: Draft, source: str, context: str, data: Any, seen: set[str]) -> 
         draft.questions.append(Question(item.id, item.question.strip(), answerable=False))
         return ""
     answers = [answer for answer in item.answers if answer.text.strip()]
-    span = _span(answers[0], context)
+    text, at = answers[0].text, answers[0].answer_start
+    starts = [start for start in range(len(context) - len(text) + 1) if context.startswith(text, start)]
+    nearest = min(starts, key=lambda start: abs(start - at), default=None)  # at its offset, or nearest to that
+    span = None if nearest is None else (nearest, nearest + len(text))
     quote = normalize(quote_around(context, *span)) if span else None
     texts = tuple(dict.fromkeys(answer.text for answer in answers))
     draft.questions.append(Question(item.id, item.question.strip(), texts, evidence=(Evidence(source, None, quote),)))
@@ -131,16 +124,6 @@ def _fault(item: _Item, seen: set[str]) -> str:
     if not item.is_impossible and not any(answer.text.strip() for answer in item.answers):
         return "it has no answer and is not marked is_impossible"
     return ""
-
-
-def _span(answer: _Answer, context: str) -> tuple[int, int] | None:
-    """Return where the answer stands: at its offset, else where it is nearest to that; None where it does not."""
-    length = len(answer.text)
-    starts = [start for start in range(len(context) - length + 1) if context.startswith(answer.text, start)]
-    if not starts:
-        return None
-    nearest = min(starts, key=lambda start: abs(start - answer.answer_start))
-    return nearest, nearest + length
 
 
 def quote_around(text: str, start: int, end: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index import build
 from rag_lab.corpus.index import vectors as child_vectors
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
+from rag_lab.models.truncation import Truncation
 from rag_lab.pipeline import Pipeline
 from rag_lab.stages.retrieval.search import DenseSearcher, SparseSearcher
 from rag_lab.stores.config import StoreConfig
@@ -116,3 +119,61 @@ def test_what_the_vectors_took_is_kept_with_them_also_where_they_were_remembered
     assert again.price(with_vectors=True)["seconds"] == pytest.approx(took["seconds"])
     by_words = again.price(with_vectors=False)
     assert (by_words["chunks"], by_words["seconds"]) == (0, None) and 0 < by_words["bytes"] < took["bytes"]
+
+
+@dataclass
+class ReadsWords(HashEmbedder):
+    """Reads the first `most_tokens` words of a text; `counted` holds how many texts were counted at a time."""
+
+    most_tokens: int | None = 8
+    counted: list[int] = field(default_factory=list)
+
+    def identity(self) -> Any:
+        return {"provider": "words", "most": self.most_tokens}
+
+    def text_tokens(self, texts: Any, kind: str) -> list[int]:
+        self.counted.append(len(texts))
+        return [len(text.split()) for text in texts]
+
+
+@pytest.fixture
+def opened_with(corpus: Path, tmp_path: Path) -> Any:
+    def open_again(embedder: Any, **settings: int) -> CorpusIndex:
+        config = CorpusConfig(chunk_size=60, chunk_overlap=0, parent_size=200).model_copy(update=settings)
+        return open_index(corpus, config, embedder, home=tmp_path / "home")
+
+    return open_again
+
+
+def test_each_child_that_is_longer_is_counted_with_what_is_lost_of_it(opened_with: Any) -> None:
+    index = opened_with(ReadsWords())
+    lengths = {child.chunk_id: len(child.text.split()) for child in index.chunks.children()}
+    longer = {name: n - 8 for name, n in lengths.items() if n > 8}
+    characters = sum(len(child.text) for child in index.chunks.children())
+    assert index.truncation.longer == longer != {}
+    assert index.truncation.total == Truncation(
+        8, len(lengths), len(longer), characters, sum(lengths.values()), sum(longer.values())
+    )
+
+
+def test_children_are_counted_once_for_an_index_and_again_for_another_model(opened_with: Any) -> None:
+    model, other = ReadsWords(), ReadsWords(most_tokens=3)
+    first = opened_with(model).truncation
+    assert opened_with(model).truncation == first and len(model.counted) == 1
+    assert len(opened_with(other).truncation.longer) > len(first.longer) and len(other.counted) == 1
+    assert opened_with(model, chunk_size=30).truncation.total.n > first.total.n
+
+
+def test_a_count_that_was_damaged_is_made_again(opened_with: Any) -> None:
+    model = ReadsWords()
+    index = opened_with(model)
+    before = index.truncation
+    (path,) = index.path.glob("searched/unread-*/unread.json")
+    path.write_text(json.dumps({"total": {}, "longer": {}}))
+    assert opened_with(model).truncation == before and len(model.counted) == 2
+
+
+@pytest.mark.parametrize("embedder", [HashEmbedder(), ReadsWords(most_tokens=None)])
+def test_of_a_model_that_does_not_say_how_much_it_reads_nothing_is_known(opened_with: Any, embedder: Any) -> None:
+    index = opened_with(embedder)
+    assert index.truncation is None and not list(index.path.glob("searched/unread-*"))
