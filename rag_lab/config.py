@@ -78,11 +78,7 @@ class PipelineConfig(Section):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:
-        """Validate nested `data`.
-
-        Raises:
-            ConfigError: naming every unknown key and impossible value at once.
-        """
+        """Validate nested `data`."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -95,11 +91,7 @@ class PipelineConfig(Section):
         return loaded._made_from(Origin(Path(path).name, loaded.flat()))
 
     def override(self, changes: Mapping[str, Any]) -> PipelineConfig:
-        """Return a copy with dotted keys changed: `{"rerank.name": "none"}`.
-
-        Raises:
-            ConfigError: naming every unknown key and impossible value at once.
-        """
+        """Return a copy with dotted keys changed: `{"rerank.name": "none"}`."""
         data = self.model_dump()
         problems = [unknown_name("parameter", key, dotted_keys()) for key in changes if key not in dotted_keys()]
         if problems:
@@ -150,9 +142,6 @@ def config_of(documents: Any) -> PipelineConfig:
     """Return the pipeline that a data set names in pipeline.yaml; the defaults where it, or documents, name none.
 
     A data set may come from anybody, so its file chooses among what is built in or installed.
-
-    Raises:
-        ConfigError: if the file cannot be used.
     """
     if not isinstance(documents, str | Path | Dataset):
         return PipelineConfig()

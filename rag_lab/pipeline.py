@@ -122,19 +122,11 @@ class Pipeline:
         return pipeline
 
     def set(self, key: str | Mapping[str, Any], value: Any = None) -> Self:
-        """Return this pipeline with a dotted key of its configuration changed, or several: `{"rerank.name": "none"}`.
-
-        Raises:
-            ConfigError: naming every unknown key and impossible value.
-        """
+        """Return this pipeline with a dotted key of its configuration changed, or several: `{"rerank.name": "none"}`."""
         return self._with(config=self.config.override({key: value} if isinstance(key, str) else key))
 
     def replace(self, **modules: Any) -> Self:
-        """Return this pipeline with objects in place of what its configuration names: `replace(rerank=Shortest(4))`.
-
-        Raises:
-            ConfigError: if there is no such place.
-        """
+        """Return this pipeline with objects in place of what its configuration names: `replace(rerank=Shortest(4))`."""
         problems = [unknown_name("place of a pipeline", name, SLOTS) for name in modules if name not in SLOTS]
         if problems:
             raise ConfigError(" ".join(problems))
@@ -320,9 +312,6 @@ class Pipeline:
 
         One that the dataset asks in the same words has its labels, so that its trace shows the evidence and can be
         scored; not so where the asker may not see everything, since a label may tell what is hidden.
-
-        Raises:
-            ConfigError: if the question is empty.
         """
         if not text.strip():
             raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')

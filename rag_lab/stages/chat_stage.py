@@ -10,6 +10,7 @@ from rag_lab.records import MachineUse, StageStatus, Trace
 from rag_lab.stages.stage import Outcome
 
 _OF_USE = ("load_s", "memory_mb", "joules")
+_SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
 
 
 @runtime_checkable
@@ -31,16 +32,8 @@ def written(messages: Sequence[Message]) -> str:
 
 def summed(replies: Sequence[ChatReply]) -> ChatReply:
     """Return what several calls for one question cost together, without any text."""
-    return ChatReply(
-        tokens_in=sum(reply.tokens_in for reply in replies),
-        tokens_out=sum(reply.tokens_out for reply in replies),
-        seconds=sum(reply.seconds for reply in replies),
-        cost_usd=sum(reply.cost_usd for reply in replies),
-        transient=any(reply.transient for reply in replies),
-        thinking_tokens=sum(reply.thinking_tokens for reply in replies),
-        truncated_tokens=sum(reply.truncated_tokens for reply in replies),
-        machine=_machine_of(replies),
-    )
+    sums: dict[str, Any] = {name: sum(getattr(reply, name) for reply in replies) for name in _SUMS}
+    return ChatReply(transient=any(reply.transient for reply in replies), machine=_machine_of(replies), **sums)
 
 
 def _machine_of(replies: Sequence[ChatReply]) -> MachineUse | None:
@@ -59,16 +52,5 @@ def nothing_written(reply: ChatReply) -> str:
 
 def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStatus = "ok", reason: str = "") -> Outcome:
     """Return the outcome of one call: its tokens, seconds and cost, and whether another attempt may cure its error."""
-    return Outcome(
-        updates=updates,
-        status=status,
-        reason=reason,
-        seconds=reply.seconds,
-        tokens_in=reply.tokens_in,
-        tokens_out=reply.tokens_out,
-        thinking_tokens=reply.thinking_tokens,
-        truncated_tokens=reply.truncated_tokens,
-        cost_usd=reply.cost_usd,
-        machine=reply.machine,
-        lasting=not reply.transient,
-    )
+    used: dict[str, Any] = {name: getattr(reply, name) for name in (*_SUMS, "machine")}
+    return Outcome(updates, status, reason, lasting=not reply.transient, **used)

@@ -59,11 +59,7 @@ class PromptsConfig(Section):
     answer: Annotated[_Name, PLACES["answer"]] = Field(BUILT_IN, description="asks for an answer from the passages")
 
     def custom(self) -> dict[str, ChatTemplate]:
-        """Return the prompts that are not built in, by place, read from their files.
-
-        Raises:
-            ConfigError: if a file cannot be used.
-        """
+        """Return the prompts that are not built in, by place, read from their files."""
         found = {place: PLACES[place].read(file) for place, file in self.model_dump().items()}
         return {place: template for place, template in found.items() if template is not None}
 

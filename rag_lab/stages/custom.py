@@ -134,9 +134,6 @@ def stage_of(
 
     What is built in is a factory that takes `parts`, and `more` where its kind needs it. Another module is called as
     the stage does that `custom` makes of it; it may be a whole `Stage` instead.
-
-    Raises:
-        ConfigError: if there is no such module, or it cannot be used here.
     """
     if slot not in parts.overrides and name in kind.built_in:
         stage: Stage = kind.find(name).value(parts, *more)
@@ -158,11 +155,7 @@ def whole_stage(kind: Kind, module: Module, sets: tuple[str, ...], index: Corpus
 
 
 def code_of(kind: Kind, module: Module, method: str | None = None) -> CustomCode:
-    """Return a module as something that is called.
-
-    Raises:
-        ConfigError: if it cannot be called, or says that it is of another kind.
-    """
+    """Return a module as something that is called."""
     declared = getattr(module.value, "stage_kind", kind.name)
     if declared != kind.name:
         raise ConfigError(f"{module.name!r} says that it is a {declared}, and stands where a {kind.name} is due.")

@@ -151,11 +151,7 @@ class Modes:
         return [*SEARCHES.names(), *_SEVERAL]
 
     def check(self, mode: str) -> str:
-        """Return `mode` if it can be one.
-
-        Raises:
-            ValueError: if it can not, as a validator of pydantic says it.
-        """
+        """Return `mode` if it can be one."""
         for part in mode.split("+"):
             name = part.partition("?")[0]
             if ":" not in name and name not in _SEVERAL and name not in SEARCHES.names():

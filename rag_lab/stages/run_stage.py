@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _PLACES = {one.name: place for place, one in enumerate(fields(Trace))}
 _VALUES = attrgetter(*_PLACES)
-
+_RECORDED = {one.name for one in fields(Outcome)} & {one.name for one in fields(StageRecord)}
 
 Origin = Literal["remembered", "computed", "cheap"]  # cheap: computed each time, since it is quicker than to look up
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
@@ -147,7 +147,7 @@ def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str
 
     Args:
         stage: of which the fields that it reads count, but for those named in `without`.
-        identity: the digest of the stage's own.
+        identity: the digest of the stage's.
         trace: of one question and repeat.
         without: fields whose values are not known yet.
     """
@@ -185,7 +185,7 @@ def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: S
 
 
 def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
-    """Return the stage's results; where somebody's own code gives a batch nothing, each trace is tried alone."""
+    """Return the stage's results; where custom code gives a batch nothing, each trace is tried alone."""
     try:
         return stage.run(traces)
     except CustomCodeError as error:
@@ -200,22 +200,9 @@ def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: b
 
 
 def _record(stage: Stage, outcome: Outcome, *, remembered: bool) -> StageRecord:
-    return StageRecord(
-        stage=stage.name,
-        status=outcome.status,
-        reason=outcome.reason,
-        seconds=outcome.seconds or 0.0,
-        replayed_s=outcome.replayed_s,
-        tokens_in=outcome.tokens_in,
-        tokens_out=outcome.tokens_out,
-        thinking_tokens=outcome.thinking_tokens,
-        truncated_tokens=outcome.truncated_tokens,
-        cost_usd=outcome.cost_usd,
-        machine=outcome.machine,
-        remembered=remembered,
-        curable=not outcome.lasting,
-        model=spec_of(getattr(stage, "model", None)),
-    )
+    same: dict[str, Any] = {name: getattr(outcome, name) for name in _RECORDED}
+    same |= {"seconds": outcome.seconds or 0.0, "curable": not outcome.lasting}
+    return StageRecord(stage.name, remembered=remembered, model=spec_of(getattr(stage, "model", None)), **same)
 
 
 def _applied(trace: Trace, outcome: Outcome, record: StageRecord) -> Trace:

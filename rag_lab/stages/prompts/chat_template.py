@@ -36,11 +36,7 @@ class ChatTemplate:
         return digest(self.text)
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
-        """Return the chat with `values` filled in; a message that is blank then is left out.
-
-        Raises:
-            ConfigError: if the file is no template, or cannot be filled in with these values.
-        """
+        """Return the chat with `values` filled in; a message that is blank then is left out."""
         from jinja2 import TemplateError
 
         try:
@@ -64,9 +60,6 @@ class ChatTemplate:
         Args:
             variables: the names that are filled in.
             needed: names of which it must use at least one: without, it would ask the same of every question.
-
-        Raises:
-            ConfigError: if it is not, in one sentence.
         """
         used = self._variables()
         if strangers := sorted(used - set(variables)):

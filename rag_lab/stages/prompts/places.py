@@ -1,4 +1,4 @@
-"""The places of the pipeline where a prompt of one's own can stand: what each fills in, and the file that is read."""
+"""The places of the pipeline where a custom prompt can stand: what each fills in, and the file that is read."""
 
 from __future__ import annotations
 
@@ -80,11 +80,7 @@ PLACES = {
 
 
 def prompt_name(text: str) -> str:
-    """Return `text` if it can name a prompt; nothing is read.
-
-    Raises:
-        ValueError: if it can not, as a validator of pydantic says it.
-    """
+    """Return `text` if it can name a prompt; nothing is read."""
     path = PurePosixPath(text)
     if text != BUILT_IN and (path.suffix != SUFFIX or path.is_absolute() or ".." in path.parts or "\\" in text):
         raise ValueError(f"must be {BUILT_IN} or a {SUFFIX} file beside the experiment, by its path from there")

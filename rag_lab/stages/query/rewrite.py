@@ -185,11 +185,7 @@ class CustomRewriting(CustomStage):
 
 
 def checked_text(returned: Any, what: str) -> str:
-    """Return `returned` if it is text.
-
-    Raises:
-        CustomCodeError: if it is not.
-    """
+    """Return `returned` if it is text."""
     if not isinstance(returned, str):
         raise CustomCodeError(f"{what} returned {type(returned).__name__} where text is due")
     return returned

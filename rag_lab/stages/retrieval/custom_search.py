@@ -45,19 +45,11 @@ class CustomSearcher:
     builds: bool
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
-        """Return the first k units that were found for each text, best first.
-
-        Raises:
-            CustomCodeError: if a call gave nothing usable.
-        """
+        """Return the first k units that were found for each text, best first."""
         return [self._search(text, k, labels) for text, labels in zip(texts, allowed, strict=True)]
 
     def ready(self, labels: Labels | None = None) -> CustomCode:
-        """Return what is called with queries; it is built once for the children that have one of these labels.
-
-        Raises:
-            CustomCodeError: if it cannot be built.
-        """
+        """Return what is called with queries; it is built once for the children that have one of these labels."""
         if not self.builds:
             return self.code
         built = _BUILT.setdefault(self.index, {})

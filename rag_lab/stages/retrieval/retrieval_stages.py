@@ -91,7 +91,7 @@ def _weights(parts: Parts) -> dict[str, float]:
 
 
 def _modules(parts: Parts) -> list[Module]:
-    """Return the searches of one's own that are made."""
+    """Return the custom searches that are made."""
     if "search" not in parts.overrides:
         found = (SEARCHES.find(name) for name in parts.retrieval.weights if name not in SEARCHES.built_in)
         return [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in found]
