@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from markupsafe import Markup
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.conclusions import conclusions, front_sentences, noise_sentences
+from rag_lab.comparison.findings.conclusions import front_sentences, noise_sentences
 from rag_lab.comparison.findings.evidence_sentences import evidence_sentences
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.comparison.tables.hyde_study import study_sentences
@@ -55,6 +55,12 @@ def sections(comparison: Comparison, place: Place) -> list[Section]:
     """Return what a run has to show in a place, in order: without labels first what changed."""
     found = [one for one in SECTIONS if place in one.places and one.applies(comparison)]
     return sorted(found, key=lambda one: one.id != "changes") if comparison.is_unlabelled else found
+
+
+def groups(shown: Sequence[Section]) -> list[tuple[Group, str]]:
+    """Return the groups of the navigation, in order, each with the section that it leads to."""
+    first = {one.group: one.id for one in reversed(shown)} | {"Verdict": "verdict"}
+    return [(name, "questions" if name == "Questions" else first[name]) for name in get_args(Group) if name in first]
 
 
 def named_tables(comparison: Comparison) -> dict[str, Sequence[Table]]:
@@ -126,14 +132,6 @@ SECTIONS = (
         template="race.html",
     ),
     Section(
-        "reasons",
-        "What the data say",
-        "Verdict",
-        ("page", "paper", "notebook"),
-        sentences=conclusions,
-        template="reasons.html",
-    ),
-    Section(
         "evidence",
         "Where evidence is lost",
         "Evidence",
@@ -168,7 +166,7 @@ SECTIONS = (
         "What each module adds",
         "Scores",
         ("page", "paper", "markdown", "notebook"),
-        _is_scored,
+        lambda c: _is_scored(c) and c.effects.is_grid,
         sentences=_effects,
         tables=_effect_tables,
         figures=page_figures.effect_figures,
@@ -201,7 +199,14 @@ SECTIONS = (
         figures=page_figures.class_figures,
         template="groups.html",
     ),
-    Section("changes", "What changed against the baseline", "Questions", tables=_changes, template="changes.html"),
+    Section(
+        "changes",
+        "What changed against the baseline",
+        "Questions",
+        ("page", "paper", "markdown", "notebook"),
+        tables=_changes,
+        template="changes.html",
+    ),
     Section("questions", "Question by question", "Questions", ("page",), template="questions.html"),
     Section(
         "coverage",

@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from markupsafe import Markup
 
 from rag_lab._kit.whole_file import whole_file
-from rag_lab._kit.wording import number, plain
+from rag_lab._kit.wording import DASH, number, plain
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.evidence_sentences import state_names
 from rag_lab.comparison.questions.question_cards import QuestionCard, cards
@@ -27,7 +28,8 @@ from rag_lab.report.page.passages import anchors
 from rag_lab.report.page.templates import asset, macro, render, script_digest
 
 FOLDER = "questions"  # of the pages, beside the report
-_MOST_BARS = 16
+_MOST_CELLS = 12  # variants of a grid; of more the worst and the best are named
+_ANSWER_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
     """
     asked, names = comparison.asked, anchors(comparison.asked)
     found = question_values(comparison)
-    strips = _strips(comparison, found)
+    strips = _cells(comparison, found)
     tags = list(dict.fromkeys(tag for question in asked.values() for tag in question.tags))
     classes = list(dict.fromkeys(question.query_class or "" for question in asked.values()))
     return {
@@ -59,7 +61,7 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
         ],
         "pages": not bodies and bool(asked),
         "folder": FOLDER,
-        "wide": len(comparison.codes) > _MOST_BARS,
+        "wide": len(comparison.codes) > _MOST_CELLS,
         "directed_metrics": [(metric, comparison.directed(metric)) for metric in found.values],
         "classes": [(name or "none", name or "no class") for name in classes],
         "tags": [(tag, tag) for tag in tags],
@@ -68,23 +70,44 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
     }
 
 
-def _strips(comparison: Comparison, found: QuestionValues) -> list[Markup]:
+def _cells(comparison: Comparison, found: QuestionValues) -> list[Markup]:
+    """Return for each question a cell a variant: its main metric, and its answer where the pointer rests."""
     main = comparison.main_metric
-    rows = found.values[main] if main else [[None] * len(comparison.codes)] * len(found.questions)
-    codes = list(comparison.codes.values())
-    return [_strip(codes, [number(value) for value in row]) for row in rows]
-
-
-def _strip(codes: list[str], values: list[float | None]) -> Markup:
-    """Return the bars of a question's line: one a variant, its height the main metric, hatched where not scored."""
-    if len(values) > _MOST_BARS:
+    if main is None:
+        return [Markup()] * len(found.questions)
+    codes, answers = list(comparison.codes.values()), _answers(comparison)
+    scale = comparison.scales.get(main)
+    low, high = (0.0, 1.0) if scale is None or scale.low is None or scale.high is None else (scale.low, scale.high)
+    rows = []
+    for question, row in zip(comparison.asked, found.values[main], strict=True):
+        values = [number(value) for value in row]
         there = [value for value in values if value is not None]
-        return Markup.escape(f"{plain(min(there))} to {plain(max(there))}" if there else "not scored")
-    bars = "".join('<i class="n"></i>' if v is None else f'<i style="--v:{max(0, min(1, v)):.2f}"></i>' for v in values)
-    told = zip(codes, values, strict=True)
-    text = ", ".join(f"{code} {'not scored' if value is None else format(value, '.2f')}" for code, value in told)
-    frame = Markup('<span class="strip" role="img" title="{0}" aria-label="{0}">{1}</span>')
-    return frame.format(text, Markup(bars))  # noqa: S704 -- numbers only
+        told = ", ".join(f"{c} {'not scored' if v is None else plain(v)}" for c, v in zip(codes, values, strict=True))
+        if len(values) > _MOST_CELLS:
+            rows.append(Markup.escape(f"{plain(min(there))} to {plain(max(there))}" if there else "not scored"))
+            continue
+        cells = Markup().join(
+            Markup('<i style="--v:{:.2f}" title="{}">{}</i>').format(
+                max(0.0, min(1.0, ((low if value is None else value) - low) / ((high - low) or 1.0))),
+                f"{code} {plain(value)}{answers.get((question, variant), '')}",
+                plain(value).removeprefix("0")[:4] if value is not None else DASH,
+            )
+            for (variant, code), value in zip(comparison.codes.items(), values, strict=True)
+        )
+        rows.append(Markup('<span class="cells" role="img" aria-label="{}">{}</span>').format(told, cells))
+    return rows
+
+
+def _answers(comparison: Comparison) -> dict[tuple[str, str], str]:
+    """Return how the first answer to each question begins, by question and variant; nothing where it abstained."""
+    found: dict[tuple[str, str], str] = {}
+    for variant, traces in comparison.traces.items():
+        for trace in traces:
+            if trace.answer is not None and trace.answer.text:
+                found.setdefault(
+                    (trace.question.question_id, variant), f": {shorten(trace.answer.text, _ANSWER_CHARS)}"
+                )
+    return found
 
 
 def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Markup:

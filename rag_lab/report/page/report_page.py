@@ -17,7 +17,6 @@ from markupsafe import Markup
 from rag_lab._kit.process import in_background
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.tables.prices import index_cells
@@ -26,7 +25,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report.page.question_pages import FOLDER, MOST_CHARS, bodies_or_pages, card_body, question_list
 from rag_lab.report.page.templates import asset, render, script_digest
-from rag_lab.report.sections import sections
+from rag_lab.report.sections import groups, sections
 from rag_lab.report.tables.score_tables import CORRECTIONS, differences_of, differences_title
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_manifest import plain_text
@@ -84,12 +83,14 @@ def to_html(comparison: Comparison) -> str:
 def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
     """Return the page; `bodies`, which may wait, are asked for when all else is made."""
     script = Markup("").join(map(asset, SCRIPTS))
+    parts = sections(comparison, "page")
     shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
         **_shared(comparison),
         linked=True,
-        sections=sections(comparison, "page"),
+        sections=parts,
+        groups=groups(parts),
         style=Markup("").join(map(asset, STYLES)),
         script=script,
         script_digest=script_digest(script),
@@ -149,7 +150,6 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
     return {
         "c": comparison,
         "main": comparison.main_metric,
-        "topics": topics(comparison),
         "latency": comparison.latency.set_index("variant_id").to_dict("index"),
         "index_cells": index_cells(comparison),
     }

@@ -12,6 +12,7 @@
   const words = lines.map((line) => (line.querySelector(".id").textContent + " " + line.querySelector(".ask").textContent).toLowerCase());
   const bodies = lines.map((line) => line.querySelector(".body"));
   const MARKS = {fallback: 1, failed: 2, answered: 4, abstained: 8};
+  const head = document.querySelector(".q-head");
   let outcome = "", order = "";
 
   const place = (code) => data.variants.indexOf(code);
@@ -61,7 +62,9 @@
     const key = [w.order, w.metric, w.variant, w.against].join();
     if (key === order || (!w.order && order === "")) return;
     order = w.order ? key : "";
-    const by = w.order === "changed" ? (i) => -spread(i, w) : w.order === "worst" ? (i) => goodness(i, w) : (i) => i;
+    const cell = (i) => row(i, w)[place(w.order.slice(w.order.indexOf(":") + 1))];
+    const column = (i) => isNumber(cell(i)) ? (w.order.startsWith("low:") ? cell(i) : -cell(i)) : Infinity;
+    const by = w.order.includes(":") ? column : w.order === "changed" ? (i) => -spread(i, w) : w.order === "worst" ? (i) => goodness(i, w) : (i) => i;
     const keyed = lines.map((line, i) => [by(i), i, line]);
     keyed.sort(([one, i], [other, j]) => one < other ? -1 : one > other ? 1 : i - j);
     list.append(...keyed.map(([, , line]) => line));
@@ -106,6 +109,7 @@
     const counts = {better: 0, worse: 0, tied: 0};
     let shown = 0;
     sort(w);
+    if (head) head.hidden = w.variant >= 0;
     lines.forEach((line, i) => {
       const could = fits(i, w), came = isPair ? outcomeOf(i, w) : "";
       if (could && came) counts[came] += 1;
@@ -188,6 +192,14 @@
   });
   addEventListener("hashchange", read);
   addEventListener("popstate", read);
+  if (head) {
+    head.addEventListener("click", (event) => {
+      const code = event.target.dataset.column;
+      if (!code) return;
+      set(field("order"), (field("order").value === "low:" + code ? "high:" : "low:") + code);
+      changed(false);
+    });
+  }
   form.hidden = false;
   show();
   read();

@@ -36,6 +36,7 @@ from rag_lab.report.tables.evidence_tables import (
 )
 from rag_lab.report.tables.score_tables import coverage_table, effect_tables, is_open, noise_table
 from rag_lab.report.tables.study_tables import front_table, race_tables, routing_tables, rule_table
+from rag_lab.report.verdict_box import verdict_box
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 
@@ -87,7 +88,7 @@ def _environment() -> Environment:
     made.globals |= {one.__name__: one for one in functions}
     made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval}
     made.globals |= {"effect_axis": EffectAxis.around, "plan_tree": plan_tree_of}
-    made.globals |= {"rl": f"rl {NO_FORMULAS}", "MOST_ROWS": MOST_ROWS, "STAR": STAR}
+    made.globals |= {"verdict_box": verdict_box, "rl": f"rl {NO_FORMULAS}", "MOST_ROWS": MOST_ROWS, "STAR": STAR}
     made.globals |= {"FRONT_MEANING": MEANING, "NOT_MEASURED": NOT_MEASURED}
     return made
 

@@ -9,13 +9,12 @@ from rag_lab._kit.wording import DASH, counted, interval, plain, seconds
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import families_sentence, sparse_metric_sentences, sparse_metrics
 from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.findings.statements import module_rows
 from rag_lab.comparison.tables.prices import index_cells
 from rag_lab.comparison.tables.stage_tables import score_incidents, stage_incidents
 from rag_lab.report.sections import Section, sections
 from rag_lab.report.tables.study_tables import module_table
 from rag_lab.report.tables.table import escape_markdown
+from rag_lab.report.verdict_box import verdict_box
 from rag_lab.runs.omissions import asked_sentence
 
 
@@ -47,11 +46,16 @@ def _section(comparison: Comparison, section: Section) -> str:
 
 
 def _advice(comparison: Comparison) -> list[str]:
-    """Return what to use, why, and a row a module."""
-    found, rows = recommendation(comparison), module_rows(comparison)
-    table = module_table(comparison, rows).to_markdown() if rows else ""
-    lines = [escape_markdown(line) for line in (*found.lines, " ".join(found.reasons))]
-    return [f"**{escape_markdown(found.headline)}**", *lines, table]
+    """Return the box of the verdict, and a row a module."""
+    box = verdict_box(comparison)
+    others = [f"**{term}**: {escape_markdown(' '.join(told))}" for term, told in box.lines[1:]]
+    table = module_table(comparison, box.rows).to_markdown() if box.rows else ""
+    return [
+        f"**{escape_markdown(box.found.headline)}**",
+        "\n".join(f"- {line}" for line in others),
+        escape_markdown(" ".join(box.reasons)),
+        table,
+    ]
 
 
 def _all_scores(comparison: Comparison) -> list[str]:

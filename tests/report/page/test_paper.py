@@ -29,10 +29,10 @@ def test_a_run_is_printed_in_at_most_four_pages_without_its_questions(build: Mod
     assert 2 <= len(pages) <= 4
     whole = " ".join(pages)
     assert "B (rerank.name=query_likelihood) is better, at 5 times the price: it raises" in pages[0]
-    for title in ("Scores", "What each module adds", "Complete cases", "Provenance"):
+    for title in ("Scores", "The three questions that changed most", "Complete cases", "Provenance"):
         assert title in whole
     assert "Every question, with the answers and passages of each variant" in pages[0]
-    assert "What is the torque of the ram bolts" not in whole and "Question by question" not in whole
+    assert "Question by question" not in whole
     assert not list(run.path.glob("*.partial*"))
 
 
@@ -66,6 +66,6 @@ def test_what_paper_leaves_out_is_marked_in_the_page(comparison: Comparison) -> 
     page = write_report(comparison.run.path).read_text()
     for name in ("questions", "stages", "variants", "classes", "noise", "costs"):
         assert f'<section class="off-paper" id="{name}"' in page
-    for name in ("verdict", "reasons", "scores", "effects", "coverage", "method"):
+    for name in ("verdict", "scores", "changes", "coverage", "method"):
         assert f'<section id="{name}"' in page
     assert ".off-paper{display:none}" in asset("print.css")

@@ -250,3 +250,22 @@ def test_hostile_questions_do_nothing_wherever_they_are_shown(
             page.goto(path.as_uri() + "#variant=B&against=A")
             page.wait_for_selector(".pair")
     assert seen == Watched()
+
+
+def test_the_grid_sorts_by_a_column_and_shows_the_answer_of_a_cell(page: Page, report: Path) -> None:
+    page.goto(report.as_uri())
+    values = "all => all.map(e => parseFloat(e.querySelectorAll('.cells i')[2].textContent))"
+    letter = page.locator(".q-head [data-column=C]")
+    for is_sorted_down in (False, True):
+        letter.click()
+        shown = [one for one in page.eval_on_selector_all(".q:not([hidden])", values) if one == one]
+        assert shown == sorted(shown, reverse=is_sorted_down) and len(set(shown)) > 1
+    assert page.url.endswith("order=high%3AC")
+    assert page.locator(".cells i").nth(2).get_attribute("title").startswith("C ")
+    assert page.locator(".cells i[title*='The ram bolts take 85 Nm']").count() > 0
+
+
+def test_from_a_difference_the_questions_stand_by_the_largest_change(page: Page, report: Path) -> None:
+    page.goto(report.as_uri())
+    page.locator('table.modules a.words[data-words^="variant=B&against=A"]').click()
+    assert page.locator("[name=order]").input_value() == "changed"

@@ -89,7 +89,7 @@ def test_fallbacks_are_counted_with_their_reason(page: Page) -> None:
 
 def test_figures_have_text_alternatives_and_follow_the_page(page: Page, html: str) -> None:
     figures = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("aria-hidden") != "true"]
-    assert len(figures) == 8
+    assert len(figures) == 7
     assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in figures)
     assert "var(--ink)" in html and "#1f2a33" not in re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
 

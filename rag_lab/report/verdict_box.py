@@ -1,0 +1,98 @@
+"""The box on top of a report: what to use, what to leave out, what cannot be told, what to do next; a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_lab._kit.wording import signed
+from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings.caveats import measures_cutting
+from rag_lab.comparison.findings.conclusions import topics
+from rag_lab.comparison.findings.recommendation import Recommendation, recommendation
+from rag_lab.comparison.findings.statements import ModuleRow, module_rows
+
+_FIRST = {"Use ": "Use", "Keep ": "Keep", "Undecided: ": "Undecided"}
+_NEXT = ("First, ", "A margin, ")
+_CAVEATS = {
+    "Not read": "Text that the embedding model does not read",
+    "Labels": "Labels",
+    "Cut-offs": "Unequal depth of text",
+    "Clusters": "Clusters of questions",
+    "Margin": "Declared late",
+    "Run once": "Combinations that are the same",
+    "Models": "Failover of models",
+    "Answers": "A small model answers",
+    "Judge": "The judge",
+}  # topics that can change a verdict, and what a chip calls them
+_DETAILS = ("Labels", "Modules", "Variants", "Measured", "What changed", "Preferred", "Reach")
+_MOST = 6  # variants that a line names
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictBox:
+    """What a reader sees first.
+
+    lines: term and sentences, the headline first.
+    chips: caveats as (title, sentences); they fold.
+    reasons: what the verdict stands on, beside what the lines hold.
+    details: sentences with p, wins and losses behind the table; they fold.
+    """
+
+    found: Recommendation
+    rows: tuple[ModuleRow, ...]
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    chips: tuple[tuple[str, tuple[str, ...]], ...]
+    reasons: tuple[str, ...]
+    details: tuple[str, ...]
+
+
+def verdict_box(comparison: Comparison) -> VerdictBox:
+    """Return the box of a run; lines of which there is nothing to say are left out."""
+    found, rows, said = recommendation(comparison), module_rows(comparison), topics(comparison)
+    prefix = next((start for start in _FIRST if found.headline.startswith(start)), "")
+    headline = found.headline.removeprefix(prefix)
+    answers = [line for line in found.lines if line.startswith("Answers: ")]
+    following = [line for line in (*found.lines, *found.reasons) if line.startswith(_NEXT)]
+    following += [line for line in found.lines if line not in (*answers, *following)]
+    lines = {
+        _FIRST.get(prefix, "Verdict"): [headline[:1].upper() + headline[1:]],
+        "Leave out": _named(comparison, [row for row in rows if "may be left out" in row.why or row.word == "worse"]),
+        "Cannot tell": _named(comparison, [row for row in rows if row.word in ("cannot tell", "no difference")]),
+        "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
+        "Answers": [line.removeprefix("Answers: ") for line in answers],
+        "Price": _price(comparison, found.variant_id),
+        "Do next": list(dict.fromkeys([*said.get("Next", []), *following])),
+    }
+    reasons = [line for line in found.reasons if line not in following]
+    caveats = {topic: said.pop(topic) for topic in _CAVEATS if topic in said and not comparison.is_unlabelled}
+    cut = measures_cutting(comparison)
+    if cut and "Not read" in caveats:
+        caveats["Not read"] = [*cut, *caveats["Not read"]]
+    details = [
+        *(one for one in reasons if one not in cut or "Not read" not in caveats),
+        *(sentence for topic in _DETAILS for sentence in said.get(topic, [])),
+    ]
+    chips = tuple((_CAVEATS[topic], tuple(sentences)) for topic, sentences in caveats.items())
+    told = tuple((term, tuple(sentences)) for term, sentences in lines.items() if sentences)
+    return VerdictBox(found, tuple(rows), told, chips, tuple(reasons), tuple(dict.fromkeys(details)))
+
+
+def _price(comparison: Comparison, variant: str | None) -> list[str]:
+    """Return what a question takes under the variant to use, and under the baseline."""
+    prices, base = comparison.prices, comparison.run.baseline
+    if variant is None or variant not in prices:
+        return []
+    other = f"; with {comparison.called(base)} {prices[base].told}" if variant != base and base in prices else ""
+    return [f"{prices[variant].told} a question{other}."]
+
+
+def _named(comparison: Comparison, rows: Sequence[ModuleRow]) -> list[str]:
+    """Return one line that names modules or variants, each with its effect or why there is none."""
+    named = []
+    for row in rows[:_MOST]:
+        name = comparison.called(row.variant_id) if row.variant_id else row.name
+        named.append(f"{name} {signed(row.effect)}" if row.effect is not None else f"{name}, {row.why}")
+        if "may be left out" in row.why:
+            named[-1] += f", {row.word} {row.why.partition(':')[0]}"
+    return ["; ".join([*named, *([f"{len(rows) - _MOST:,} more"] if len(rows) > _MOST else [])])] if named else []
