@@ -83,8 +83,8 @@ def _price(comparison: Comparison, variant: str | None) -> list[str]:
     prices, base = comparison.prices, comparison.run.baseline
     if variant is None or variant not in prices:
         return []
-    other = f"; with {comparison.called(base)} {prices[base].told}" if variant != base and base in prices else ""
-    return [f"{prices[variant].told} a question{other}."]
+    other = f"; with {comparison.called(base)} {prices[base].text}" if variant != base and base in prices else ""
+    return [f"{prices[variant].text} a question{other}."]
 
 
 def _named(comparison: Comparison, rows: Sequence[ModuleRow]) -> list[str]:
