@@ -162,11 +162,7 @@ def _around(passage: Found, width: int) -> list[str]:
 
 
 def _take(found: Labelling, reply: str, shown: list[Found]) -> bool:
-    """Write what was typed as labels; return whether anything was.
-
-    Raises:
-        ConfigError: if it names something else, or 0 beside others.
-    """
+    """Write what was typed as labels; return whether anything was."""
     typed = reply.replace(",", " ").split()
     quotes = {str(n): (n, passage.quote) for n, passage in enumerate(shown, start=1)}
     quotes |= {f"{n}.{m}": (n, text) for n, one in enumerate(shown, start=1) for m, text in enumerate(one.units, 1)}

@@ -117,21 +117,18 @@ class Test{class_name}({contract}):
         return {class_name}()
 '''
 _IMPORTS = {
-    "Any": "typing",
-    "Callable": "collections.abc",
-    "Chunk": "rag_lab.records",
-    "ChatRequest": "rag_lab.models.protocols",
-    "ClassVar": "typing",
-    "Embeddings": "langchain_core.embeddings",
-    "InMemoryVectorStore": "langchain_core.vectorstores",
-    "Iterable": "collections.abc",
-    "Mapping": "collections.abc",
-    "Path": "pathlib",
-    "Self": "typing",
-    "Sequence": "collections.abc",
-    "Trace": "rag_lab.records",
-    "VectorStore": "langchain_core.vectorstores",
-    "dataclass": "dataclasses",
+    name: module
+    for module, names in {
+        "collections.abc": "Callable Iterable Mapping Sequence",
+        "dataclasses": "dataclass",
+        "langchain_core.embeddings": "Embeddings",
+        "langchain_core.vectorstores": "InMemoryVectorStore VectorStore",
+        "pathlib": "Path",
+        "rag_lab.models.protocols": "ChatRequest",
+        "rag_lab.records": "Chunk Trace",
+        "typing": "Any ClassVar Self",
+    }.items()
+    for name in names.split()
 }
 
 
@@ -163,11 +160,7 @@ def new_module(
 
 
 def write_module(kind: str, name: str, out: Path) -> list[Path]:
-    """Write the three files of a new module into `out` and return their paths.
-
-    Raises:
-        ConfigError: if there is no such kind, the name cannot be one, or a file is there already.
-    """
+    """Write the three files of a new module into `out` and return their paths."""
     kinds = _kinds()
     if kind not in kinds:
         raise ConfigError(unknown_name("kind of module", kind, kinds))
@@ -208,7 +201,7 @@ def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
 
     class_name = class_of(name)
     code = "".join(f"    {line}" if line.strip() else line for line in kind["code"].splitlines(keepends=True))
-    given = {**kind, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
+    values = {**kind, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
     experiment = {
         "name": name,
         "question": f"What does {name} add?",
@@ -220,8 +213,8 @@ def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
     }
     written = yaml.safe_dump(experiment, sort_keys=False, default_flow_style=None, width=120)
     return {
-        f"{name}.py": _MODULE.format(**given),
-        f"test_{name}.py": _TEST.format(**given),
+        f"{name}.py": _MODULE.format(**values),
+        f"test_{name}.py": _TEST.format(**values),
         f"{name}.yaml": written.replace("MODULE", f"{name}:{class_name}"),
     }
 

@@ -69,13 +69,13 @@ def compare(
     from rag_lab.report.text.compare_text import compare_screen, compare_text
     from rag_lab.runs.margins import parse_margins
 
-    given = parse_margins(margins or [])
+    parsed = parse_margins(margins or [])
     if format == "text" and not all_ and not table:
-        typer.echo(compare_screen(run, other, correction, pairs, given, without_known), nl=False)
+        typer.echo(compare_screen(run, other, correction, pairs, parsed, without_known), nl=False)
         both = " ".join(shlex.quote(str(path)) for path in (run, other) if path)
         next_steps(f"rag-lab compare {both} --all   every sentence and table", f"rag-lab open {shlex.quote(str(run))}")
     else:
-        typer.echo(compare_text(run, other, format, correction, pairs, table or (), given, without_known), nl=False)
+        typer.echo(compare_text(run, other, format, correction, pairs, table or (), parsed, without_known), nl=False)
 
 
 def open_(
@@ -131,8 +131,7 @@ def report(
     from rag_lab.report.page.report_page import write_report
     from rag_lab.runs.margins import parse_margins
 
-    given = parse_margins(margins or [])
-    page = write_report(run, one_file=one_file, margins=given, without_known=without_known)
+    page = write_report(run, one_file=one_file, margins=parse_margins(margins or []), without_known=without_known)
     typer.echo(f"Report: {page}")
     if pdf:
         typer.echo(f"On paper: {write_pdf(page)}")

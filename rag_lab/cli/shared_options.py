@@ -100,11 +100,7 @@ Cold = Annotated[
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
-    """Return dotted keys and values; `rerank.final_k=3` gives a number, `query.hyde=none` a text.
-
-    Raises:
-        ConfigError: naming every setting that is no `key=value`.
-    """
+    """Return dotted keys and values; `rerank.final_k=3` gives a number, `query.hyde=none` a text."""
     changes: dict[str, Any] = {}
     problems = []
     for setting in settings:
@@ -123,11 +119,7 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
-    """Return the pipeline on a dataset, its index opened or built.
-
-    Raises:
-        RagLabError: if a setting, the dataset or a model cannot be used.
-    """
+    """Return the pipeline on a dataset, its index opened or built."""
     from rag_lab.config import config_of
     from rag_lab.data.dataset import Dataset
     from rag_lab.experiment.experiment_error import ExperimentError
@@ -145,11 +137,7 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
 
 
 def parse_slurm(given: Iterable[str]) -> dict[str, Any]:
-    """Return what a scheduler is asked for, by key; of a YAML file where one is named.
-
-    Raises:
-        ConfigError: if one is neither a file nor `key=value`.
-    """
+    """Return what a scheduler is asked for, by key; of a YAML file where one is named."""
     found: dict[str, Any] = {}
     for one in given:
         key, equals, value = one.partition("=")

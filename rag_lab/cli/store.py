@@ -55,8 +55,8 @@ def verify(
         typer.echo(f"damaged: {memory} {shown(key)}")
     if len(checked.damaged) > _NAMED:
         typer.echo(f"… and {len(checked.damaged) - _NAMED:,} more")
-    told = "all whole" if not checked.damaged else f"{len(checked.damaged):,} damaged{' and deleted' if drop else ''}"
-    typer.echo(f"{_entries(checked.entries)} checked: {told}.")
+    state = "all whole" if not checked.damaged else f"{len(checked.damaged):,} damaged{' and deleted' if drop else ''}"
+    typer.echo(f"{_entries(checked.entries)} checked: {state}.")
     if checked.damaged and not drop:
         typer.echo("--drop deletes what is damaged.")
     raise typer.Exit(1 if checked.damaged and not drop else 0)
@@ -102,8 +102,8 @@ def export(
     from rag_lab.memory.transfer import export_store
 
     written, damaged = export_store(file)
-    told = f"; {damaged:,} damaged were left out" if damaged else ""
-    typer.echo(f"{_entries(written)} written to {file}{told}.")
+    left_out = f"; {damaged:,} damaged were left out" if damaged else ""
+    typer.echo(f"{_entries(written)} written to {file}{left_out}.")
 
 
 @app.command(name="import")
@@ -158,8 +158,8 @@ def _day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(seconds)) if seconds else "unknown"
 
 
-def _amount(option: str, given: str, units: dict[str, int], allowed: str) -> float:
-    found = re.fullmatch(rf"(\d{{1,12}}(?:\.\d+)?) ?({'|'.join(units)})", given.strip())
+def _amount(option: str, text: str, units: dict[str, int], allowed: str) -> float:
+    found = re.fullmatch(rf"(\d{{1,12}}(?:\.\d+)?) ?({'|'.join(units)})", text.strip())
     if found is None:
-        raise ConfigError(f"{option} is a number with a unit ({', '.join(units)}), not '{given}': give {allowed}.")
+        raise ConfigError(f"{option} is a number with a unit ({', '.join(units)}), not '{text}': give {allowed}.")
     return float(found[1]) * units[found[2]]

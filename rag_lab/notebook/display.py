@@ -35,9 +35,6 @@ def show_question(run: Comparison | Path | str, question_id: str) -> None:
     Args:
         run: a run folder, or what `compare` made of it (faster where several questions are shown).
         question_id: the question, as in the dataset.
-
-    Raises:
-        RagLabError: if the folder is no run, or the question was not asked in it.
     """
     from IPython.display import HTML, display
 
@@ -81,9 +78,6 @@ def status(run: RunFolder | Path | str, *, watch: bool = False, every_s: float =
         run: its folder; the sweep may run in another process, or on another machine that shares the folder.
         watch: show it below the cell until it runs no more.
         every_s: seconds between two looks.
-
-    Raises:
-        RagLabError: if it is no run folder.
     """
     path = run.path if isinstance(run, RunFolder) else Path(run)
     found = sweep_status(path)

@@ -84,11 +84,7 @@ class Labelling:
         return self._found[self._place]
 
     def take(self, number: int, quote: str = "") -> None:
-        """Write that words of a passage answer the question: `quote`, or where empty what is nearest to the question.
-
-        Raises:
-            ConfigError: if there is no such passage, or the words do not stand in it.
-        """
+        """Write that words of a passage answer the question: `quote`, or where empty those nearest to it."""
         found = self._passage(number)
         quote = quote.strip() or found.quote
         if " ".join(quote.split()) not in " ".join(found.text.split()):
@@ -102,11 +98,7 @@ class Labelling:
         self._write(lambda: labels.drop_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
 
     def answer(self, text: str) -> None:
-        """Write a right answer in words.
-
-        Raises:
-            ConfigError: if it is empty.
-        """
+        """Write a right answer in words."""
         if not text.strip():
             raise ConfigError("The answer is empty; write what is right, as in: 290 bar")
         self._write(lambda: labels.add_answer(self._dataset, self.question, text.strip()))
@@ -116,11 +108,7 @@ class Labelling:
         self._write(lambda: labels.mark_unanswerable(self._dataset, self.question))
 
     def undo(self) -> None:
-        """Put back what the last label changed.
-
-        Raises:
-            ConfigError: if nothing was labelled here.
-        """
+        """Put back what the last label changed."""
         if not self._written:
             raise ConfigError("There is no label to undo.")
         self._written[-1].undo()
@@ -239,9 +227,6 @@ def label(pipelines: Pipelines, questions: str | Question | Sequence[str | Quest
         pipelines: what finds the passages. Give all that are compared, since what only one of them finds cannot be
             clicked where another was asked.
         questions: a text or an id, or several; those of the pipeline where None.
-
-    Raises:
-        RagLabError: if there is no question, or the documents have no folder.
     """
     several = pipelines.values() if isinstance(pipelines, Mapping) else pipelines
     searched = [several] if isinstance(several, Pipeline) else list(several)

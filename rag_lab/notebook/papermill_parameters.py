@@ -20,10 +20,6 @@ def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> di
     Args:
         namespace: the notebook's `globals()`.
         declared: name to type (str, int or bool) of what the parameters cell sets.
-
-    Raises:
-        ConfigError: naming at once every name in capitals that nobody declared, whatever else papermill injected, and
-            every parameter that is not set or has another type.
     """
     problems = _unknown(namespace, declared)
     missing = [name for name in declared if name not in namespace]

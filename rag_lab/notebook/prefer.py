@@ -59,11 +59,7 @@ class Preferring:
         return preferred_of(self._comparison, self._pair, self._made)
 
     def choose(self, choice: Choice) -> None:
-        """Judge what is shown now: `left`, `right`, `same` or `skip`.
-
-        Raises:
-            ConfigError: if the choice is none of these, or nothing is left to judge.
-        """
+        """Judge what is shown now: `left`, `right`, `same` or `skip`."""
         allowed = [name for name in CHOICES if name != "undo"]
         if choice not in allowed:
             raise ConfigError(unknown_name("choice", str(choice), allowed))
@@ -73,11 +69,7 @@ class Preferring:
         self._write(trial, choice)
 
     def undo(self) -> None:
-        """Take the last choice back; it is asked again.
-
-        Raises:
-            ConfigError: if there is none.
-        """
+        """Take the last choice back; it is asked again."""
         if not self._made:
             raise ConfigError("There is no choice to undo.")
         last = self._made[-1]
@@ -167,9 +159,6 @@ def prefer(
             baseline and the variant that changes most.
         questions: at most so many are judged, a sample.
         seed: draws the sample, the order and the sides.
-
-    Raises:
-        RagLabError: if the folder is no run, or a variant is not in it.
     """
     comparison = run if isinstance(run, Comparison) else read_comparison(run)
     if isinstance(questions, bool) or not isinstance(questions, int) or questions < 1:

@@ -38,11 +38,7 @@ class VariantRun(VariantWork):
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> VariantRun:
-        """Read the parameters of `02_run_variant` out of `values`, the notebook's `globals()`.
-
-        Raises:
-            RagLabError: if a value is impossible, or names a file, dataset or question that is not there.
-        """
+        """Read the parameters of `02_run_variant` out of `values`, the notebook's `globals()`."""
         values = parameters(values, PARAMETERS)
         base = PipelineConfig.load(Path(values["CONFIG"])) if values["CONFIG"] else PipelineConfig()
         config = from_parameters(base, parameters_in(values))

@@ -36,11 +36,7 @@ def kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[
 
 
 def confirm_long(checked: Plan, yes: bool) -> None:
-    """Ask before a plan is run that takes long; nothing is asked with `yes`, nor where nobody sits at a terminal.
-
-    Raises:
-        Exit: if it is not to be run.
-    """
+    """Ask before a plan is run that takes long; nothing is asked with `yes`, nor where nobody sits at a terminal."""
     if yes or not _is_terminal():
         return
     from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead

@@ -196,8 +196,8 @@ def plan_(
             start(small, None, RunOptions(as_jobs(jobs)), dry_run)
             return
         run_with_status(small, None, RunOptions(as_jobs(jobs)), yes=yes)
-    told = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
-    typer.echo(told or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
+    needed = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
+    typer.echo(needed or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
 
 

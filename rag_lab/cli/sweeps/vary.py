@@ -158,11 +158,7 @@ def vary(
 
 
 def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
-    """Return dotted keys and their values; `rerank.final_k=3,5` gives two numbers.
-
-    Raises:
-        ConfigError: naming every factor that is no `key=value,value`, and every key that is there twice.
-    """
+    """Return dotted keys and their values; `rerank.final_k=3,5` gives two numbers."""
     found: dict[str, list[Any]] = {}
     problems = []
     for factor in factors:

@@ -152,9 +152,6 @@ class Answers:
         Args:
             job: is told each step, and may end it.
             changed: called after each step.
-
-        Raises:
-            RagLabError: what kept the newest from going on.
         """
         asked, settings = self._asked, self._settings
         if asked is None:

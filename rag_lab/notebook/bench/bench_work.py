@@ -107,11 +107,7 @@ class BenchWork:
         self.say("")
 
     def load(self, run: Path | str, variant: str) -> None:
-        """Let the toggles stand as in a variant of a run folder.
-
-        Raises:
-            RagLabError: if the folder is no run, or has no such variant.
-        """
+        """Let the toggles stand as in a variant of a run folder."""
         self.say(self.toggles.load(run, variant))
 
     def ask(self, question: str) -> None:
@@ -127,10 +123,6 @@ class BenchWork:
 
         Args:
             wait: for the end; else return at once, and `is_running` tells.
-
-        Raises:
-            RagLabError: if something runs already or there is no question; and where the end is waited for, if a module
-                or a model cannot be used.
         """
         self._refuse_while_running()
         asked = self._question()
@@ -150,11 +142,7 @@ class BenchWork:
             self.changed()
 
     def pin(self, letter: str) -> None:
-        """Keep a column beside all that is run later; let it go where it is pinned.
-
-        Raises:
-            ConfigError: if there is no such column.
-        """
+        """Keep a column beside all that is run later; let it go where it is pinned."""
         columns = {column.letter: column.config for column in self.result.columns} if self.result else {}
         if letter not in columns:
             raise ConfigError(
@@ -171,9 +159,6 @@ class BenchWork:
                 better, and what each changes is told.
             metrics: what is measured, the one that decides first; those of the bench where none is given.
             wait: for the end; else return at once, and `is_running` tells.
-
-        Raises:
-            RagLabError: if something runs already, there is one setting only, or a metric cannot be used.
         """
         self._refuse_while_running()
         from rag_lab.notebook.bench.quick_comparison import refuse_what_cannot_be_compared
@@ -189,11 +174,7 @@ class BenchWork:
         return seconds_a_question(settings, self._answers.records, self.metrics) if len(settings) > 1 else 0.0
 
     def add_to_experiment(self, path: Path | str = EXPERIMENT) -> list[str]:
-        """Write the settings side by side into an experiment file as variants; return the names of those added.
-
-        Raises:
-            RagLabError: if the file cannot be extended, or cannot name these documents or modules.
-        """
+        """Write the settings side by side into an experiment file as variants; return the names of those added."""
         if places := list(self._answers.pipeline.overrides):
             raise ConfigError(
                 f"An experiment names its modules, and {', '.join(places)} is an object of this kernel: put its class "
@@ -204,16 +185,16 @@ class BenchWork:
         question = "Which of the settings that were tried on the bench serves best?"
         file = Path(path).expanduser().resolve()  # a terminal is seldom in the folder of the notebook
         added = add_variants(file, self.toggles.side_by_side, self._named_from(file.parent), self.metrics, question)
-        told = f"Added to {file}: {', '.join(added)}." if added else f"{file} holds these settings already."
-        self.say(f"{told} Look before you leap: rag-lab sweep {shlex.quote(str(file))} --dry-run")
+        result = f"Added to {file}: {', '.join(added)}." if added else f"{file} holds these settings already."
+        self.say(f"{result} Look before you leap: rag-lab sweep {shlex.quote(str(file))} --dry-run")
         return added
 
     def _named_from(self, folder: Path) -> str:
         """Return what an experiment in this folder calls the documents: a name that is known everywhere, or a path."""
-        given = str(self._documents)
-        found = dict(list_datasets()).get(given.rpartition("/")[0] if given.endswith(".jsonl") else given)
+        name = str(self._documents)
+        found = dict(list_datasets()).get(name.rpartition("/")[0] if name.endswith(".jsonl") else name)
         if found is not None and found.is_absolute():
-            return given
+            return name
         return os.path.relpath(self._answers.pipeline.dataset.location.resolve(), folder)
 
     def as_yaml(self) -> str:

@@ -92,8 +92,8 @@ def _read(path: Path) -> tuple[PipelineConfig, dict[str, PipelineConfig]]:
 
 
 def _name(changes: Mapping[str, Any], taken: Mapping[str, PipelineConfig]) -> str:
-    told = variant_id(changes, changes) if changes else BASELINE
-    name = _UNSAFE.sub("-", told.lower()).strip("-_")[:58] or "variant"
+    label = variant_id(changes, changes) if changes else BASELINE
+    name = _UNSAFE.sub("-", label.lower()).strip("-_")[:58] or "variant"
     numbers = (f"{name}-{n}" for n in range(2, len(taken) + 3))
     return name if name not in taken else next(one for one in numbers if one not in taken)
 

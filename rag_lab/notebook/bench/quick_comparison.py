@@ -64,11 +64,7 @@ class QuickComparison:
 
 
 def refuse_what_cannot_be_compared(n_settings: int, metrics: Sequence[str]) -> None:
-    """Refuse before anything is computed.
-
-    Raises:
-        ConfigError: if there is one setting only, or a metric cannot be used.
-    """
+    """Refuse before anything is computed."""
     if n_settings < 2:
         raise ConfigError("There is one setting only: change a toggle, and it is compared with what it was.")
     if problems := metric_problems(metrics, False):
@@ -84,5 +80,5 @@ def quick_comparison(
 ) -> QuickComparison:
     """Compare pipelines by letter on `n` questions, a stratified sample; `tell` is told of each step and may end it."""
     found = compare(pipelines, metrics, questions=n, progress=tell)
-    told = ", ".join(f"{letter} {label}" for letter, label in zip(pipelines, labels, strict=True))
-    return QuickComparison(f"On {counted(len(found.questions), 'question')}: {told}", found)
+    settings = ", ".join(f"{letter} {label}" for letter, label in zip(pipelines, labels, strict=True))
+    return QuickComparison(f"On {counted(len(found.questions), 'question')}: {settings}", found)

@@ -94,11 +94,7 @@ def is_off(box: Box, values: Mapping[str, Any]) -> bool:
 
 
 def read(field: Field, value: Any) -> Any:
-    """Return what a browser sent as the value of a field: whole numbers as such, and mappings out of their YAML.
-
-    Raises:
-        ValueError: if the text of a mapping is not YAML.
-    """
+    """Return what a browser sent as the value of a field: whole numbers as such, and mappings out of their YAML."""
     if field.kind == "yaml" and isinstance(value, str):
         return parse_yaml(value) or {}
     if field.kind == "int" and isinstance(value, float) and value.is_integer():
@@ -173,22 +169,20 @@ class Toggles:
             ConfigError: naming every unknown key and impossible value; then nothing has changed.
         """
         try:
-            given = {key: read(fields()[key], value) if key in fields() else value for key, value in changes.items()}
+            values_read = {
+                key: read(fields()[key], value) if key in fields() else value for key, value in changes.items()
+            }
         except ValueError as error:
             raise ConfigError(f"{', '.join(changes)}: {error}") from None
-        config = self.now.override(given)
+        config = self.now.override(values_read)
         values = config.flat()
-        problems = [f"{key}: {problem}" for key in given if (problem := problem_of_module(key, values[key]))]
+        problems = [f"{key}: {problem}" for key in values_read if (problem := problem_of_module(key, values[key]))]
         if problems:
             raise ConfigError("; ".join(problems))
         self.now = config
 
     def load(self, run: Path | str, variant: str) -> str:
-        """Stand as in a variant of a run folder; return what was loaded, in words.
-
-        Raises:
-            RagLabError: if the folder is no run, or has no such variant.
-        """
+        """Stand as in a variant of a run folder; return what was loaded, in words."""
         folder = RunFolder.open(run)
         names = [plan.variant_id for plan in folder.variants]
         if variant not in names:
