@@ -330,13 +330,13 @@ def _experiments() -> Path:
 def _sentence(detail: Any) -> str:
     key = key_of(detail)
     if detail["type"] == "extra_forbidden":
-        return unknown_name("key", key, _keys_beside(key))
+        return unknown_name("key", key, _known_keys(key))
     if detail["type"] == "missing":
         return f"{key}: missing; {ExperimentConfig.model_fields[key].description}"
     return f"{key}: {complaint_and_value(detail)}"
 
 
-def _keys_beside(key: str) -> list[str]:
+def _known_keys(key: str) -> list[str]:
     """Return the keys that are known where an unknown one stands."""
     section = key.partition(".")[0]
     inner: dict[str, type[Section]] = {"limits": Limits, "race": RaceConfig}

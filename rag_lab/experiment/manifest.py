@@ -87,7 +87,19 @@ class VariantState:
         return int(sum(record.get("failed_stages", {}).values()) + record.get("failed_scores", 0))
 
     @property
-    def curable(self) -> Retryable:
+    def outcome(self) -> dict[str, Any]:
+        """How it ended, as it stands in the manifest."""
+        names = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", FAILOVER_KEY)
+        return {
+            "status": self.status,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 1),
+            "resumed": self.resumed,
+            **{name: self.record[name] for name in names if self.record and name in self.record},
+        }
+
+    @property
+    def retryable(self) -> Retryable:
         """What failed in it for a reason that another attempt may cure."""
         return Retryable.of(self.record)
 
@@ -121,7 +133,7 @@ def build_manifest(
         "counts": {status: int(counts.get(status, 0)) for status in ("scored", "failed", "not_applicable")},
         "problems": list(dict.fromkeys(problems)),
         "notices": list(plan.expansion.notices),
-        "variants": {state.variant_id: _variant(state) for state in states},
+        "variants": {state.variant_id: state.outcome for state in states},
     }
 
 
@@ -161,18 +173,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return ended.stdout.strip()
-
-
-def _variant(state: VariantState) -> dict[str, Any]:
-    record = state.record or {}
-    told = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", FAILOVER_KEY)
-    return {
-        "status": state.status,
-        "reason": state.reason,
-        "seconds": round(state.seconds, 1),
-        "resumed": state.resumed,
-        **{name: record[name] for name in told if name in record},
-    }
 
 
 def _merge(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

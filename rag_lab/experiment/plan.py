@@ -33,7 +33,7 @@ from rag_lab.experiment.questions import (
 )
 from rag_lab.experiment.same_pipeline import run_once
 from rag_lab.experiment.stage_identities import Readers
-from rag_lab.experiment.subset import chosen, narrowed
+from rag_lab.experiment.subset import chosen, with_subset
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out
@@ -137,7 +137,7 @@ def plan(
     """
     folder = (folder or folder_of(experiment)).resolve()
     with modules_from(folder):
-        return _plan(name_of(experiment), narrowed(read_experiment(experiment), settings or {}, only), folder)
+        return _plan(name_of(experiment), with_subset(read_experiment(experiment), settings or {}, only), folder)
 
 
 def _plan(name: str, draft: Draft, folder: Path) -> Plan:
@@ -214,7 +214,7 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     if "dataset" in draft.broken:
         return None
     try:
-        dataset = Dataset.load(_beside(draft.config.dataset, folder))
+        dataset = Dataset.load(_dataset_path(draft.config.dataset, folder))
     except DatasetError as error:
         problems.append(f"dataset: {error}")
         return None
@@ -225,7 +225,7 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     return dataset
 
 
-def _beside(dataset: str, folder: Path) -> str | Path:
+def _dataset_path(dataset: str, folder: Path) -> str | Path:
     """Return a path that leads from the experiment's file to a folder; else the name, or the path from here."""
     is_name = dataset in dict(list_datasets())
     path = folder / Path(dataset).expanduser()

@@ -101,7 +101,11 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
     if metric is None:
         raise ExperimentError("race", ["race: no metric decides who is dropped; give one that measures no cost first."])
     if experiment.design == RACING and metric.info.scale.width is None:
-        raise ExperimentError("race", [_without_range(metric.name)])
+        problem = (
+            f"race: {metric.name} has no range, without which no difference of means has a bound that holds at every "
+            "look; put a metric with a range first, or take the design grid."
+        )
+        raise ExperimentError("race", [problem])
     usable = [one for one in questions if applies(metric, one, answers)]
     most = _most(experiment, metric, len(usable))
     sizes = _sizes(experiment, most)
@@ -131,13 +135,6 @@ def _sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
         return tuple(race.rounds)
     first = max(MIN_ROUND, round(SHARES[0] * n))
     return first, max(2 * first, round(SHARES[1] * n))
-
-
-def _without_range(metric: str) -> str:
-    return (
-        f"race: {metric} has no range, without which no difference of means has a bound that holds at every look; put "
-        "a metric with a range first, or take the design grid."
-    )
 
 
 def _too_few(sizes: Sequence[int], n: int, metric: str, design: str) -> str:

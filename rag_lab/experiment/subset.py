@@ -18,7 +18,7 @@ from rag_lab.experiment.variant_id import variant_id
 _LONGEST = 64  # of an experiment's name
 
 
-def narrowed(draft: Draft, settings: Mapping[str, Any], only: Sequence[str]) -> Draft:
+def with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str]) -> Draft:
     """Return an experiment with `settings` (dotted keys) in all of its variants, of which `only` some are run.
 
     It gets a name of its own, and with it a run folder: what is left out or set otherwise replaces no earlier result.

@@ -90,7 +90,7 @@ class Task:
         """
         beside = modules or self.modules
         _refuse_others(self, checkout_file(NOTEBOOK), Path(beside))
-        _refuse_lost_ledger(self)
+        _refuse_unseen_ledger(self)
         out = folder / "variants" / self.name
         out.mkdir(parents=True)
         places = {_OUT: str(out), _DATASET: str(_dataset(self.origin, dataset))}
@@ -155,7 +155,7 @@ def _refuse_others(task: Task, notebook: Path, modules: Path) -> None:
         )
 
 
-def _refuse_lost_ledger(task: Task) -> None:
+def _refuse_unseen_ledger(task: Task) -> None:
     given = task.environment.get(LEDGER_VARIABLE, "")
     if given and not os.environ.get("RAG_LAB_STORE") and not Path(given).parent.is_dir():
         raise RagLabError(

@@ -79,7 +79,7 @@ def rounds_text(plan: Plan) -> str:
 def notes_of(plan: Plan) -> list[str]:
     """Return what is to be known of variants and metrics before it runs, and what is left out."""
     return [
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *cut_off_sentences(plan), *unread(plan))),
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *cut_off_sentences(plan), *truncation_notes(plan))),
         *(["\n".join(sentences)] if (sentences := not_applicable_sentences(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
@@ -141,7 +141,11 @@ def not_applicable_sentences(plan: Plan) -> list[str]:
     for variant in plan.variants:
         for gap in gaps[variant.config.answer.is_on]:
             variants_of.setdefault(gap, []).append(variant.variant_id)
-    told = [_sentence(gap, names, len(plan.variants)) for gap, names in variants_of.items()]
+    n_variants = len(plan.variants)
+    told = [
+        str(gap) if len(names) == n_variants else f"{str(gap)[:-1]} (in {', '.join(names)})."
+        for gap, names in variants_of.items()
+    ]
     return [*_by_whole_files(plan, questions), *told]
 
 
@@ -171,7 +175,7 @@ def cut_off_sentences(plan: Plan) -> list[str]:
     ]
 
 
-def unread(plan: Plan) -> list[str]:
+def truncation_notes(plan: Plan) -> list[str]:
     """Return what models will never read of what they are sent, as far as it is known before it runs."""
     found = truncations_of(plan)
     return refusals(found, plan) or truncation_sentences(found, plan)
@@ -181,12 +185,6 @@ def counted_truncations(plan: Plan) -> list[str]:
     """Return the same where it will be counted; where it is refused the sweep says so itself, and does not start."""
     found = truncations_of(plan)
     return [] if refusals(found, plan) else truncation_sentences(found, plan)
-
-
-def _sentence(gap: ExpectedGap, variants: list[str], n_variants: int) -> str:
-    if len(variants) == n_variants:
-        return str(gap)
-    return f"{str(gap)[:-1]} (in {', '.join(variants)})."
 
 
 def round_rows(plan: Plan) -> list[tuple[str, ...]]:

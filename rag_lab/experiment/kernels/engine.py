@@ -121,7 +121,7 @@ class SamePythonKernelManager(AsyncKernelManager):
         return ReadyClient
 
     @default("connection_file")
-    def _beside_nothing_else(self) -> str:
+    def _connection_file(self) -> str:
         return str(Path(self.folder) / "connection.json") if self.folder else ""
 
     @default("transport")

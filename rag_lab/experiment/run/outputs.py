@@ -37,7 +37,9 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
             models would cut what a variant refuses to have cut.
     """
     _try_home()
-    _refuse_unread(checked)
+    refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
+    if refuses and (sentences := refusals(truncations_of(checked), checked)):
+        raise RagLabError(" ".join(sentences))
     grown = WorkTree()
     bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=grown))
     _replace_plan(checked, run)
@@ -54,12 +56,6 @@ def begin_race(checked: Plan, run: RunFolder) -> None:
     """
     _try_home()
     _replace_plan(checked, run)
-
-
-def _refuse_unread(checked: Plan) -> None:
-    refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
-    if refuses and (told := refusals(truncations_of(checked), checked)):
-        raise RagLabError(" ".join(told))
 
 
 def _replace_plan(checked: Plan, run: RunFolder) -> None:

@@ -117,7 +117,7 @@ class SweepProgress:
         left = sweep_left(lasts, waiting, len(steps), self._ended_s, None)
         return (
             f"[{self._done}/{self._total}] after {(now - self._began) / 60:.1f} min: {some_of(steps, _MOST_TOLD)}; "
-            f"{waiting} waiting" + (f"; {left.told()} left" if left else "")
+            f"{waiting} waiting" + (f"; {left.text()} left" if left else "")
         )
 
     def _line(self, **given: Any) -> Any:

@@ -82,10 +82,10 @@ def put_back_all(run: RunFolder) -> None:
 
 def better_of(run: RunFolder, state: VariantState, before: VariantState) -> VariantState:
     """Return how a variant stands that was tried again: `state`, unless what it had `before` is better and put back."""
-    if state.status == "ok" and state.curable.total <= before.curable.total and state.failed <= before.failed:
+    if state.status == "ok" and state.retryable.total <= before.retryable.total and state.failed <= before.failed:
         return state
     put_back(run, state.variant_id)
-    why = state.reason or f"{state.curable} failed in it"
+    why = state.reason or f"{state.retryable} failed in it"
     return replace(before, reason=f"what it had is kept, since another attempt was no better: {why}")
 
 
@@ -172,7 +172,7 @@ def is_finished(experiment: ExperimentConfig, run: RunFolder, identities: Mappin
     if not kept or has_earlier(run) or kept.get("outputs") != _outputs(run.path):
         return False
     states = [whole(run, variant_id, identity) for variant_id, identity in identities.items()]
-    is_whole = all(state is not None and not state.curable.total for state in states)
+    is_whole = all(state is not None and not state.retryable.total for state in states)
     return is_whole and kept.get("inputs") == _inputs(experiment, run, identities)
 
 
@@ -181,7 +181,7 @@ def keep_finished(
 ) -> None:
     """Remember what the outputs were made of, where nothing of them is missing that another start could bring."""
     (run.path / MADE_FILE).unlink(missing_ok=True)
-    is_whole = all(state.status == "ok" and not state.reason and not state.curable.total for state in states)
+    is_whole = all(state.status == "ok" and not state.reason and not state.retryable.total for state in states)
     if is_whole and "report_problem" not in run.manifest():
         _keep(experiment, run, identities)
 

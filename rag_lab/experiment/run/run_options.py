@@ -133,12 +133,9 @@ def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | Non
 
 def _peak_mb(run: RunFolder) -> float | None:
     records = sorted((run.path / "variants").glob(f"*/{RECORD_FILE}"))
-    return max((_own_mb(read_json(path)) for path in records), default=0.0) or None
-
-
-def _own_mb(record: Mapping[str, Any]) -> float:
-    """Return what a variant's kernel took itself: models that it shares with others are held once."""
-    return float(record.get("peak_memory_mb") or 0) - float(record.get("held_elsewhere_mb") or 0)
+    # of a kernel itself: models that it shares with others are kept once
+    sizes = [(one.get("peak_memory_mb") or 0) - (one.get("held_elsewhere_mb") or 0) for one in map(read_json, records)]
+    return max(map(float, sizes), default=0.0) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,12 +124,12 @@ class Runner:
         """Run what is not whole yet and return the state of every variant, in the order of the plan."""
         options, run = self.options, self.folder
         finished = {v: state for v, identity in self.identities.items() if (state := whole(run, v, identity))}
-        before = {v: s for v, s in finished.items() if s.curable.total or (options.retry_failed and s.failed)}
+        before = {v: s for v, s in finished.items() if s.retryable.total or (options.retry_failed and s.failed)}
         states = {v: state for v, state in finished.items() if v not in before}
         left = [variant for variant in self.plan.variants if variant.variant_id not in states]
         missing = in_model_order(left, self.plan.experiment.metrics)
         with SweepProgress(len(self.identities), len(states), shown=options.progress) as progress:
-            progress.write(retry_sentence({v: state.curable for v, state in before.items()}))
+            progress.write(retry_sentence({v: state.retryable for v, state in before.items()}))
             n_jobs = options.jobs
             if n_jobs == AUTO:
                 found = side_by_side(missing, self.plan.experiment.metrics, run)

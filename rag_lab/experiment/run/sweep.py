@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,10 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
     refuse_links_out(run.path)
-    with room_on_disk(run.path), locked(run.path), _alone(run.path, options) as name, model_host() as shared_models:
+    # in the store, too, where other machines may sweep into the same folder
+    is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
+    alone = alone_in_store(run.path) if is_shared else nullcontext("")
+    with room_on_disk(run.path), locked(run.path), alone as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
             # which imports tables that a plain sweep may not need
@@ -95,22 +98,16 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
     return run
 
 
-def _alone(path: Path, options: RunOptions) -> AbstractContextManager[str]:
-    """Hold the run's name in the store, too, where other machines may sweep into the same folder."""
-    is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
-    return alone_in_store(path) if is_shared else nullcontext("")
-
-
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retryable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
     run = _run_folder(checked, out)
-    found = {v: state.curable for v, state in whole_variants(checked, run).items()}
+    found = {v: state.retryable for v, state in whole_variants(checked, run).items()}
     ids = [variant.variant_id for variant in checked.variants]
     is_race = checked.experiment.design == RACING  # else nobody knows the variants of a round before
     for number in range(1, len(checked.rounds) + 1 if is_race else 1):
         part = round_plan(checked, number, ids)
         for v, state in whole_variants(part, part.run_folder(round_folder(run.path, number))).items():
-            found[v] = found.get(v, Retryable()) + state.curable
+            found[v] = found.get(v, Retryable()) + state.retryable
     return found
 
 

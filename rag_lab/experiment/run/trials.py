@@ -173,7 +173,8 @@ def _rounds(
     waiting = [(number, known.name(choice)) for number, choice in trials.open_ones()]
     while waiting := _filled(waiting, trials, known, _at_a_time(checked, run, options), wanted):
         part = work(known.plan(checked), known.heading(wanted))
-        if _is_stopped(part):
+        states = part.manifest().get("variants", {}).values()
+        if any(state["status"] == "stopped" or Retryable.of(state).total for state in states):  # a later start goes on
             break
         known.values |= _values(part, goals)
         for number, name in waiting:
@@ -260,12 +261,6 @@ def _trials(checked: Plan, run: RunFolder) -> Trials:
         sampler,
         given.seed,
     )
-
-
-def _is_stopped(part: RunFolder) -> bool:
-    """Tell whether a limit or an outage has kept a variant from its values; a later start tries again."""
-    states = part.manifest().get("variants", {}).values()
-    return any(state["status"] == "stopped" or Retryable.of(state).total for state in states)
 
 
 def _values(part: RunFolder, goals: Sequence[ParsedName]) -> dict[str, Values | None]:

@@ -227,18 +227,28 @@ class VariantWork:
 
     def record(self) -> dict[str, Any]:
         """Return what ran, as JSON values: configuration, models, prompts, counts, problems, peak memory."""
+        pipeline, config, parts = self.pipeline, self.pipeline.config, self.pipeline.parts
         failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
-        roles = self.pipeline.config.models.model_dump().values()
+        roles, prompts = config.models.model_dump().values(), config.prompts.model_dump()
+        declared, embedder = pipeline.dataset.language, parts.embedder
+        embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
+        # what was embedded for this variant, and for none before it
+        embedded = embedder.embedded if isinstance(embedder, RememberedEmbedder) and embedder.embedded.chars else None
+        truncation = None
+        if pipeline.truncation is not None:
+            model = pipeline.replaced.get("embedding_model", config.models.embedding)
+            truncation = TruncationRecord.of(model, pipeline.truncation, self.traces, config.rerank.final_k)
         played = chosen_models([*roles, self.metric_embedding, self.judge or ""])
         return {
             "replaced": self.pipeline.replaced,
             "config_identity": self.pipeline.config.identity,
-            "language": self._language(),
+            "language": f"{declared} (declared)" if declared else f"{pipeline.language or 'unknown'} (detected)",
             "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
-            "prompts": self._prompts(),
+            # with their texts: a file may be another tomorrow
+            "prompts": {place: {"file": prompts[place], "text": own.text} for place, own in parts.prompts.items()},
             "judge": dict(self._judge.identity()) if self._judge else None,
             "judge_language": self.judge_language,
-            "metric_embedding": self._metric_embedding(),
+            "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()) if embeds else None,
             **({FAILOVER_KEY: played} if played else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
@@ -251,47 +261,16 @@ class VariantWork:
             "results": self._shown.results(),
             "problems": [str(problem) for problem in self.problems],
             "not_indexed": self.not_indexed,
-            "unread": self._unread_chunks(),
-            "embedded": self._embedded(),
+            "unread": asdict(truncation) if truncation else None,
+            "embedded": {"model": config.models.embedding, **asdict(embedded)} if embedded else None,
             "index": self.pipeline.index.price(with_vectors=self.pipeline.config.searches_vectors),
             "peak_memory_mb": peak_memory_mb() + held_elsewhere_mb(),
             "held_elsewhere_mb": held_elsewhere_mb(),
         }
 
-    def _prompts(self) -> dict[str, dict[str, str]]:
-        """Return the prompts of one's own that were asked by, with their texts: a file may be another tomorrow."""
-        names = self.pipeline.config.prompts.model_dump()
-        return {place: {"file": names[place], "text": own.text} for place, own in self.pipeline.parts.prompts.items()}
-
     @cached_property
     def _judge(self) -> ChatModel | None:
         return registry.chat_model(self.judge) if self.judge else None
-
-    def _language(self) -> str:
-        """Return the language that searches by words go by, and who says so."""
-        declared = self.pipeline.dataset.language
-        return f"{declared} (declared)" if declared else f"{self.pipeline.language or 'unknown'} (detected)"
-
-    def _metric_embedding(self) -> dict[str, Any] | None:
-        """Return the identity of the model that metrics embed with; None where none of them does."""
-        if any("embeddings" in parse_name(name).info.needs for name in self.metrics):
-            return dict(registry.embedder(self.metric_embedding).identity())
-        return None
-
-    def _embedded(self) -> dict[str, Any] | None:
-        """Return what was embedded for this variant, which none before it had; None where nothing was."""
-        embedder = self.pipeline.parts.embedder
-        if not isinstance(embedder, RememberedEmbedder) or not embedder.embedded.chars:
-            return None
-        return {"model": self.pipeline.config.models.embedding, **asdict(embedder.embedded)}
-
-    def _unread_chunks(self) -> dict[str, Any] | None:
-        """Return what the embedding model did not read; None where no search asked it, or it does not say."""
-        found, config = self.pipeline.truncation, self.pipeline.config
-        if found is None:
-            return None
-        model = self.pipeline.replaced.get("embedding_model", config.models.embedding)
-        return asdict(TruncationRecord.of(model, found, self.traces, config.rerank.final_k))
 
     @cached_property
     def _shown(self) -> VariantProgress:

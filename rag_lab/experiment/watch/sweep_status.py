@@ -82,7 +82,9 @@ def sweep_status(path: Path | str) -> SweepStatus:
         RagLabError: if it is no run folder.
     """
     run, now = RunFolder.open(path), time.time()
-    rounds = tuple(sweep_status(folder) for folder in _rounds(run.path))
+    plans = (run.path / ROUNDS_FOLDER).glob("*/plan.json")
+    folders = sorted((path.parent for path in plans), key=lambda path: (len(path.name), path.name))
+    rounds = tuple(map(sweep_status, folders))
     live = read_live_sweep(run.path)
     try:
         variants = _variants(run, live, now)
@@ -95,11 +97,6 @@ def sweep_status(path: Path | str) -> SweepStatus:
     if state == "running" and live is not None and live.step in ("plan", "check", "variants"):
         left = sweep_left(running, n_waiting, live.jobs, _ended_s(live), (calls_left(run)[1] or None))
     return SweepStatus(run.path, run.name, state, said, variants, left, rounds)
-
-
-def _rounds(run: Path) -> list[Path]:
-    folders = (run / ROUNDS_FOLDER).glob("*/plan.json")
-    return sorted((path.parent for path in folders), key=lambda path: (len(path.name), path.name))
 
 
 def _state(

@@ -20,7 +20,7 @@ class Left:
     least_s: float
     most_s: float | None
 
-    def told(self) -> str:
+    def text(self) -> str:
         """Write it in minutes."""
         if self.most_s is None:
             return f"≥ {_minutes(self.least_s)}"

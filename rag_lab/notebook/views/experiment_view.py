@@ -69,7 +69,7 @@ HEADER = ("variant", "stands", "done", "remembered", "computed", "calls", "USD",
 def status_view(status: SweepStatus) -> View:
     """Return a line for each variant, and of a race for each round: stage, what it took, what is left, failures."""
     ended = sum(one.state not in ("waiting", "running") for one in status.variants)
-    left = status.left.told() if status.left else "not known yet" if status.state == "running" else ""
+    left = status.left.text() if status.left else "not known yet" if status.state == "running" else ""
     parts = (*status.rounds, status)
     # Variants of a race's proof wait until its rounds have ended.
     is_begun = not status.rounds or any(one.state != "waiting" for one in status.variants)
@@ -101,6 +101,6 @@ def _row(one: VariantStatus) -> tuple[str, ...]:
         f"{one.calls:,}",
         f"{one.cost_usd:.4f}",
         f"{one.seconds / 60:.1f}",
-        one.left.told() if one.left else "?" if one.state == "running" else "",
+        one.left.text() if one.left else "?" if one.state == "running" else "",
         f"{one.failed:,}" + (f" (+{one.fell_back:,} fell back)" if one.fell_back else ""),
     )

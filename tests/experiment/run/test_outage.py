@@ -132,9 +132,9 @@ def test_a_killed_attempt_loses_nothing(run):
     set_aside(run, "a")
     run.variant_dir("a").mkdir()
     (run.variant_dir("a") / "config.yaml").write_text("of the attempt")
-    assert whole(run, "a", "same").curable.questions == 1  # also while the attempt runs
+    assert whole(run, "a", "same").retryable.questions == 1  # also while the attempt runs
     put_back_all(run)
-    assert whole(run, "a", "same").curable.questions == 1
+    assert whole(run, "a", "same").retryable.questions == 1
     assert (run.variant_dir("a") / "config.yaml").read_text() != "of the attempt"
     assert not (run.path / "earlier").exists()
 
@@ -143,7 +143,7 @@ def test_an_attempt_that_had_ended_before_the_kill_is_kept(run):
     set_aside(run, "a")
     write_variant(run, curable=0)
     put_back_all(run)
-    assert whole(run, "a", "same").curable.total == 0
+    assert whole(run, "a", "same").retryable.total == 0
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_an_attempt_that_is_worse_is_not_kept(run, attempt, told):
     set_aside(run, "a")
     run.variant_dir("a").mkdir()
     state = better_of(run, attempt, before)
-    assert (state.status, state.resumed, state.curable.questions) == ("ok", True, 1)
+    assert (state.status, state.resumed, state.retryable.questions) == ("ok", True, 1)
     assert told in state.reason
     assert run.traces("a")
 

@@ -36,6 +36,6 @@ def test_before_one_has_ended_the_bill_tells_within_a_factor_of_two_or_nobody():
 
 
 def test_it_is_told_in_minutes():
-    assert Left(60.0, 150.0).told() == "1.0 min to 2.5 min"
-    assert Left(601.0, 601.0).told() == "10 min"
-    assert Left(30.0, None).told() == "≥ 0.5 min"
+    assert Left(60.0, 150.0).text() == "1.0 min to 2.5 min"
+    assert Left(601.0, 601.0).text() == "10 min"
+    assert Left(30.0, None).text() == "≥ 0.5 min"
