@@ -36,11 +36,9 @@ _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 def custom_info(module: Module) -> MetricInfo:
     """Return what a metric says of itself.
 
-    name: in tables; else that of the function or class, with its parameters.
-    needs: what a trace must have (`answer`, `evidence` ...); nothing by default.
-    fields: of the trace, that it reads, so that the stages run that set them; all by default.
-    low, high, higher_is_better, is_cost: what its values mean; see `MetricInfo`.
-    calls: of the judge, for one score.
+    `name` in tables is by default that of the function or class, with its parameters; `needs` (`answer`, `evidence`
+    ...) is nothing, and `fields`, which it reads and stages are run for, are all. `low`, `high`, `higher_is_better` and
+    `is_cost` say what its values mean; `calls` counts those of the judge, for one score.
     """
     made, name = module.value, _name(module)
     low, high = (_bound(made, side, name) for side in ("low", "high"))
@@ -144,8 +142,8 @@ _SLOT: Any = Trace.__dict__["stages"]
 
 
 @dataclass(frozen=True)
-class WholeMetric:
-    """A custom whole `Metric`; a batch that fails as a whole is scored again trace by trace."""
+class _Declared:
+    """A metric that has its name and its needs from what it says of itself."""
 
     info: MetricInfo
     code: CustomCode
@@ -157,8 +155,13 @@ class WholeMetric:
 
     @property
     def needs(self) -> Needs:
-        """What it says that a trace must have."""
+        """What it says that a trace must have, and the models that it asks."""
         return self.info.needs
+
+
+@dataclass(frozen=True)
+class WholeMetric(_Declared):
+    """A custom whole `Metric`; a batch that fails as a whole is scored again trace by trace."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return its own, and the digest of its source."""
@@ -200,25 +203,13 @@ def build_custom_metric(info: MetricInfo, module: Module, tools: Tools) -> Metri
 
 
 @dataclass(frozen=True)
-class CustomMetric:
+class CustomMetric(_Declared):
     """Something that is called with each trace that has what it needs."""
 
-    info: MetricInfo
-    code: CustomCode
     tools: Tools
     models: tuple[str, ...]  # the parameters behind the trace
     batch_size: int = 8  # a kill loses as many at most
     _of_run: set[tuple[str, int]] = field(default_factory=set, compare=False)
-
-    @property
-    def name(self) -> str:
-        """As tables say it."""
-        return self.info.name
-
-    @property
-    def needs(self) -> Needs:
-        """What it says that a trace must have, and the models that it asks."""
-        return self.info.needs
 
     def identity(self) -> Mapping[str, Any]:
         """Return its source and parameters, and the models that it asks."""

@@ -124,12 +124,8 @@ def unequal_text(
 ) -> list[str]:
     """Return the caveats of comparing rankings whose hits are texts of different size, a sentence each.
 
-    Args:
-        metrics: names, as `evaluate` takes them; unknown ones are passed over.
-        configs: the pipelines, by what a reader calls them.
-        traces: by the same names, where they are known: then it is counted which rankings hold too little text for a
-            metric, and else estimated.
-        questions: where their labels name no words, a rank is a file or a page, whatever its text.
+    Which rankings hold too little text for a metric is counted in `traces`, by the names of `configs`, or estimated
+    without them. Where the labels of `questions` name no words, a rank is a file or a page, whatever its text.
     """
     names = list(metrics)
     labels = [item for question in questions for item in question.evidence]

@@ -141,17 +141,8 @@ def try_metric(
     """Try a metric on answers made from a dataset; return one result a perturbation, and one of all.
 
     The right answers are the dataset's, given the passages that hold their evidence; each is made wrong in up to five
-    ways. A metric that compares an answer with the reference knows the right one by heart: try it on nothing but
-    `moved_citation`.
-
-    Args:
-        metric: as for `evaluate`; more must be better.
-        dataset: questions with reference answers and evidence.
-        n_questions: how many of them.
-        judge: where the metric asks one.
-        embedder: where the metric compares meanings.
-        memory: a file that keeps the scores, so that an interrupted trial goes on.
-        seed: of the sample of questions.
+    ways. More must be better. A metric that compares an answer with the reference knows the right one by heart: try it
+    on nothing but `moved_citation`. `memory` is a file that keeps the scores, so that an interrupted trial goes on.
 
     Raises:
         DatasetError: if the dataset has no question that can be used.
@@ -196,11 +187,11 @@ def check_judge(
     seed: int = 0,
     progress: bool = False,
 ) -> JudgeCheck:
-    """Try a judge on answers made from a dataset.
+    """Try a judge on answers made from a dataset of questions with reference answers and evidence.
 
     Args:
         judge: the chat model.
-        dataset: questions with reference answers and evidence.
+        dataset: what the answers are made from.
         n_questions: 20 or more for a judge to pass; each gives a right answer and up to five wrong ones.
         metrics: whose objects are tried; all judged metrics where None.
         embedder: for metrics that also compare meanings; those are left out where None.
@@ -211,7 +202,6 @@ def check_judge(
 
     Raises:
         DatasetError: if the dataset has no question that can be used.
-        ConfigError: if a metric is unknown or lacks a model.
     """
     started = time.perf_counter()
     identity = dict(judge.identity())

@@ -82,8 +82,7 @@ def parse_name(metric: AnyMetric) -> ParsedName:
     """Return what a metric is; a custom one is imported for it.
 
     Raises:
-        ConfigError: if no metric has this name, its cut-off is missing, superfluous or out of range, or it says of
-            itself what cannot be.
+        ConfigError: if the name, its cut-off, or what a custom metric says of itself is wrong.
     """
     head = metric.partition("?")[0] if isinstance(metric, str) else ""
     if isinstance(metric, str) and ":" not in head.partition("(")[0] and head not in installed(METRICS.group):

@@ -92,11 +92,9 @@ def _saddle(values: Floats, times: Floats) -> Floats:
 def lower_bound(values: Sequence[float] | Floats, reach: float, error: float, looks: Sequence[int]) -> float:
     """Return what the mean is above, with all bounds at earlier looks: `-reach` where nothing is known.
 
-    Args:
-        values: (n,) independent values, in the order in which they came, none further from zero than `reach`.
-        reach: above 0.
-        error: the chance that any bound, at any look, is above the mean.
-        looks: after how many values one means to look; that one looks at other times, too, does no harm.
+    `values`, (n,), are independent, in the order in which they came, none further from zero than `reach`. `error` is
+    the chance that any bound, at any look, is above the mean; `looks` say after how many values one means to look: that
+    one looks at other times, too, does no harm.
     """
     shares = _shares(values, reach)
     sizes = _sizes(shares, error, looks)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from rag_lab.statistics.bootstrap import Floats
 from rag_lab.statistics.intervals import TIE, PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, floor_over
 from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question, unit_places, with_failures_at
@@ -23,7 +23,6 @@ from rag_lab.statistics.randomization import Correction, FamilyTest, check_corre
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
 
-Floats = npt.NDArray[np.float64]
 STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
 
 

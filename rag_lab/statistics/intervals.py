@@ -15,10 +15,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
-from rag_lab.statistics.bootstrap import Units, bca_bounds, expanded_percentile_bounds, units
+from rag_lab.statistics.bootstrap import Floats, Units, bca_bounds, expanded_percentile_bounds, units
 
 FEW_VALUES, FEW_CLUSTERS = 10, 8  # with fewer, most resamples would repeat one or two
 ENOUGH_DIFFERING = 30  # units that differ: with fewer, what was not seen may outweigh what was
@@ -27,7 +26,6 @@ Bounds = tuple[float, float, bool]
 Resampled = Callable[[Sequence[Units], float, int], list[Bounds]]
 TIE = 1e-12  # differences smaller than this are rounding
 
-Floats = npt.NDArray[np.float64]
 Sample = Sequence[float] | Floats
 Clusters = Sequence[Sequence[Hashable]]
 Ends = tuple[float | None, float | None]  # the lowest and the highest value that there can be, None where not known
@@ -134,15 +132,8 @@ def mean_intervals(
 
     BCa intervals (see `bootstrap.bca_bounds`); of clusters the expanded percentile interval, and Student's of fewer
     than 10 values or 8 clusters. Where fewer than 30 differ from the commonest, the ends reach at least the guarded
-    bounds.
-
-    Args:
-        samples: k samples.
-        confidence: of the intervals.
-        seed: of the resamples.
-        clusters: for each sample, the cluster of each value.
-        ranges: for each sample the lowest and the highest value that the metric can take. Where one is None that end is
-            not guarded, and equal values have no interval.
+    bounds. `ranges` are the lowest and the highest value that the metric of each sample can take: where one is None
+    that end is not guarded, and equal values have no interval.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
     found = usual_bounds(columns, confidence, seed, bca if clusters is None else percentile)

@@ -16,11 +16,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab.statistics.bootstrap import poisson_draws
+from rag_lab.statistics.bootstrap import Floats, poisson_draws
 
 _DIGITS = 12  # qualities that agree to so many are equal but for rounding
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 N_RESAMPLES = 2_000

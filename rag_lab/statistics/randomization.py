@@ -144,11 +144,7 @@ def corrected(alone: Sequence[float], adjusted: Sequence[float], method: Correct
 
 
 def check_correction(method: str) -> None:
-    """Refuse a method that there is not.
-
-    Raises:
-        ConfigError: naming those that there are.
-    """
+    """Refuse a method that there is not."""
     if method not in get_args(Correction):
         raise ConfigError(unknown_name("correction", method, get_args(Correction)))
 

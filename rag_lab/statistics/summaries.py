@@ -130,9 +130,6 @@ def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataF
         mean: over the scored questions
         scored, failed, asked: questions; one that others were asked and this variant has no row for has failed, one
             to which the metric does not apply is not asked
-
-    Raises:
-        ConfigError: if a column of the table is missing, or a score lies beyond the scale.
     """
     ours = per_question(scores, [metric])
     variants = list(dict.fromkeys(scores["variant_id"]))

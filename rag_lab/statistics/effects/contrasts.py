@@ -181,14 +181,12 @@ def effects_table(wanted: Sequence[Effect], found: Mapping[Hypothesis, Answer]) 
     """Return one row an effect, in order.
 
     Columns:
-        metric
         kind: main, interaction, conditional (of a full grid), or toggle
         factor, level, first: the effect is that of `level` against `first`
-        other, other_level, other_first: of an interaction, the factor beside which the effect changes, from
+        other, other_level, other_first: of an interaction, the factor next to which the effect changes, from
             `other_first` to `other_level`; of a conditional effect, the level that the other factor has; else empty
         n: questions that all variants of the design have a score for (of a toggle: variant and baseline)
-        effect, low, high: mean over questions, with its interval
-        p_value, p_corrected, effect_size, verdict, doubt, family, smallest_difference: as in `differences_table`
+        effect, low, high: mean over questions, with its interval; the rest as in `differences_table`
     """
     rows: list[tuple[Any, ...]] = []
     for effect in wanted:

@@ -24,7 +24,7 @@ import pandas as pd
 
 from rag_lab._kit.wording import plain
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.bootstrap import Units, units
+from rag_lab.statistics.bootstrap import Floats, Units, units
 from rag_lab.statistics.bounded_mean import p_mean_not_positive
 from rag_lab.statistics.non_inferiority.planning import questions_for_margin
 from rag_lab.statistics.per_question import Clusters, cluster_labels, frame, per_question, with_failures_at
@@ -32,7 +32,6 @@ from rag_lab.statistics.randomization import hommel
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA
 
-Floats = npt.NDArray[np.float64]
 Weights = Mapping[Any, float]  # variant_id to its weight; they add up to zero
 ANSWER_COLUMNS = ("n", "n_failed", "difference", "margin", "p_value", "p_corrected", "is_not_worse", "reason")
 NOT_WORSE_COLUMNS = ("contrast", "metric", *ANSWER_COLUMNS)
@@ -59,13 +58,9 @@ def p_not_worse(sums: Floats, counts: Floats, margin: float, reach: float) -> Fl
     """Return the one-sided p-values, (k,), of "the mean is not below -margin", with one unit at the worst appended.
 
     Of clusters the appended one has the size of the cluster in which the average question is: of the average size, lost
-    large clusters were missed too often where sizes differ.
-
-    Args:
-        sums: (m, k), the sum of the differences of each unit, more being better; k contrasts on the same units.
-        counts: (m,), the number of differences of each unit; at least 2 units.
-        margin: the largest mean loss that would be accepted, above 0.
-        reach: the largest possible difference of one question.
+    large clusters were missed too often where sizes differ. `sums`, (m, k), are of the differences of each unit, more
+    being better, in k contrasts on the same units, `counts`, (m,), their numbers; `reach` is the largest difference of
+    a question.
     """
     if len(counts) < 2:
         raise ValueError(f"the test needs at least 2 units, got {len(counts)}")

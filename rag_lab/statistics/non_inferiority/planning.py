@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from rag_lab._kit.wording import counted
-from rag_lab.statistics.bootstrap import Units
+from rag_lab.statistics.bootstrap import Floats, Units
 from rag_lab.statistics.bounded_mean import p_mean_about
 from rag_lab.statistics.intervals import ENOUGH_DIFFERING
 from rag_lab.statistics.per_question import Clusters, unit_places, with_failures_at
@@ -30,7 +30,6 @@ from rag_lab.statistics.verdict import ALPHA
 LEAST_QUESTIONS = 40  # with fewer the spread is anybody's guess
 LEAST_DIFFERING = smallest_n(ALPHA)  # units that differ; with fewer no test finds anything
 
-Floats = npt.NDArray[np.float64]
 _LEAST_UNITS = 6
 MOST_UNITS = 20_000
 N_RERUNS = 200
@@ -130,8 +129,8 @@ def _differences(ours: pd.DataFrame, weights: Mapping[Any, float], scale: Scale)
 class ForMargin:
     """The test of "not worse by more than the margin" of one contrast, if there is no true difference.
 
-    `power` is the chance of the statement with the units that are planned, `needed` how many it takes for a power of
-    0.8: in the family, in one of half its size, and alone; None where more than 20,000.
+    `power` is the chance of the statement with the planned units, `needed` how many units a power of 0.8 takes: in the
+    family, in one of half its size, and alone; None where more than 20,000.
     """
 
     power: float
@@ -152,14 +151,12 @@ def questions_for_margin(column: Units, margin: float, reach: float, n_tests: in
 def for_margin(
     sums: Floats, counts: Floats, margin: float, reach: Floats, n_units: int, seed: int = 0
 ) -> list[ForMargin]:
-    """Return what a plan of `n_units` could show of each contrast of a family, and how many units it takes.
+    """Return what a plan of `n_units` questions, or clusters, could show of each contrast of a family, and what it
+    takes.
 
-    Args:
-        sums, counts: (m, k) of the differences of each unit of the pilot, more being better; 0 where missing.
-        margin: the largest mean loss that would be accepted.
-        reach: (k,) the largest possible difference of a question.
-        n_units: how many questions, or clusters, are planned.
-        seed: of the reruns.
+    `sums` and `counts`, (m, k), are of the differences of each unit of the pilot, more being better; 0 where missing.
+    `margin` is the largest mean loss that would be accepted, `reach`, (k,), the largest possible difference of a
+    question.
     """
     reruns = _Reruns(sums, counts, margin, reach, seed)
     family, halves, alone = (

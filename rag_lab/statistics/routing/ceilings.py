@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import stdtrit
 
-from rag_lab.statistics.bootstrap import units
+from rag_lab.statistics.bootstrap import Floats, units
 from rag_lab.statistics.intervals import TIE, paired_differences
 from rag_lab.statistics.per_question import Clusters, cluster_labels
 from rag_lab.statistics.routing.learned_routing import Numbers, dealt_out
@@ -28,8 +27,6 @@ from rag_lab.statistics.scales import SHARE, Scale
 
 N_REFERENCES = 499
 _TAILS = (0.025, 0.975)
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

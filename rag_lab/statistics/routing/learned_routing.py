@@ -12,6 +12,7 @@ import yaml
 from rag_lab._kit.wording import signed, with_interval
 from rag_lab.config import PipelineConfig
 from rag_lab.records import QUERY_CLASSES
+from rag_lab.statistics.bootstrap import Floats
 from rag_lab.statistics.intervals import PairedDifference, paired_differences
 from rag_lab.statistics.routing.routing_table import ARMS, cluster_column, complete, group_numbers
 from rag_lab.statistics.scales import SHARE, Scale
@@ -20,7 +21,6 @@ MIN_QUESTIONS = 5  # of a class, for HyDE to be on in it
 N_PERMUTATIONS = 499
 _NOTHING = 1e-12  # a gain up to this is rounding
 
-Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 Rules = npt.NDArray[np.bool_]
 FOLDS = 5
@@ -182,14 +182,14 @@ def learn_class_to_hyde(
         column: `predicted`, since that class is what the rule will be applied to, or `labelled` for what a classifier
             without mistakes could gain.
         seed: of folds and resamples.
-        folds: of one repetition, at least 2; fewer where there are fewer questions or clusters.
+        folds: at least 2; fewer where there are fewer questions or clusters.
         repetitions: with other folds each.
         scale: of the metric; gains have the sign of its scores, also where less is better.
     """
     rows = complete(table)
     classes = np.array([str(name) for name in rows[column]], dtype=np.str_)
     gain, groups = (rows["always"] - rows["none"]).to_numpy(dtype=float), group_numbers(rows)
-    known = [*QUERY_CLASSES, *sorted(set(classes) - set(QUERY_CLASSES) - {""})]
+    known = [*QUERY_CLASSES, *sorted({str(name) for name in classes} - {*QUERY_CLASSES, ""})]
     numbers = np.array([known.index(name) + 1 if name else 0 for name in classes], dtype=np.int64)
     trial = Trial(scale.sign * gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
     on = learned(trial) if len(trial.gain) else np.zeros(0, dtype=np.bool_)

@@ -125,6 +125,11 @@ def test_the_rule_is_a_configuration_that_loads() -> None:
     assert found.to_yaml().startswith("# Learned from 60 questions: HyDE for fuzzy.\n# Against no HyDE, ")
 
 
+def test_the_rule_of_a_class_that_a_custom_classifier_gave_is_written_too() -> None:
+    table = simulated(60, 0.2).replace({"predicted": {"fuzzy": "legal"}})
+    assert yaml.safe_load(learn_class_to_hyde(table, repetitions=2).to_yaml())["query"]["class_to_hyde"]["legal"]
+
+
 def test_the_order_of_rows_does_not_matter() -> None:
     data = simulated(50, 0.05)
     shuffled = data.sample(frac=1, random_state=3)
