@@ -122,7 +122,7 @@ class Pipeline:
         return pipeline
 
     def set(self, key: str | Mapping[str, Any], value: Any = None) -> Self:
-        """Return this pipeline with a dotted key of its configuration changed, or several: `{"rerank.name": "none"}`."""
+        """Return this pipeline with a dotted key of its configuration changed, or several: {"rerank.name": "none"}."""
         return self._with(config=self.config.override({key: value} if isinstance(key, str) else key))
 
     def replace(self, **modules: Any) -> Self:

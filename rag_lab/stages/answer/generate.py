@@ -165,15 +165,13 @@ class CustomReader(CustomStage):
         text = answer.text.strip()
         if not text:
             raise CustomCodeError("the answer of the reader is empty")
-        cited = [_plain(citation) for citation in answer.citations]
+        cited = [  # as the parser reads them
+            ({"passage": one.number, "quote": one.quote} if one.quote else one.number)
+            if isinstance(one, Citation)
+            else one
+            for one in answer.citations
+        ]
         accepted, rejected = checked_citations(cited, trace.passages)
         abstained = answer.abstained or is_abstention(text)
         refused = (*answer.rejected_citations, *rejected)
         return Outcome({"answer": Answer(text, accepted, refused, answer.thinking, abstained)})
-
-
-def _plain(citation: Any) -> Any:
-    """Return a citation as the parser reads it."""
-    if not isinstance(citation, Citation):
-        return citation
-    return {"passage": citation.number, "quote": citation.quote} if citation.quote else citation.number

@@ -79,13 +79,11 @@ class Rephrase(BuiltInStage):
         except RepairError:
             why = f"the reply was not the object: {reply.text!r}" if reply.text else nothing_written(reply)
             return chat_outcome(reply, {}, "fallback", f"no other phrasings: {why}")
-        phrasings = _others(query, found)[: self.n]
+        # Those that are not blank, the query, or each other, in order.
+        texts = [" ".join(text.split()) for text in (query, *found)]
+        distinct = {text.casefold(): text for text in reversed(texts)}
+        others = [text for key, text in reversed(distinct.items()) if key and key != texts[0].casefold()]
+        phrasings = others[: self.n]
         if not phrasings:
             return chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
         return chat_outcome(reply, {"phrasings": tuple(phrasings)})
-
-
-def _others(query: str, found: Sequence[str]) -> list[str]:
-    """Return the phrasings that are not blank, the query, or each other, in order."""
-    distinct = {" ".join(text.split()).casefold(): " ".join(text.split()) for text in reversed([query, *found])}
-    return [text for key, text in reversed(distinct.items()) if key and key != " ".join(query.split()).casefold()]

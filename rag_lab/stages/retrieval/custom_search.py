@@ -164,17 +164,16 @@ class LangChainSearch:
 
     def __call__(self, query: str, k: int) -> list[Any]:
         """Return the documents, best first."""
-        return list(_with_k(self.retriever, k).invoke(query))
+        retriever, fields = self.retriever, type(self.retriever).model_fields
+        if "search_kwargs" in fields:
+            search = {**(retriever.search_kwargs or {}), "k": k}
+            retriever = retriever.model_copy(update={"search_kwargs": search})
+        elif "k" in fields:
+            retriever = retriever.model_copy(update={"k": k})
+        return list(retriever.invoke(query))
 
 
 def is_retriever(given: Any) -> bool:
     """Tell whether `given` is a retriever of LangChain's, which is not imported to find out."""
     module = sys.modules.get("langchain_core.retrievers")
     return module is not None and isinstance(given, module.BaseRetriever)
-
-
-def _with_k(retriever: Any, k: int) -> Any:
-    fields = type(retriever).model_fields
-    if "search_kwargs" in fields:
-        return retriever.model_copy(update={"search_kwargs": {**(retriever.search_kwargs or {}), "k": k}})
-    return retriever.model_copy(update={"k": k}) if "k" in fields else retriever

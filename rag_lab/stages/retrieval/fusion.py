@@ -59,7 +59,8 @@ def normalize(
     if method == "min_max":
         return min_max(scores, equal=1.0), 0.0
     if method == "z_score":
-        values = _z_scores(scores)
+        mean, deviation = (fmean(scores), pstdev(scores)) if scores else (0.0, 0.0)
+        values = [(score - mean) / deviation if deviation > 0 else 0.0 for score in scores]
         return values, min(values, default=0.0)
     return list(scores), 0.0
 
@@ -68,11 +69,6 @@ def min_max(scores: Sequence[float], equal: float) -> list[float]:
     """Scale linearly to [0, 1]; equal scores all become `equal`."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return [(score - low) / (high - low) if high > low else equal for score in scores]
-
-
-def _z_scores(scores: Sequence[float]) -> list[float]:
-    mean, deviation = (fmean(scores), pstdev(scores)) if scores else (0.0, 0.0)
-    return [(score - mean) / deviation if deviation > 0 else 0.0 for score in scores]
 
 
 @dataclass(frozen=True, slots=True)
