@@ -20,9 +20,8 @@ from pydantic import ValidationError
 from rag_lab._kit.home import home
 from rag_lab._kit.process import Process
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.executors.archive import BadArchiveError, unpack
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
-from rag_lab.experiment.executors.task import Task
+from rag_lab.experiment.executors.task import BadArchiveError, Task, unpack
 from rag_lab.memory.results import Memory
 from rag_lab.runs.live_file import live_variant, read_live_variant, remove_live, write_live
 

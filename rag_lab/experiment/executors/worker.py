@@ -11,8 +11,8 @@ from pathlib import Path
 from rag_lab._kit.process import Process, scratch_folder
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.archive import BadArchiveError, Ended, pack
 from rag_lab.experiment.executors.job_queue import JobQueue, export_status
+from rag_lab.experiment.executors.task import BadArchiveError, Ended, pack
 
 _WAIT_S = 0.5
 _OVER_EVERY_S = 2.0
