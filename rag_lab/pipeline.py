@@ -218,7 +218,7 @@ class Pipeline:
     def _refuse_truncation(self) -> None:
         if self._refuses and (truncation := self.truncation) and truncation.longer:
             model = self.replaced.get("embedding_model", self.config.models.embedding)
-            told = truncation.total.told("the chunks", model)
+            told = truncation.total.text("the chunks", model)
             raise ConfigError(f"{told}, and on_truncation is refuse; make chunks smaller, or choose another model.")
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus_profile.measures import Length, SimilarFiles
-from rag_lab.models.card.small_model import better_model, is_toy
+from rag_lab.models.card.small_model import better_model, is_small_model
 from rag_lab.models.providers import CHAT_MODELS, providers_of
 from rag_lab.models.shared import provider_problem
 from rag_lab.stores.analyzer import analyzer_for
@@ -122,7 +122,7 @@ def _pieces(facts: Facts, config: PipelineConfig) -> Iterator[Advice]:
 def _reader(config: PipelineConfig) -> Iterator[Advice]:
     if not config.answer.asks_model:
         yield Advice(f"Answers are quotes; `answer.name: llm` lets a model write them. {better_model()}")
-    elif is_toy(config.models.generation):
+    elif is_small_model(config.models.generation):
         yield Advice(f"The packaged model that answers is a toy, good enough to try things out. {better_model()}")
 
 

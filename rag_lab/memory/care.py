@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rag_lab.memory.checked_rows import checksum
 from rag_lab.memory.open_store import Database, SqliteDatabase
-from rag_lab.memory.tables import memories, opened_memory
+from rag_lab.memory.tables import checksum, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
 

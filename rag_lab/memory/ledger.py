@@ -61,7 +61,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
+class Grant:
     """The calls that may be made now, by their numbers; where there are none, `reason` says why, or that one waits."""
 
     numbers: tuple[int, ...]
@@ -121,19 +121,19 @@ class Ledger:
         with self._change() as database:
             database.execute("UPDATE starts SET seen = ? WHERE id = (SELECT max(id) FROM starts)", (time.time(),))
 
-    def ask(self, caller: Caller, most_usd: Sequence[float]) -> Permit:
+    def ask(self, caller: Caller, most_usd: Sequence[float]) -> Grant:
         """Enter the first of the calls wanted (each with the most it can cost) that still fit, and permit them."""
         with self._change() as database:
             n, reason = _fitting(database, most_usd)
             if n or not most_usd:
-                return Permit(tuple(_enter(database, caller, cost) for cost in most_usd[:n]))
+                return Grant(tuple(_enter(database, caller, cost) for cost in most_usd[:n]))
             if "cost_usd" in reason and _others_are_calling(database):
-                return Permit((), reason, wait=True)
+                return Grant((), reason, wait=True)
             database.execute(
                 "INSERT INTO refused VALUES (?, ?) ON CONFLICT (payer) DO UPDATE SET reason = excluded.reason",
                 (caller.payer, reason),
             )
-            return Permit((), reason)
+            return Grant((), reason)
 
     def correct(self, numbers: Sequence[int], made: Sequence[Made]) -> None:
         """Write down what permitted calls turned out to be."""

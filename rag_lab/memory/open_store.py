@@ -18,8 +18,7 @@ from typing import Any, Protocol, cast
 from rag_lab._kit.database import REMEMBERED, opened
 from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
-from rag_lab.memory.postgres import NO_ADDRESS, opened_schema
-from rag_lab.memory.store_version import VERSION, refuse_newer
+from rag_lab.memory.postgres import NO_ADDRESS, VERSION, opened_schema, refuse_newer
 
 VARIABLE = "RAG_LAB_STORE"
 _SCHEMES = ("postgresql://", "postgres://")

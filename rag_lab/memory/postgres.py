@@ -17,7 +17,18 @@ from types import TracebackType
 from typing import Any
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.memory.store_version import VERSION, refuse_newer
+
+VERSION = 1
+
+
+def refuse_newer(version: int, place: object) -> None:
+    """Raise an error where a store was written by a later version of the workbench."""
+    if version > VERSION:
+        raise RagLabError(
+            f"{place} is a store of version {version}, and this workbench reads up to version {VERSION}: install the "
+            "newer workbench, or name another folder by RAG_LAB_HOME or another database by RAG_LAB_STORE."
+        )
+
 
 MODULES_MISSING = "RAG_LAB_STORE names a PostgreSQL database, which needs psycopg: pip install 'rag_lab[postgres]'"
 NO_ADDRESS = (

@@ -18,10 +18,9 @@ from typing import TypeVar
 
 from rag_lab._kit.process import Process
 from rag_lab.errors import RagLabError
-from rag_lab.memory import checked_rows
-from rag_lab.memory.checked_rows import checksum
+from rag_lab.memory import tables
 from rag_lab.memory.open_store import Database, is_there, opened_store
-from rag_lab.memory.tables import RESULTS, origin
+from rag_lab.memory.tables import RESULTS, checksum, origin
 from rag_lab.redaction import hide_known_jsons
 
 Item = TypeVar("Item")
@@ -62,7 +61,7 @@ class Memory:
         if not is_there(self.path):
             return {}
         with self._opened() as database:
-            found = checked_rows.recall(database, "remembered", list(keys))
+            found = tables.recall(database, "remembered", list(keys))
         return {key: value.decode() for key, value in found.items()}
 
     def store(self, room: str, values: Mapping[str, str]) -> None:

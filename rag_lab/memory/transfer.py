@@ -16,10 +16,9 @@ import numpy as np
 
 from rag_lab.errors import RagLabError
 from rag_lab.memory.care import Entry, key_text, portions
-from rag_lab.memory.checked_rows import checksum
+from rag_lab.memory.postgres import VERSION, refuse_newer
 from rag_lab.memory.results import batches
-from rag_lab.memory.store_version import VERSION, refuse_newer
-from rag_lab.memory.tables import MEMORIES, memories, opened_memory
+from rag_lab.memory.tables import MEMORIES, checksum, memories, opened_memory
 
 _LINES_AT_ONCE = 1000
 _MOST_LINE_BYTES = 64 * 1024 * 1024

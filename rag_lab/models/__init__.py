@@ -1,6 +1,7 @@
 """Models by `provider:name`: their contracts, providers, prices, and what is remembered of embeddings and pair scores.
 
-Imports `memory` and what stands above it. Libraries of models are imported when a model is loaded, never before.
+What cannot be used (a name, a package, a key, weights, a server) raises a `ModelError` in words for its user. Imports
+`memory` and what stands above it. Libraries of models are imported when a model is loaded, never before.
 """
 
 import os

@@ -32,11 +32,7 @@ def written(names: Iterable[str]) -> str:
 
 
 def from_yaml(value: Any) -> Any:
-    """Return {failover: [first, second]} as `first | second`, and any other value as it is.
-
-    Raises:
-        ModelError: for a mapping of another shape.
-    """
+    """Return {failover: [first, second]} as `first | second`, and any other value as it is."""
     if not isinstance(value, Mapping):
         return value
     names = value.get(_KEY)

@@ -30,11 +30,11 @@ _CONTEXT_TOKENS = 32_768  # where the model does not say
 _TOLERANCE = 1e-3  # in what two runs may differ: float32 on a GPU adds in no fixed order
 
 
-class OwnModelError(ModelError, CustomCodeError):
+class CustomModelError(ModelError, CustomCodeError):
     """A call of one's own model that gave nothing: it costs the questions concerned, or the index being built."""
 
 
-class _Own:
+class _CustomModel:
     """What models of one's own have in common."""
 
     def __init__(self, module: Module, what: str, methods: Sequence[str], *, is_compared: bool) -> None:
@@ -68,18 +68,18 @@ class _Own:
             accept = lambda given: [int(n) for n in numbers(given, len(items), f"the {self.what}")]  # noqa: E731
             counts: list[int] = self._codes[method].call(items, *more, accept=accept)
         except CustomCodeError as error:
-            raise OwnModelError(str(error)) from error
+            raise CustomModelError(str(error)) from error
         return counts
 
     def _numbers(self, method: str, items: Sequence[Any], accept: Callable[[Any], Vectors]) -> Vectors:
         try:
             close: _Close = self._codes[method].call(list(items), accept=lambda given: _Close(accept(given)))
         except CustomCodeError as error:
-            raise OwnModelError(str(error)) from error
+            raise CustomModelError(str(error)) from error
         return close.rows
 
 
-class OwnChat(_Own):
+class CustomChat(_CustomModel):
     """A chat model whose `generate` somebody else wrote. It returns a `ChatReply`, or a text, for each request.
 
     A batch that fails as a whole is asked again request by request. Counts of tokens that are missing are estimated.
@@ -115,7 +115,7 @@ class OwnChat(_Own):
             code = self._codes["count_tokens"]
             return int(code.call(text, accept=lambda given: numbers([given], 1, f"the {self.what}")[0]))
         except CustomCodeError as error:
-            raise OwnModelError(str(error)) from error
+            raise CustomModelError(str(error)) from error
 
     def _replies(self, given: Any, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         if not isinstance(given, list | tuple):
@@ -136,7 +136,7 @@ class OwnChat(_Own):
         return reply if reply.error else counted(request, bounded(request, reply))[0]
 
 
-class OwnEmbedder(_Own):
+class CustomEmbedder(_CustomModel):
     """An embedder that somebody else wrote. Rows are scaled to length one, and must all be of one length."""
 
     def __init__(self, module: Module, what: str) -> None:
@@ -146,11 +146,7 @@ class OwnEmbedder(_Own):
         self._dim = 0
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order.
-
-        Raises:
-            OwnModelError: if it raised, hung, or returned anything else.
-        """
+        """Return (n_texts, dim) unit vectors of passages, in order."""
         return self._embed("embed_documents", texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -186,7 +182,7 @@ class OwnEmbedder(_Own):
         return unit_vectors(rows)
 
 
-class OwnScorer(_Own):
+class CustomScorer(_CustomModel):
     """A cross-encoder, or another scorer of pairs, that somebody else wrote."""
 
     def __init__(self, module: Module, what: str) -> None:
@@ -198,11 +194,7 @@ class OwnScorer(_Own):
         return self._tokens("pair_tokens", list(pairs), lambda pair: estimated_tokens(" ".join(pair)))
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return one score for each (question, passage), in order.
-
-        Raises:
-            OwnModelError: if it raised, hung, or returned anything else.
-        """
+        """Return one score for each (question, passage), in order."""
         if not pairs:
             return []
         what = f"the {self.what}"
@@ -226,12 +218,8 @@ class _Close:
     __hash__ = None  # type: ignore[assignment]
 
 
-def own_target(kind: Kind, text: str) -> Any:
-    """Import the class, the function or the factory that names a model which is not built in.
-
-    Raises:
-        ModelError: if there is none, or it does not import.
-    """
+def custom_target(kind: Kind, text: str) -> Any:
+    """Import the class, the function or the factory that names a model which is not built in."""
     provider = split_name(text, kind)[0]
     try:
         if provider in installed(kind.group):
@@ -257,9 +245,6 @@ def named_model(kind: Kind, text: str, target: Any) -> Any:
     """Return the model that `target` makes, as ours.
 
     A class of a package takes `name` beside its other parameters, a function of a package the name and the options.
-
-    Raises:
-        ModelError: if it cannot be made, or is no model of this kind.
     """
     provider, name, _ = split_name(text, kind)
     what = f"{kind.name} {text.partition('?')[0]!r}"
@@ -275,12 +260,8 @@ def named_model(kind: Kind, text: str, target: Any) -> Any:
         raise ModelError(str(error)) from error
 
 
-def given_model(kind: Kind, given: Any) -> Any:
-    """Return an object in memory, one of LangChain's too, as ours.
-
-    Raises:
-        ModelError: if it is no model of this kind, or could not be told from another.
-    """
+def object_model(kind: Kind, given: Any) -> Any:
+    """Return an object in memory, one of LangChain's too, as ours."""
     if type(given).__module__.startswith("rag_lab."):
         return given
     what = f"{kind.name} {type(given).__qualname__}"
@@ -308,8 +289,8 @@ def _wrapped(kind: Kind, module: Module, what: str) -> Any:
     elif module.name.startswith(FACTORY):
         raise ConfigError(f"The {what} returns {type(module.value).__name__}, which is none of LangChain's models.")
     if kind is CHAT_MODELS:
-        return OwnChat(module, what)
-    return OwnEmbedder(module, what) if kind is EMBEDDERS else OwnScorer(module, what)
+        return CustomChat(module, what)
+    return CustomEmbedder(module, what) if kind is EMBEDDERS else CustomScorer(module, what)
 
 
 def is_langchain(made: Any) -> bool:

@@ -33,11 +33,7 @@ class Checkable(Protocol):
 
 
 def missing_requirement(kind: Kind, text: str) -> str:
-    """Return what this machine lacks for the model `text`, in one sentence, or ''; no server is asked.
-
-    Raises:
-        ModelError: if a built-in provider's name or options are malformed.
-    """
+    """Return what this machine lacks for the model `text`, in one sentence, or ''; no server is asked."""
     if split_name(text, kind)[0] not in kind.built_in:
         return ""
     spec = ModelSpec.parse(text, kind)
@@ -102,9 +98,6 @@ def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
         kind: of model.
         text: one name, which is returned as it is, or `first | second`.
         make: returns the model of a name; nothing is loaded for it.
-
-    Raises:
-        ModelError: if one of the names is malformed.
     """
     if not is_failover(text):
         return text

@@ -27,13 +27,13 @@ from rag_lab.errors import ModelError
 from rag_lab.models.card.weight_facts import gguf_cache
 from rag_lab.models.card.write_card import model_card
 from rag_lab.models.host.address import (
-    Holder,
-    holders,
+    ProcessRecord,
     is_open,
     model_budget_mb,
+    model_processes,
     socket_path,
-    touch_holder,
-    write_holder,
+    touch_process,
+    write_process,
 )
 from rag_lab.models.host.messages import Sent, error_sent, receive, replies_sent, requests_received, send, vectors_sent
 from rag_lab.models.local.causal import transformers_copy
@@ -74,7 +74,7 @@ def _of(kind: Kind, model: str) -> float:
     return model_card(model, kind=kind).memory_mb or 0.0
 
 
-def make_room(folder: Path, need_mb: float, device: str, end: Callable[[Holder, Path], None]) -> None:
+def make_room(folder: Path, need_mb: float, device: str, end: Callable[[ProcessRecord, Path], None]) -> None:
     """End models that are held, the longest unused first, until one that needs so much fits, or none is left.
 
     Only those count that are on the same device.
@@ -83,7 +83,7 @@ def make_room(folder: Path, need_mb: float, device: str, end: Callable[[Holder, 
         ConfigError: if the budget in the environment is no number.
     """
     budget_mb = model_budget_mb()
-    while others := [one for one in holders(folder) if one.device == device]:
+    while others := [one for one in model_processes(folder) if one.device == device]:
         resident_mb = sum(one.memory_mb for one in others)
         left_mb = _free_mb(device) if budget_mb is None else budget_mb - resident_mb
         if left_mb is None or need_mb <= left_mb:
@@ -103,7 +103,7 @@ _GRACE_S = 1.0  # at the end, for a caller that is connected and has not asked
 _WAITING = 64  # calls that wait to be taken
 
 
-class HolderProcess:
+class ModelProcess:
     """One process at work. A model that shares the weights of the first may be asked, too."""
 
     def __init__(self, folder: Path, name: str, kind: Kind, model: str) -> None:
@@ -117,7 +117,7 @@ class HolderProcess:
         make_room(folder, need_mb, device, _end)
         made.load()
         self._listener = Listener(socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
-        write_holder(folder, name, model, device, max(need_mb, _held_mb(device)))
+        write_process(folder, name, model, device, max(need_mb, _held_mb(device)))
 
     def serve(self) -> None:
         """Answer calls until it is told to end. The call that computes then comes to its end."""
@@ -160,7 +160,7 @@ class HolderProcess:
         except Exception as error:  # whatever a library raises is told where it was asked
             return Sent({"error": error_sent(error)})
         finally:
-            touch_holder(self.folder, self.name)
+            touch_process(self.folder, self.name)
         return Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
 
 
@@ -194,7 +194,7 @@ def _held_mb(device: str) -> float:
     return (resident_mb() or 0.0) if device == "cpu" else 0.0
 
 
-def _end(holder: Holder, folder: Path) -> None:
+def _end(holder: ProcessRecord, folder: Path) -> None:
     """Tell another process to end, and wait until its memory is free."""
     with suppress(OSError, EOFError), Client(socket_path(folder, holder.name), "AF_UNIX") as connection:
         send(connection, Sent({"do": "end"}))
@@ -217,7 +217,7 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print goes to the log
     threading.Thread(target=_end_with_sweep, args=(folder,), daemon=True).start()
     try:
-        holder: HolderProcess | None = HolderProcess(folder, name, kind, model)
+        holder: ModelProcess | None = ModelProcess(folder, name, kind, model)
     except Exception as error:
         is_second = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         said: dict[str, Any] = {} if is_second else {"error": error_sent(error)}  # a killed kernel had started another

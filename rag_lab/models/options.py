@@ -27,11 +27,7 @@ class Option:
 
 
 def parse_options(text: str, allowed: Mapping[str, Option]) -> dict[str, Value]:
-    """Return the options written in `text` (`key=value&key=value`), typed, in the order given.
-
-    Raises:
-        ModelError: for an unknown option, a repeated one, an impossible value, or a secret.
-    """
+    """Return the options written in `text` (`key=value&key=value`), typed, in the order given."""
     values: dict[str, Value] = {}
     for part in filter(None, text.split("&")):
         key, equals, raw = part.partition("=")

@@ -69,10 +69,10 @@ def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
         ConfigError: if the user's table cannot be read.
     """
     name = model.removeprefix("models/")
-    return own_prices().get(name) or _packaged(provider, name, writes)
+    return user_prices().get(name) or _packaged(provider, name, writes)
 
 
-def own_prices() -> Mapping[str, Price]:
+def user_prices() -> Mapping[str, Price]:
     """Return the prices in the user's table by the model's name; none where there is no table.
 
     Raises:

@@ -262,9 +262,6 @@ class ModelSpec:
         Example:
             >>> ModelSpec.parse("openai:llama3.2:3b?concurrency=2").name
             'llama3.2:3b'
-
-        Raises:
-            ModelError: for a missing provider or name, an unknown provider or option, or an impossible value.
         """
         provider, name, options = split_name(text, kind)
         known = providers_of(kind)
@@ -278,11 +275,7 @@ class ModelSpec:
 
 
 def split_name(text: str, kind: Kind) -> tuple[str, str, str]:
-    """Return provider, name and options of `provider:name?options`.
-
-    Raises:
-        ModelError: for a missing provider or name.
-    """
+    """Return provider, name and options of `provider:name?options`."""
     provider, colon, rest = text.strip().partition(":")
     name, _, options = rest.partition("?")
     if not colon or not provider or not name:

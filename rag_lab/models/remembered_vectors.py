@@ -16,11 +16,10 @@ import numpy as np
 from rag_lab._kit.digest import digest
 from rag_lab._kit.tracing import span
 from rag_lab.errors import ModelError
-from rag_lab.memory.checked_rows import checksum, recall
 from rag_lab.memory.open_store import Database, is_there, opened_store
 from rag_lab.memory.results import Memory, Replayed, batches
 from rag_lab.memory.sharing import Work
-from rag_lab.memory.tables import VECTORS, origin
+from rag_lab.memory.tables import VECTORS, checksum, origin, recall
 from rag_lab.models.protocols import Embedder, PairScorer, Vectors
 from rag_lab.models.shared import spec_of
 from rag_lab.models.truncation import ReadsPairs, ReadsTexts, TextKind, most_tokens
@@ -63,19 +62,11 @@ class RememberedEmbedder:
         return self.inner.identity()
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts.
-
-        Raises:
-            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
-        """
+        """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts."""
         return self._embed("document", texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts.
-
-        Raises:
-            ModelError: if the model cannot be used, or returns something that is not a finite vector for each text.
-        """
+        """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts."""
         return self._embed("query", texts)
 
     @property

@@ -27,11 +27,7 @@ def library(package: str) -> str:
 
 
 def require_package(module: str, package: str) -> ModuleType:
-    """Import and return a package.
-
-    Raises:
-        ModelError: if it is not installed, or does not import on this machine.
-    """
+    """Import and return a package."""
     problem = missing_package(module, package)
     if problem:
         raise ModelError(problem)
@@ -58,11 +54,7 @@ def missing_key(names: Sequence[str]) -> str:
 
 
 def require_key(names: Sequence[str]) -> str:
-    """Return the first of these environment variables that is set.
-
-    Raises:
-        ModelError: if none is.
-    """
+    """Return the first of these environment variables that is set."""
     problem = missing_key(names)
     if problem:
         raise ModelError(problem)

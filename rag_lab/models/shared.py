@@ -20,7 +20,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab._kit.tracing import Span, is_traced, span
 from rag_lab.errors import ModelError, RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
-from rag_lab.models.custom_models import given_model, named_model, own_target
+from rag_lab.models.custom_models import custom_target, named_model, object_model
 from rag_lab.models.failover import choose_model, missing
 from rag_lab.models.host.hosted import hosted
 from rag_lab.models.prices import price
@@ -178,9 +178,6 @@ def chat_model(model: str | Any, purpose: str = "") -> ChatModel:
 
     Nothing is loaded before its first call. In a sweep its calls are entered in the run's ledger, under `purpose`: the
     stage or metric that they serve.
-
-    Raises:
-        ModelError: if the name is malformed, its provider or an option is unknown, or a model of one's own cannot be.
     """
     model = _playing(CHAT_MODELS, model)
     found = model_of(CHAT_MODELS, model)
@@ -211,19 +208,16 @@ def spec_of(model: object) -> str:
 def model_of(kind: Kind, model: str | Any) -> Any:
     """Return the one shared model of this kind for a name, or for an object; see `chat_model`.
 
-    Of `first | second` it is the first that answers; see `failover.choice`.
-
-    Raises:
-        ModelError: if there is none.
+    Of `first | second` it is the first that answers; see `failover`.
     """
     model = _playing(kind, model)
     with _LOCK:
         if not isinstance(model, str):
             at = (kind.name, id(model))
             if at not in _GIVEN:
-                _GIVEN[at] = (model, given_model(kind, model))
+                _GIVEN[at] = (model, object_model(kind, model))
             return _GIVEN[at][1]
-        target = None if split_name(model, kind)[0] in kind.built_in else own_target(kind, model)
+        target = None if split_name(model, kind)[0] in kind.built_in else custom_target(kind, model)
         key = (kind.name, model, "" if target is None else source_digest(target))
         if key not in _NAMED:
             _NAMED[key] = _built_in(kind, model) if target is None else named_model(kind, model, target)

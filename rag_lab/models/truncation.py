@@ -158,7 +158,7 @@ class Truncation:
         """How many characters of such texts the model reads, about."""
         return round(self.limit * self.characters / self.tokens / 10) * 10 if self.tokens else 0
 
-    def told(self, whose: str, model: str) -> str:
+    def text(self, whose: str, model: str) -> str:
         """Say how many are cut and what is lost: `61% of the chunks are longer than minilm reads (256 tokens), ...`."""
         return (
             f"{percent(self.share_longer)} of {whose} are longer than {short_name(model)} reads ({self.limit:,} "

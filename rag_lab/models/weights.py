@@ -124,11 +124,7 @@ class Source:
     on_hub: bool
 
     def digest(self) -> str:
-        """Return a digest of the content, or `hub:name@revision`.
-
-        Raises:
-            ModelError: if the weights were never downloaded and the hub cannot say which revision they have.
-        """
+        """Return a digest of the content, or `hub:name@revision`."""
         if self.on_hub:
             return f"hub:{self.location}@{_hub_revision(self)}"
         path = Path(self.location)
@@ -140,11 +136,7 @@ class Source:
 
 
 def packaged(name: str) -> Path:
-    """Return the file or folder of weights that arrive as a Python package: `minilm` or `smollm2`.
-
-    Raises:
-        ModelError: if the package is not installed, saying how to install it.
-    """
+    """Return the file or folder of weights that arrive as a Python package: `minilm` or `smollm2`."""
     package = _PACKAGES[name]
     path = _place(package)
     if path is None or not path.exists():
@@ -165,11 +157,7 @@ def _place(package: _Package) -> Path | None:
 
 
 def find(name: str) -> Source:
-    """Return where the weights of `name` are: a packaged short name, a path, a known short name, or a hub name.
-
-    Raises:
-        ModelError: if `name` is none of these, or a package is missing.
-    """
+    """Return where the weights of `name` are: a packaged short name, a path, a known short name, or a hub name."""
     if name in _PACKAGES:
         return Source(name, str(packaged(name)), on_hub=False)
     if Path(name).expanduser().exists():

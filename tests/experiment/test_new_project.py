@@ -11,7 +11,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.experiment.new_project import new_project
 from rag_lab.experiment.plan import plan
-from rag_lab.models.card.small_model import is_toy
+from rag_lab.models.card.small_model import is_small_model
 
 FILES = {"corpus", "README.md", "dataset.yaml", "experiment.yaml", "pipeline.yaml", "questions.jsonl"}
 
@@ -65,7 +65,7 @@ def test_the_experiment_is_planned_as_it_stands_from_any_folder(make, docs, tmp_
     assert len(checked.variants) > 1 and checked.questions
     assert all(key in checked.experiment.question for key in checked.experiment.factors)
     for variant in checked.variants:  # nothing rests on what a toy writes
-        assert not is_toy(variant.config.models.generation) or variant.config.query.hyde == "none"
+        assert not is_small_model(variant.config.models.generation) or variant.config.query.hyde == "none"
     for key, values in checked.experiment.factors.items():
         assert values[0] == checked.experiment.base.flat()[key]
         assert f"{key} ({', '.join(map(str, values))})" in checked.experiment.question

@@ -3,15 +3,15 @@
 import pytest
 from postgres import needs_postgres, postgres_server
 
-from rag_lab.memory import checked_rows
-from rag_lab.memory.checked_rows import Dropped
+from rag_lab.memory import tables
 from rag_lab.memory.open_store import VARIABLE
+from rag_lab.memory.tables import Dropped
 
 
 @pytest.fixture(autouse=True)
 def _none_dropped_yet(monkeypatch):
     monkeypatch.setattr(Dropped, "n", 0)
-    monkeypatch.setattr(checked_rows.atexit, "register", lambda function: None)
+    monkeypatch.setattr(tables.atexit, "register", lambda function: None)
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from rag_lab._kit.process import Process
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.ledger import Caller, Failing, Ledger, Made, Used
 from rag_lab.memory.open_store import VARIABLE, opened_store
-from rag_lab.memory.paces import Paces, Rates
 from rag_lab.memory.postgres import WAIT_VARIABLE
+from rag_lab.memory.rate_limits import RateLimitStore, Rates
 from rag_lab.memory.results import Memory
 from rag_lab.memory.sharing import Work
 from rag_lab.models.remembered_vectors import RememberedEmbedder
@@ -150,7 +150,7 @@ def test_the_ledger_adds_up_and_keeps_limits(folder):
 
 
 def test_the_pace_is_shared(folder):
-    paces = [Paces(folder / "paces.sqlite", lambda: 100.0) for _ in range(2)]
+    paces = [RateLimitStore(folder / "paces.sqlite", lambda: 100.0) for _ in range(2)]
     assert [pace.reserve("m", 1, Rates(requests=1)) for pace in paces] == [100.0, 160.0]
     paces[0].refuse("m", 90)
     assert paces[1].open_until("m") == 190.0

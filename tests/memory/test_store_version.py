@@ -6,10 +6,10 @@ import pytest
 from postgres import needs_postgres
 
 from rag_lab.errors import RagLabError
-from rag_lab.memory.checked_rows import checksum
 from rag_lab.memory.open_store import VARIABLE
 from rag_lab.memory.postgres import opened_schema
 from rag_lab.memory.results import Memory
+from rag_lab.memory.tables import checksum
 
 NEWER = "is a store of version 2, and this workbench reads up to version 1: install the newer workbench"
 

@@ -5,7 +5,7 @@ from tiny_gguf import write_tiny_gguf
 
 from rag_lab._kit.machine import free_mb
 from rag_lab.models import model_process
-from rag_lab.models.host.address import write_holder
+from rag_lab.models.host.address import write_process
 from rag_lab.models.model_process import foretold_mb, make_room
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, QUERY_LIKELIHOODS
 
@@ -14,7 +14,7 @@ from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, QUERY_LIKELIHOODS
 def held(tmp_path):
     """Three models that this process is said to hold, the first the longest unused, and a way to end them."""
     for used_s, (name, device, memory_mb) in enumerate([("a", "cpu", 1000), ("b", "cuda", 9000), ("c", "cpu", 500)]):
-        write_holder(tmp_path, name, f"model {name}", device, memory_mb)
+        write_process(tmp_path, name, f"model {name}", device, memory_mb)
         os.utime(tmp_path / f"{name}.holder", (used_s, used_s))
     ended = []
 

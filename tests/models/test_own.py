@@ -16,7 +16,7 @@ from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ModelError
 from rag_lab.experiment.model_checks import model_problem, price_of
 from rag_lab.models import shared
-from rag_lab.models.custom_models import OwnModelError
+from rag_lab.models.custom_models import CustomModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS
 from rag_lab.testing import ChatModelContract, EmbedderContract
@@ -259,7 +259,7 @@ def test_an_embedder_of_ones_own_gives_unit_vectors(folder, package, name):
 def test_what_an_embedder_does_wrong_is_a_reason(folder, text, reason):
     model = shared.embedder("mine:Embedder")
     model.embed_documents(["fine"])
-    with pytest.raises(OwnModelError, match=reason):
+    with pytest.raises(CustomModelError, match=reason):
         model.embed_documents(["fine", text])
     assert len(model.embed_documents(["fine"])) == 1
 
@@ -279,7 +279,7 @@ def test_a_cross_encoder_of_ones_own_scores_in_order(folder, package, name):
 
 @pytest.mark.parametrize(("text", "reason"), [("FEW", "returned 0 numbers where 1 are due"), ("NAN", "nan")])
 def test_what_a_scorer_does_wrong_is_a_reason(folder, text, reason):
-    with pytest.raises(OwnModelError, match=reason):
+    with pytest.raises(CustomModelError, match=reason):
         shared.query_likelihood("mine:Scorer").score([("q", text)])
 
 

@@ -7,7 +7,7 @@ def test_lengths_become_shares():
     found = Truncation.of([100, 256, 300, 512], characters=4672, limit=256)
     assert found == Truncation(256, 4, 2, 4672, 1168, 44 + 256)
     assert (found.share_longer, found.share_truncated, found.characters_read) == (0.5, 300 / 1168, 1020)
-    assert found.told("the chunks", "sentence_transformers:minilm?device=cpu") == (
+    assert found.text("the chunks", "sentence_transformers:minilm?device=cpu") == (
         "50% of the chunks are longer than minilm reads (256 tokens, here about 1,020 characters)"
     )
 

@@ -15,7 +15,7 @@ from rag_lab.experiment.forecast.work import Tally
 from rag_lab.memory import results, sharing
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory, Replayed
-from rag_lab.models.custom_models import OwnModelError
+from rag_lab.models.custom_models import CustomModelError
 from rag_lab.models.shared import chat_model
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Evidence, Hit, MachineUse, Question, Trace
@@ -227,7 +227,7 @@ def test_an_embedder_of_ones_own_costs_only_the_questions_that_it_fails_for(memo
     class Refusing(Shout):
         def run(self, traces):
             if any(trace.question.text == "bad" for trace in traces):
-                raise OwnModelError("the embedder 'mine:E' raised ValueError: no vector for this")
+                raise CustomModelError("the embedder 'mine:E' raised ValueError: no vector for this")
             return super().run(traces)
 
     for _ in range(2):

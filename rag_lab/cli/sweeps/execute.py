@@ -87,7 +87,7 @@ def run_with_status(
     from rag_lab.experiment.forecast.spending import spending_rows
     from rag_lab.experiment.run.outputs import failures
     from rag_lab.experiment.run.sweep import run_plan
-    from rag_lab.models.card.small_model import toy_note
+    from rag_lab.models.card.small_model import small_model_note
     from rag_lab.report.text.compare_text import compare_screen
     from rag_lab.runs.omissions import asked_sentence
     from rag_lab.runs.race_record import cost_of, read_race
@@ -109,7 +109,7 @@ def run_with_status(
     answering = {v.config.models.generation for v in checked.variants if v.config.answer.asks_model}
     played = [state.get(FAILOVER_KEY) or {} for state in run.manifest()["variants"].values()]
     wrote = {name for spec in answering for name in answering_models(spec, played)}
-    for note in sorted({toy_note(name, "the answers of this run") for name in wrote} - {""}):
+    for note in sorted({small_model_note(name, "the answers of this run") for name in wrote} - {""}):
         typer.echo(note, err=True)
     typer.echo(f"{spent_text(run) if spending_rows(run) else 'No chat model was called.'}\n")
     if (race := read_race(run.path)) and not race.stopped:

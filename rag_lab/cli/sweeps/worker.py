@@ -52,7 +52,7 @@ def worker(
     """
     from rag_lab.experiment.executors.launchers import worker_command
     from rag_lab.experiment.executors.worker import WorkerOptions, take_variants
-    from rag_lab.models.host.address import meeting_place, model_host
+    from rag_lab.models.host.address import host_folder, model_host
     from rag_lab.runs.run_folder import known_name
 
     name = known_name(Path(run)) or run
@@ -61,7 +61,7 @@ def worker(
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with model_host() as shared:
-            os.environ.update(shared if meeting_place() is None else {})
+            os.environ.update(shared if host_folder() is None else {})
             with _others(worker_command(name, *more), jobs - 1):
                 n_done = take_variants(name, options, typer.echo)
     except KeyboardInterrupt:

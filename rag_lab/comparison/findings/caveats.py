@@ -143,7 +143,7 @@ def _of(one: VariantTruncation) -> list[str]:
         chunks, corpus = one.corpus.chunks, one.corpus
         given = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
         told.append(
-            f"{chunks.told('the chunks', corpus.model)}; what stands behind, {percent(chunks.share_truncated)} of the "
+            f"{chunks.text('the chunks', corpus.model)}; what stands behind, {percent(chunks.share_truncated)} of the "
             f"text, is not searched by meaning, and {given} of the passages at the ranks that a reader gets stand on "
             "such a chunk."
         )

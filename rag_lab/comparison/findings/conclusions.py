@@ -17,7 +17,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.evidence import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
 from rag_lab.evaluation.cutoff_caveats import shallow_sentences
-from rag_lab.models.card.small_model import toy_note
+from rag_lab.models.card.small_model import small_model_note
 from rag_lab.runs.margins import post_hoc_sentence
 from rag_lab.runs.omissions import same_pipeline_sentences
 from rag_lab.runs.run_manifest import FAILOVER_KEY, failover_sentences
@@ -101,7 +101,7 @@ def _toys(tables: RunTables) -> list[str]:
     """Return what is to be known of answers that a packaged model wrote; nothing where none did."""
     records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
     wrote = {record.model for record in records if record.stage == "generate"}
-    return sorted({toy_note(model, "answers of this run") for model in wrote} - {""})
+    return sorted({small_model_note(model, "answers of this run") for model in wrote} - {""})
 
 
 def noise_sentences(tables: RunTables) -> list[str]:

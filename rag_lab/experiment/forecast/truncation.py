@@ -134,7 +134,7 @@ def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequ
 
 def _sentence(found: TruncationFound, plan: Plan) -> str:
     about = "About " if found.is_sample else ""
-    told = found.total.told(f"the {found.whose}{_named(found, plan)}", found.model)
+    told = found.total.text(f"the {found.whose}{_named(found, plan)}", found.model)
     lost = percent(found.total.share_truncated)
     effect = "is not searched by meaning" if not found.is_sample else "counts for nothing in the reranking"
     return f"{about}{told}; what stands behind, {lost} of the text, {effect}."

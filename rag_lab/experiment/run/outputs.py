@@ -19,7 +19,7 @@ from rag_lab.experiment.manifest import VariantState, build_manifest
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run.limits import ledger_of, limits_used
 from rag_lab.memory.results import Memory
-from rag_lab.models.remote.requests import given_up_models
+from rag_lab.models.remote.requests import open_breaker_sentences
 from rag_lab.redaction import hide_known
 from rag_lab.runs.plan_tree import write_tree
 from rag_lab.runs.race_record import read_race
@@ -167,7 +167,7 @@ def _failures(run: RunFolder) -> list[str]:
         ]
     if failed := manifest.get("counts", {}).get("failed", 0):
         told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
-    told += given_up_models(ledger_of(run))
+    told += open_breaker_sentences(ledger_of(run))
     if sentence := retryable_sentence({name: Retryable.of(state) for name, state in variants.items()}):
         told.append(sentence)
     if "report_problem" in manifest:

@@ -46,9 +46,9 @@ from rag_lab.experiment.run.resume import (
     whole,
 )
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, in_model_order, side_by_side
-from rag_lab.memory.checked_rows import tell_dropped
 from rag_lab.memory.ledger import Used
 from rag_lab.memory.sharing import RETRY_VARIABLE
+from rag_lab.memory.tables import tell_dropped
 from rag_lab.runs.margins import dated
 from rag_lab.runs.run_folder import (
     CONFIG_FILE,

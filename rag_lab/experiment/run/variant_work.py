@@ -23,10 +23,10 @@ from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.corpus.files.folder import visible_in
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
-from rag_lab.memory.checked_rows import Dropped
+from rag_lab.memory.tables import Dropped
 from rag_lab.models import shared as registry
 from rag_lab.models.failover import chosen_models
-from rag_lab.models.host.hosted import held_elsewhere_mb
+from rag_lab.models.host.hosted import model_processes_mb
 from rag_lab.models.protocols import ChatModel
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
@@ -264,8 +264,8 @@ class VariantWork:
             "unread": asdict(truncation) if truncation else None,
             "embedded": {"model": config.models.embedding, **asdict(embedded)} if embedded else None,
             "index": self.pipeline.index.price(with_vectors=self.pipeline.config.searches_vectors),
-            "peak_memory_mb": peak_memory_mb() + held_elsewhere_mb(),
-            "held_elsewhere_mb": held_elsewhere_mb(),
+            "peak_memory_mb": peak_memory_mb() + model_processes_mb(),
+            "held_elsewhere_mb": model_processes_mb(),
         }
 
     @cached_property

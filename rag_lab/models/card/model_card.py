@@ -87,11 +87,7 @@ _WRITTEN_TOKENS = 48
 
 
 def measure(model: ChatModel) -> Measured:
-    """Ask three questions about 300 tokens of text, one after the other, and return what they took.
-
-    Raises:
-        ModelError: if the model cannot be used, or answers none of them.
-    """
+    """Ask three questions about 300 tokens of text, one after the other, and return what they took."""
     model.generate([_request("Say hello.")])  # loads it; compiling and caching are none of its speed
     started = time.perf_counter()
     replies = [reply for text in _ASKED for reply in model.generate([_request(_READ + text)])]

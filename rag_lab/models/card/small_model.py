@@ -14,14 +14,14 @@ KEY = "models.generation"
 _PORT_OF_OLLAMA = 11434
 
 
-def toy_note(spec: object, what: str = "this") -> str:
+def small_model_note(spec: object, what: str = "this") -> str:
     """Return the note on what this chat model wrote; '' for any but the packaged ones.
 
     Args:
         spec: the model as a configuration names it, `provider:name`; what is no such name was brought by the user.
         what: the text or the texts, as the sentence calls them.
     """
-    if not is_toy(spec):
+    if not is_small_model(spec):
         return ""
     return (
         f"A toy model wrote {what}: the packaged SmolLM2 (135 million parameters) shows that everything runs, and is "
@@ -29,7 +29,7 @@ def toy_note(spec: object, what: str = "this") -> str:
     )
 
 
-def is_toy(spec: object) -> bool:
+def is_small_model(spec: object) -> bool:
     """Tell whether a configuration's chat model is a packaged one."""
     if not isinstance(spec, str):
         return False

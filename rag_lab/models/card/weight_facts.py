@@ -34,30 +34,32 @@ _MOST_HEAD_BYTES = 100_000_000
 _PACKED = "U8"  # bitsandbytes keeps two 4-bit weights a byte
 
 
-@dataclass(frozen=True, slots=True)
-class FolderFacts:
-    """A folder's facts; None is what it does not say."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightFacts:
+    """What a folder or a file says of its weights; None is what it does not say."""
 
     parameters: int | None
     disk_bytes: int
     trained_tokens: int | None
-    read_tokens: int | None  # of a text, by an embedding model that is set to read less
     licence: str
     cache: Cache | None
     thinks: bool | None
     sees: bool | None
+    context_tokens: int | None = None  # that are read of a text, by an embedding model that is set to read less
+    stored_as: str = ""  # of a GGUF file, as are the bytes in memory
+    weights_bytes: int = 0
 
 
-def folder_facts(folder: Path) -> FolderFacts:
+def folder_facts(folder: Path) -> WeightFacts:
     """Return the facts of the weights in `folder`; no library is asked."""
     config = _json(folder / "config.json")
     text = config.get("text_config") or config
     template = _template(folder)
-    return FolderFacts(
+    return WeightFacts(
         parameters=sum(map(_parameters, folder.glob("*.safetensors"))) or None,
         disk_bytes=bytes_on_disk(folder),
         trained_tokens=text.get("max_position_embeddings"),
-        read_tokens=_json(folder / "sentence_bert_config.json").get("max_seq_length"),
+        context_tokens=_json(folder / "sentence_bert_config.json").get("max_seq_length"),
         licence=_licence(folder),
         cache=_cache(text),
         thinks=None if template is None else "enable_thinking" in template or "<think" in template,
@@ -109,25 +111,8 @@ def _licence(folder: Path) -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("license:")), "")
 
 
-@dataclass(frozen=True, slots=True)
-class GgufFacts:
-    """A file's own facts, and what it takes in memory where it is stored in another type."""
-
-    parameters: int
-    weights_bytes: int
-    stored_as: str
-    trained_tokens: int | None
-    licence: str
-    cache: Cache | None
-    thinks: bool
-
-
-def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> GgufFacts:
-    """Return the facts of the file at `path`, its weights stored as `weights` and its cache as `kv`.
-
-    Raises:
-        ModelError: if it is no whole GGUF file.
-    """
+def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> WeightFacts:
+    """Return the facts of the file at `path`, its weights stored as `weights` and its cache as `kv`."""
     from gguf import GGUFReader
 
     try:
@@ -135,7 +120,7 @@ def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> GgufFacts:
     except (ValueError, KeyError, IndexError, OSError) as error:
         raise ModelError(f"{path.name} is not a whole GGUF file ({error}); download it again.") from error
     found = gguf_metadata(path) or {}
-    return GgufFacts(
+    return WeightFacts(
         parameters=sum(prod(tensor.shape.tolist()) for tensor in tensors),
         weights_bytes=sum(stored_bytes(tensor, weights) for tensor in tensors),
         stored_as=_most_bytes(tensors) if weights == GIVEN else weights.upper(),
@@ -143,6 +128,8 @@ def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> GgufFacts:
         licence=str(found.get("general.license", "")),
         cache=gguf_cache(found, kv),
         thinks=gguf_card(found).thinks,
+        sees=False,
+        disk_bytes=path.stat().st_size,
     )
 
 

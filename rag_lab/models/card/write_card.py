@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models.card.model_card import ModelCard
-from rag_lab.models.card.weight_facts import downloaded_folder, folder_facts, gguf_facts
+from rag_lab.models.card.weight_facts import WeightFacts, downloaded_folder, folder_facts, gguf_facts
 from rag_lab.models.config import alternatives, is_failover
 from rag_lab.models.failover import missing_requirement
 from rag_lab.models.providers import (
@@ -23,6 +23,7 @@ from rag_lab.models.providers import (
 from rag_lab.models.shared import model_of
 from rag_lab.models.weights import find
 
+_FACTS = ("parameters", "trained_tokens", "context_tokens", "licence", "disk_bytes", "cache", "thinks", "sees")
 _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
 _NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
 
@@ -34,16 +35,18 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
         model: a chat model, or, where no chat model has its provider, one of another kind.
         batch: sequences that are read and written at a time, each with a cache of its own.
         kind: the kind of model, where it is known.
-
-    Raises:
-        ModelError: if there is no such provider, option, file or folder, or several models are named.
     """
     if is_failover(model):
         raise ModelError(f"A card is of one model, and {len(alternatives(model))} are named; ask for one at a time.")
     kind = kind or _kind(model)
     spec = ModelSpec.parse(model, kind)
     provider = providers_of(kind)[spec.provider]
-    card = ModelCard(model, kind.name, batch=batch, keeps_schema=_keeps_schema(kind, model))
+    card = ModelCard(
+        model,
+        kind.name,
+        batch=batch,
+        keeps_schema=(bool(model_of(kind, model).constrains_json) if kind is CHAT_MODELS else None),
+    )
     card = replace(card, notes=_notes(missing_requirement(kind, model)))
     if spec.provider == "ollama":
         return _of_ollama(card, spec)
@@ -55,10 +58,6 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
 def _kind(model: str) -> Kind:
     name = split_name(model, CHAT_MODELS)[0]
     return next((kind for kind in MODEL_KINDS if name in providers_of(kind)), CHAT_MODELS)
-
-
-def _keeps_schema(kind: Kind, model: str) -> bool | None:
-    return bool(model_of(kind, model).constrains_json) if kind is CHAT_MODELS else None
 
 
 def _of_weights(card: ModelCard, spec: ModelSpec) -> ModelCard:
@@ -74,40 +73,27 @@ def _of_weights(card: ModelCard, spec: ModelSpec) -> ModelCard:
 
 def _of_gguf(card: ModelCard, path: Path, spec: ModelSpec) -> ModelCard:
     runs_gguf = spec.provider == "llamacpp"
-    weights = model_of(CHAT_MODELS, card.model).weights if runs_gguf else "given"
-    facts = gguf_facts(path, weights, str(spec.options.get("kv", "f16")))
-    card = replace(
-        card,
-        parameters=facts.parameters,
-        trained_tokens=facts.trained_tokens,
-        licence=facts.licence,
-        disk_bytes=path.stat().st_size,
-        cache=facts.cache,
-        thinks=facts.thinks,
-        sees=False,
-    )
-    if not runs_gguf:
+    model = model_of(CHAT_MODELS, card.model) if runs_gguf else None
+    facts = gguf_facts(path, model.weights if model else "given", str(spec.options.get("kv", "f16")))
+    card = _with_facts(card, facts)
+    if model is None or facts.parameters is None:
         return _held_by_torch(card, spec)
-    context = model_of(CHAT_MODELS, card.model).context_tokens
-    bits = 8 * facts.weights_bytes / facts.parameters
-    card = replace(card, stored_as=facts.stored_as, bits=bits, weights_mb=facts.weights_bytes / 2**20)
-    return replace(card, context_tokens=context)
+    bits, weights_mb = 8 * facts.weights_bytes / facts.parameters, facts.weights_bytes / 2**20
+    context = model.context_tokens
+    return replace(card, stored_as=facts.stored_as, bits=bits, weights_mb=weights_mb, context_tokens=context)
 
 
 def _of_folder(card: ModelCard, folder: Path, spec: ModelSpec) -> ModelCard:
     facts = folder_facts(folder)
-    card = replace(
-        card,
-        parameters=facts.parameters,
-        trained_tokens=facts.trained_tokens,
-        context_tokens=facts.read_tokens,
-        licence=facts.licence,
-        disk_bytes=facts.disk_bytes,
-        cache=facts.cache if card.kind in (CHAT_MODELS.name, QUERY_LIKELIHOODS.name) else None,
-        thinks=facts.thinks if card.kind == CHAT_MODELS.name else None,
-        sees=facts.sees if card.kind == CHAT_MODELS.name else None,
-    )
-    return _held_by_torch(card, spec)
+    if card.kind not in (CHAT_MODELS.name, QUERY_LIKELIHOODS.name):
+        facts = replace(facts, cache=None)
+    if card.kind != CHAT_MODELS.name:
+        facts = replace(facts, thinks=None, sees=None)
+    return _held_by_torch(_with_facts(card, facts), spec)
+
+
+def _with_facts(card: ModelCard, facts: WeightFacts) -> ModelCard:
+    return replace(card, **{name: getattr(facts, name) for name in _FACTS})
 
 
 def _held_by_torch(card: ModelCard, spec: ModelSpec) -> ModelCard:

@@ -69,12 +69,12 @@ def model_host() -> Iterator[dict[str, str]]:
         yield {HOST_VARIABLE: str(folder)}
     finally:
         (folder / OWNER_FILE).unlink(missing_ok=True)
-        for holder in holders(folder):
+        for holder in model_processes(folder):
             _end(holder.process)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def meeting_place() -> Path | None:
+def host_folder() -> Path | None:
     """Return the folder that the environment names, where it is on this machine and its sweep runs; else None."""
     given = os.environ.get(HOST_VARIABLE, "")
     folder = Path(given)
@@ -87,7 +87,7 @@ def is_open(folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class ProcessRecord:
     """A process that holds a model. `name` is that of its socket and its record, `used_s` when it last ended a call."""
 
     name: str
@@ -98,20 +98,20 @@ class Holder:
     used_s: float
 
 
-def holders(folder: Path) -> list[Holder]:
+def model_processes(folder: Path) -> list[ProcessRecord]:
     """Return the processes that hold a model, the longest unused first; those that have ended are left out."""
-    found = [holder for path in folder.glob("*.holder") if (holder := _holder(path)) is not None]
+    found = [holder for path in folder.glob("*.holder") if (holder := _read_process(path)) is not None]
     return sorted((one for one in found if one.process.runs()), key=lambda one: one.used_s)
 
 
 def await_end(folder: Path, name: str) -> None:
     """Wait until the process of this name is gone, which may still be seen, and still be knocked at, while it dies."""
-    holder = _holder(folder / f"{name}.holder")
+    holder = _read_process(folder / f"{name}.holder")
     if holder is not None:
         _gone(holder.process)
 
 
-def write_holder(folder: Path, name: str, model: str, device: str, memory_mb: float) -> None:
+def write_process(folder: Path, name: str, model: str, device: str, memory_mb: float) -> None:
     """Record that this process holds a model."""
     path = folder / f"{name}.holder"
     known: Mapping[str, Any] = {
@@ -125,7 +125,7 @@ def write_holder(folder: Path, name: str, model: str, device: str, memory_mb: fl
     partial.replace(path)
 
 
-def touch_holder(folder: Path, name: str) -> None:
+def touch_process(folder: Path, name: str) -> None:
     """Record that a model's call has ended just now."""
     with suppress(OSError):
         os.utime(folder / f"{name}.holder")
@@ -141,14 +141,14 @@ def log_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.log"
 
 
-def _holder(path: Path) -> Holder | None:
+def _read_process(path: Path) -> ProcessRecord | None:
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
         used_s = path.stat().st_mtime
     except (OSError, ValueError):  # it has just gone
         return None
     known["process"] = Process(*known["process"])
-    return Holder(name=path.stem, used_s=used_s, **known)
+    return ProcessRecord(name=path.stem, used_s=used_s, **known)
 
 
 def _end(process: Process) -> None:

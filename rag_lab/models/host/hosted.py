@@ -22,7 +22,7 @@ from filelock import FileLock
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models.host.address import HOST_VARIABLE, await_end, is_open, log_path, meeting_place, socket_path
+from rag_lab.models.host.address import HOST_VARIABLE, await_end, host_folder, is_open, log_path, socket_path
 from rag_lab.models.host.messages import (
     Sent,
     error_received,
@@ -74,7 +74,7 @@ def ask(folder: Path, name: str, kind: str, model: str, asked: Sent) -> Sent:
     raise _died(model)
 
 
-def held_elsewhere_mb() -> int:
+def model_processes_mb() -> int:
     """Return the memory that processes which hold models took at their peaks for this kernel's calls, in MiB."""
     return sum(_PEAKS_MB.values())
 
@@ -135,7 +135,7 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
 
     It is `made` itself where its weights are elsewhere, or where the environment names no place to meet.
     """
-    folder = meeting_place()
+    folder = host_folder()
     if folder is None or not isinstance(made, HoldsWeights):
         return made
     asked = _Asked(folder, kind.name, model, made)
@@ -155,29 +155,42 @@ class _Asked:
         return ask(self._folder, name, self._kind, self._model, Sent({**given.head, "do": do}, given.parts))
 
 
-class HostedChat:
-    """A local chat model; `local` never loads its weights."""
+class _Hosted:
+    """A local model that is asked in its process; `local` never loads its weights."""
 
     def __init__(self, local: Any, asked: _Asked) -> None:
         self.local = local
         self._asked = asked
+
+    def __repr__(self) -> str:
+        return repr(self.local)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the local model's identity: where it computes changes no result."""
+        found: Mapping[str, Any] = self.local.identity()
+        return found
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that it reads of a text or pair; None where that is not known."""
+        found: int | None = self.local.most_tokens
+        return found
+
+
+class HostedChat(_Hosted):
+    """A local chat model."""
+
+    def __init__(self, local: Any, asked: _Asked) -> None:
+        super().__init__(local, asked)
         self.constrains_json: bool = local.constrains_json
         if isinstance(local, Concurrent):
             self.concurrency = local.concurrency
         self._counted = lru_cache(_TEXTS_COUNTED)(self._count)
 
-    def __repr__(self) -> str:
-        return repr(self.local)
-
     @property
     def context_tokens(self) -> int:
         """How much the model can read and write together."""
         return int(self.local.context_tokens)
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the local model's identity: where it computes changes no reply."""
-        found: Mapping[str, Any] = self.local.identity()
-        return found
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order; see `ChatModel`."""
@@ -191,20 +204,8 @@ class HostedChat:
         return int(self._asked("count_tokens", Sent({"text": text})).head["tokens"])
 
 
-class HostedEmbedder:
-    """A local embedding model; `local` never loads its weights."""
-
-    def __init__(self, local: Any, asked: _Asked) -> None:
-        self.local = local
-        self._asked = asked
-
-    def __repr__(self) -> str:
-        return repr(self.local)
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the local model's identity: where it computes changes no vector."""
-        found: Mapping[str, Any] = self.local.identity()
-        return found
+class HostedEmbedder(_Hosted):
+    """A local embedding model."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order; see `Embedder`."""
@@ -213,12 +214,6 @@ class HostedEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `Embedder`."""
         return self._embed("embed_queries", texts)
-
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens that it reads; None before its weights are here."""
-        found: int | None = self.local.most_tokens
-        return found
 
     def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
         """Return how many tokens each text has for the model."""
@@ -229,32 +224,13 @@ class HostedEmbedder:
         return np.ascontiguousarray(vectors_received(self._asked(do, Sent({"texts": list(texts)}))))
 
 
-class HostedScorer:
-    """A local scorer of pairs; `local` never loads its weights."""
-
-    def __init__(self, local: Any, asked: _Asked) -> None:
-        self.local = local
-        self._asked = asked
-
-    def __repr__(self) -> str:
-        return repr(self.local)
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the local model's identity: where it computes changes no score."""
-        found: Mapping[str, Any] = self.local.identity()
-        return found
+class HostedScorer(_Hosted):
+    """A local scorer of pairs."""
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
         """Return one score for each (question, passage), in order; see `PairScorer`."""
-        return (
-            list(self._asked("score", Sent({"pairs": [list(pair) for pair in pairs]})).head["scores"]) if pairs else []
-        )
-
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens that it reads, of what `pair_tokens` counts; None where that is not known."""
-        found: int | None = self.local.most_tokens
-        return found
+        asked = Sent({"pairs": [list(pair) for pair in pairs]})
+        return list(self._asked("score", asked).head["scores"]) if pairs else []
 
     def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
         """Return how many tokens of each pair count towards its limit."""

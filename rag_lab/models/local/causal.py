@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def transformers_copy(source: Path) -> Path:
-    """Return the folder that `from_pretrained` reads, made from a GGUF file on first use (float32).
-
-    Raises:
-        ModelError: if the folder cannot be written.
-    """
+    """Return the folder that `from_pretrained` reads, made from a GGUF file on first use (float32)."""
     short = file_digest(source).rpartition(":")[2][:16]
     return keep_converted(f"{short}-transformers", lambda partial: _convert(source, partial))
 
@@ -80,20 +76,12 @@ class CausalSettings:
         }
 
     def load(self) -> CausalLM:
-        """Return the model, shared with every other user of the same settings.
-
-        Raises:
-            ModelError: if the weights are missing or do not load, or 4 bits are asked for without a GPU.
-        """
+        """Return the model, shared with every other user of the same settings."""
         with _LOADING:
             return _load(self)
 
     def tokenizer(self) -> Any:
-        """Return the tokenizer alone, without the weights.
-
-        Raises:
-            ModelError: if it is missing or does not load.
-        """
+        """Return the tokenizer alone, without the weights."""
         with _LOADING:
             return _load_tokenizer(self.name)
 
@@ -113,12 +101,36 @@ class CausalSettings:
             raise loading_error(source, error) from error
 
 
-def context_of(config: Any) -> int:
-    """Return a configuration's context size; multimodal ones keep it in their text part, a few models name none.
+class OnCausalLM:
+    """A model that computes with the causal model of its settings, which others may share; see `HoldsWeights`."""
 
-    Raises:
-        ModelError: if it names what no context can be.
-    """
+    def __init__(self, settings: CausalSettings) -> None:
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.settings.name!r})"
+
+    @property
+    def weights_held(self) -> str:
+        """The settings."""
+        return f"transformers {self.settings}"
+
+    @property
+    def runs_on(self) -> str:
+        """The device that was asked for."""
+        return "cuda" if self.settings.four_bit else self.settings.device
+
+    def load(self) -> None:
+        """Load the weights now."""
+        self._lm  # noqa: B018 - it is loaded when it is first read
+
+    @cached_property
+    def _lm(self) -> CausalLM:
+        return self.settings.load()
+
+
+def context_of(config: Any) -> int:
+    """Return a configuration's context size; multimodal ones keep it in their text part, a few models name none."""
     return _possible(getattr(config.get_text_config(), "max_position_embeddings", _CONTEXT_UNNAMED))
 
 

@@ -187,11 +187,7 @@ class BatchCheck:
 
 
 def check_batch(model: ChatModel, requests: Sequence[ChatRequest]) -> BatchCheck:
-    """Ask `model` everything together and then one at a time.
-
-    Raises:
-        ModelError: if a request has no reply, or is not greedy: a sampled reply is written alone anyway.
-    """
+    """Ask `model` everything together and then one at a time."""
     if any(request.temperature > 0 or request.thinking for request in requests):
         raise ModelError("Batches are checked with greedy requests: temperature 0 and no thinking.")
     model.generate(requests[:1])  # loads the model, which belongs to neither way

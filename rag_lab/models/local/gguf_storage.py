@@ -108,15 +108,11 @@ def stored_as(source: Path, kind: str) -> Path:
 
     As llama.cpp's own quantizer does it: vectors stay as they are, embeddings keep at least eight bits, and where rows
     are no multiples of a type's block, another type takes its place (`StoredType.instead`). Safe between processes.
-
-    Args:
-        source: a GGUF file whose weights are of any type that the library gguf can read.
-        kind: a key of `TYPES`.
-
-    Raises:
-        ModelError: if the file is not a GGUF file that can be converted.
+    `source` is a GGUF file whose weights are of any type that the library gguf can read, `kind` a key of `TYPES`.
     """
-    return keep_converted(f"{_short(source)}-{kind}.gguf", lambda partial: _convert(source, partial, kind))
+    return keep_converted(
+        f"{file_digest(source).rpartition(':')[2][:16]}-{kind}.gguf", lambda partial: _convert(source, partial, kind)
+    )
 
 
 def stored_bytes(tensor: Any, kind: str) -> int:
@@ -128,10 +124,6 @@ def stored_bytes(tensor: Any, kind: str) -> int:
         return int(tensor.n_bytes)
     row = int(tensor.shape[0])  # of a GGUF file's shapes the first is the row
     return int(tensor.n_elements * TYPES[_type_for(tensor.name, row, kind)].bits / 8)
-
-
-def _short(source: Path) -> str:
-    return file_digest(source).rpartition(":")[2][:16]
 
 
 def _convert(source: Path, target: Path, kind: str) -> None:

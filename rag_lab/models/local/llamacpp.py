@@ -17,7 +17,7 @@ from rag_lab.models.local.gguf_file import GgufCard, gguf_card, gguf_metadata, g
 from rag_lab.models.local.gguf_storage import GIVEN, stored_as
 from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
 from rag_lab.models.local.local_model import MachineMeter
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message, split_thinking
+from rag_lab.models.protocols import ChatReply, ChatRequest, split_thinking
 from rag_lab.models.requirements import library, missing_package
 from rag_lab.models.weights import Source, find
 
@@ -42,9 +42,9 @@ class LlamaCppChat:
     the context is too small for both, the reply keeps its length and the thought gets what is left.
 
     Args:
-        weights: the type that they are stored in, a key of `gguf_types.TYPES`, or `given` for the file as it is. The
+        weights: the type that they are stored in, a key of `gguf_storage.TYPES`, or `given` for the file as it is. The
             default is Q8_0 for the packaged model, and as it is for another.
-        kv: the type of the cache of keys and values, one of `gguf_types.KV_TYPES`; 16 bits where None.
+        kv: the type of the cache of keys and values, one of `gguf_storage.KV_TYPES`; 16 bits where None.
         batch: tokens of a prompt that are read at a time; llama.cpp's own 512 where None.
     """
 
@@ -148,7 +148,10 @@ class LlamaCppChat:
         start = time.perf_counter()
         try:
             content, machine = self._meter.measured(
-                lambda: server.chat(_as_dicts(request.messages), self._settings(request))
+                lambda: server.chat(
+                    [{"role": message.role, "content": message.content} for message in request.messages],
+                    self._settings(request),
+                )
             )
         except ServerError as error:
             return ChatReply(error=str(error), seconds=time.perf_counter() - start)
@@ -240,7 +243,3 @@ def _shape(weights: Path, threads: int | None) -> _Shape:
     if bytes_on_disk(weights) > _SMALL_MB * 2**20:
         return _Shape(1, n_threads, 1)
     return _Shape(min(_MOST_SERVERS, max(1, cores // n_threads)), n_threads, _PREFIXES)
-
-
-def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.content} for message in messages]

@@ -30,20 +30,13 @@ class HoldsWeights(Protocol):
         """The device that was asked for: `cpu`, `cuda`, ..., or '' for a GPU where there is one."""
 
     def load(self) -> None:
-        """Load the weights now rather than at the first call.
-
-        Raises:
-            ModelError: if they are missing or do not load.
-        """
+        """Load the weights now rather than at the first call."""
 
 
 def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
     """Return `weights/name` of the home folder, calling `make` with a temporary path if it is not there yet.
 
     Two processes that ask at once make it once; a killed one leaves nothing under the final name.
-
-    Raises:
-        ModelError: if the folder cannot be written.
     """
     from filelock import FileLock
 

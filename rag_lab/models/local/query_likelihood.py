@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.local.causal import CausalLM, CausalSettings
+from rag_lab.models.local.causal import CausalSettings, OnCausalLM
 from rag_lab.models.local.gguf_file import gguf_tokenizer
 from rag_lab.models.local.token_counter import Count, token_counter
 from rag_lab.models.weights import find
@@ -29,7 +29,7 @@ class _Row:
     asked: int  # position of the question's first token
 
 
-class QueryLikelihoodScorer:
+class QueryLikelihoodScorer(OnCausalLM):
     """Scores in nats a token, at most 0. Weights: `smollm2`, a folder, a GGUF file or a hub name."""
 
     def __init__(
@@ -42,26 +42,9 @@ class QueryLikelihoodScorer:
         batch_size: int = 16,
         passage_tokens: int = 160,
     ) -> None:
-        self.settings = CausalSettings(name, four_bit, dtype, device)
+        super().__init__(CausalSettings(name, four_bit, dtype, device))
         self.batch_size = batch_size
         self.passage_tokens = passage_tokens
-
-    def __repr__(self) -> str:
-        return f"QueryLikelihoodScorer({self.settings.name!r})"
-
-    @property
-    def weights_held(self) -> str:
-        """The settings, which a chat model may share."""
-        return f"transformers {self.settings}"
-
-    @property
-    def runs_on(self) -> str:
-        """The device that was asked for."""
-        return "cuda" if self.settings.four_bit else self.settings.device
-
-    def load(self) -> None:
-        """Load the weights now; see `HoldsWeights`."""
-        self._lm  # noqa: B018 - it is loaded when it is first read
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, how they are held, the prompt and the passage limit."""
@@ -73,11 +56,7 @@ class QueryLikelihoodScorer:
         }
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the mean log-likelihood a token of each question given its passage, in order, to six decimals.
-
-        Raises:
-            ModelError: if the weights are missing or do not load.
-        """
+        """Return the mean log-likelihood a token of each question given its passage, in order, to six decimals."""
         rows = sorted(self._rows(pairs), key=lambda row: (len(row.ids), row.asked, row.ids))
         scores: dict[int, float] = {}
         for start in range(0, len(rows), self.batch_size):
@@ -149,7 +128,3 @@ class QueryLikelihoodScorer:
     @cached_property
     def _tokenizer(self) -> Any:
         return self.settings.tokenizer()
-
-    @cached_property
-    def _lm(self) -> CausalLM:
-        return self.settings.load()

@@ -57,9 +57,7 @@ class ReadLength:
 def read_length(source: Source, most: int | None = None) -> ReadLength | None:
     """Return how much the model of these weights reads; None where they are not here yet, or do not say.
 
-    Args:
-        source: of the weights.
-        most: a limit in place of the model's own.
+    `most` is a limit in place of the model's.
     """
     folder = next((str(one.get("path", "")) for one in _json(source, "modules.json", [])), "")
     saved = _json(source, f"{folder}/sentence_bert_config.json".lstrip("/"), {})
@@ -133,7 +131,7 @@ class SentenceTransformersModel:
     @property
     def weights_held(self) -> str:
         """The weights, what they load as, and all that they are loaded with."""
-        return f"{self.loads} {self.name} {self.device} {self.batch_size} {self._given_limit}"
+        return f"{self.loads} {self.name} {self.device} {self.batch_size} {self._limit_set}"
 
     @property
     def runs_on(self) -> str:
@@ -164,11 +162,11 @@ class SentenceTransformersModel:
         """Return what its files say; asked again until they are here."""
         if self._reads is None:
             with suppress(ModelError):  # which is told where the model is used
-                self._reads = read_length(find(self.name), self._given_limit)
+                self._reads = read_length(find(self.name), self._limit_set)
         return self._reads
 
     @property
-    def _given_limit(self) -> int | None:
+    def _limit_set(self) -> int | None:
         """A limit that somebody set in place of the model's own."""
         return None
 
@@ -196,11 +194,7 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
         super().__init__(name, device, batch_size)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents.
-
-        Raises:
-            ModelError: if the weights are missing or do not load.
-        """
+        """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents."""
         return self._encode("encode_document", texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -243,9 +237,6 @@ class CrossEncoderScorer(SentenceTransformersModel):
 
         A pair's score alone and in a batch, on one processor and another, agree within the error of float32 and not
         to the last decimal: what is remembered, and what passages are ordered by, is the first one computed.
-
-        Raises:
-            ModelError: if the weights are missing or do not load, or the model gives more than one score a pair.
         """
         if not pairs:
             return []
@@ -263,7 +254,7 @@ class CrossEncoderScorer(SentenceTransformersModel):
         return [0] * len(pairs) if reads is None else reads.of_pairs(pairs)
 
     @property
-    def _given_limit(self) -> int | None:
+    def _limit_set(self) -> int | None:
         return self.max_tokens
 
     @cached_property

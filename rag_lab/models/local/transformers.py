@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.causal import CausalLM, CausalSettings
+from rag_lab.models.local.causal import CausalLM, CausalSettings, OnCausalLM
 from rag_lab.models.local.generation import decoding_identity, generate_replies
 from rag_lab.models.local.token_counter import token_counter
 from rag_lab.models.protocols import ChatReply, ChatRequest
@@ -19,7 +19,7 @@ from rag_lab.models.requirements import cuda_problem, missing_package, require_p
 from rag_lab.models.weights import find, loading_error
 
 
-class TransformersChat:
+class TransformersChat(OnCausalLM):
     """`smollm2`, `qwen3-8b`, `gemma-3-4b`, a folder, a GGUF file or a hub name; 4 bits and thinking where possible."""
 
     constrains_json = True
@@ -28,30 +28,13 @@ class TransformersChat:
     def __init__(
         self, name: str, *, four_bit: bool = False, dtype: str = "", device: str = "", batch_size: int = 8
     ) -> None:
-        self.settings = CausalSettings(name, four_bit, dtype, device)
+        super().__init__(CausalSettings(name, four_bit, dtype, device))
         self.batch_size = batch_size
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.settings.name!r})"
 
     @cached_property
     def context_tokens(self) -> int:
         """How much the model can read and write together: by default, what its configuration says."""
         return self.settings.context_tokens()
-
-    @property
-    def weights_held(self) -> str:
-        """The settings, which a query-likelihood scorer may share."""
-        return f"transformers {self.settings}"
-
-    @property
-    def runs_on(self) -> str:
-        """The device that was asked for."""
-        return "cuda" if self.settings.four_bit else self.settings.device
-
-    def load(self) -> None:
-        """Load the weights now; see `HoldsWeights`."""
-        self._lm  # noqa: B018 - it is loaded when it is first read
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, how they are held, batch size and how replies are decoded."""

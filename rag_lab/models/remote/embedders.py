@@ -12,8 +12,7 @@ import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat
 
 from rag_lab.errors import ModelError
-from rag_lab.memory.paces import Rates
-from rag_lab.models.prices import own_prices
+from rag_lab.models.prices import user_prices
 from rag_lab.models.protocols import Vectors, unit_vectors
 from rag_lab.models.remote.failures import BadReply
 from rag_lab.models.remote.gemini import KEY_VARIABLES, service_problem
@@ -21,90 +20,32 @@ from rag_lab.models.remote.http import MIB, HttpBounds
 from rag_lab.models.remote.ollama_server import NoAnswer, OllamaServer, as_duration, check_ollama_embeddings
 from rag_lab.models.remote.openai import OpenAIServer
 from rag_lab.models.remote.reply_shapes import check_embeddings, read_as
-from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RetryPolicy, in_parallel
+from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RemoteModel, RemoteOptions, in_parallel
 from rag_lab.models.requirements import require_key, require_package
 from rag_lab.models.truncation import TextKind, estimated_tokens
 
+_IN_IDENTITY = ("document_prefix", "query_prefix", "context", "dimensions")
 _AROUND = 2  # tokens that a model may put around a text
 
 
-class RemoteEmbedder(ABC):
-    """An embedder that sends at most `batch_size` texts in one call, `concurrency` calls at a time.
-
-    Args:
-        name: of the model.
-        batch_size: texts in one call.
-        concurrency: calls at a time.
-        max_attempts: of one call.
-        timeout_s: of one attempt.
-        document_prefix: what the model wants before a passage, such as `search_document: `.
-        query_prefix: what it wants before a question.
-        context: the most tokens of one text that it shall read, where a provider lets that be chosen or told.
-        dimensions: how many numbers a vector shall have, where the model can choose.
-        requests_per_minute: that the server takes of all processes together, where that is known.
-        tokens_per_minute: that it takes, likewise.
-    """
-
-    provider: str
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        batch_size: int,
-        concurrency: int,
-        max_attempts: int,
-        timeout_s: float,
-        document_prefix: str = "",
-        query_prefix: str = "",
-        context: int | None = None,
-        dimensions: int | None = None,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-    ) -> None:
-        self.name = name
-        self.batch_size = batch_size
-        self.concurrency = concurrency
-        self.retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
-        self.timeout_s = timeout_s
-        self.document_prefix = document_prefix
-        self.query_prefix = query_prefix
-        self.context = context
-        self.dimensions = dimensions
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
+class RemoteEmbedder(RemoteModel, ABC):
+    """An embedder that sends at most `batch_size` texts in one call, `concurrency` calls at a time."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider and name, what is given of prefixes, window and dimensions, and what else a provider adds.
 
         Never the key. A window may change no vector, but it changes what is counted as not read.
         """
-        given = {
-            "document_prefix": self.document_prefix,
-            "query_prefix": self.query_prefix,
-            "context": self.context,
-            "dimensions": self.dimensions,
-        }
-        named = {key: value for key, value in given.items() if value not in ("", None)}
-        return {"provider": self.provider, "name": self.name, **named}
+        named = {key: getattr(self.options, key) for key in _IN_IDENTITY}
+        return {**super().identity(), **{key: value for key, value in named.items() if value not in ("", None)}}
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order.
-
-        Raises:
-            ModelError: if the package or key is missing, or a batch fails after every attempt.
-        """
-        return self._embed([self.document_prefix + text for text in texts], is_query=False)
+        """Return (n_texts, dim) unit vectors of passages, in order."""
+        return self._embed([self.options.document_prefix + text for text in texts], is_query=False)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
-        return self._embed([self.query_prefix + text for text in texts], is_query=True)
-
-    @property
-    def priced(self) -> bool:
-        """Whether what it reads costs money: not what a server of one's own reads."""
-        return True
+        return self._embed([self.options.query_prefix + text for text in texts], is_query=True)
 
     @property
     def most_tokens(self) -> int | None:
@@ -116,7 +57,7 @@ class RemoteEmbedder(ABC):
 
     def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
         """Return an upper estimate of each text's tokens, its prefix included: the tokenizer is the server's."""
-        prefix = self.document_prefix if kind == "document" else self.query_prefix
+        prefix = self.options.document_prefix if kind == "document" else self.options.query_prefix
         return [estimated_tokens(prefix + text) + _AROUND for text in texts]
 
     @abstractmethod
@@ -146,7 +87,9 @@ class RemoteEmbedder(ABC):
                 repr(self), lambda: self.embed(client, list(batch), is_query=is_query), breaker, tokens
             )
 
-        batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
+        batches = [
+            texts[start : start + self.options.batch_size] for start in range(0, len(texts), self.options.batch_size)
+        ]
         try:
             rows = list(itertools.chain.from_iterable(in_parallel(embed, batches, self.concurrency)))
         except CallFailed as error:
@@ -167,32 +110,11 @@ class GeminiEmbedder(RemoteEmbedder):
 
     provider = "gemini"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        batch_size: int = 100,
-        concurrency: int = 4,
-        max_attempts: int = 5,
-        timeout_s: float = 120.0,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            batch_size=batch_size,
-            concurrency=concurrency,
-            max_attempts=max_attempts,
-            timeout_s=timeout_s,
-            requests_per_minute=requests_per_minute,
-            tokens_per_minute=tokens_per_minute,
-        )
-        self.base_url = base_url
+    defaults = RemoteOptions(batch_size=100)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name and the address where it is not Google's own; never the key."""
-        return {**super().identity(), "base_url": self.base_url}
+        return {**super().identity(), "base_url": self.options.base_url}
 
     @property
     def most_tokens(self) -> int | None:
@@ -201,20 +123,16 @@ class GeminiEmbedder(RemoteEmbedder):
 
     def problem(self, within_s: float) -> str:
         """Return why it cannot answer now, in one sentence, or ''."""
-        return service_problem(self.name, self.base_url, within_s)
+        return service_problem(self.name, self.options.base_url, within_s)
 
     def build(self) -> Any:
-        """Return the client.
-
-        Raises:
-            ModelError: if the package or the key is missing.
-        """
+        """Return the client."""
         library = require_package("langchain_google_genai", "langchain-google-genai")
-        bounds = HttpBounds(self.timeout_s, _MAX_GEMINI_BYTES, check_embeddings)
+        bounds = HttpBounds(self.options.timeout_s, _MAX_GEMINI_BYTES, check_embeddings)
         return library.GoogleGenerativeAIEmbeddings(
             model=self.name,
             google_api_key=require_key(KEY_VARIABLES),
-            base_url=self.base_url or None,
+            base_url=self.options.base_url or None,
             client_args={"event_hooks": bounds.hooks()},
             vertexai=False,
         )
@@ -222,7 +140,7 @@ class GeminiEmbedder(RemoteEmbedder):
     def embed(self, client: Any, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
         """Return one vector for each text, of the task type RETRIEVAL_QUERY or RETRIEVAL_DOCUMENT."""
         task_type = "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"
-        rows: list[list[float]] = client.embed_documents(texts, task_type=task_type, batch_size=self.batch_size)
+        rows: list[list[float]] = client.embed_documents(texts, task_type=task_type, batch_size=self.options.batch_size)
         return rows
 
 
@@ -238,34 +156,12 @@ class OllamaEmbedder(RemoteEmbedder):
 
     provider = "ollama"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        context: int | None = None,
-        keep_alive: str = "",
-        dimensions: int | None = None,
-        document_prefix: str = "",
-        query_prefix: str = "",
-        batch_size: int = 32,
-        concurrency: int = 1,
-        max_attempts: int = 5,
-        timeout_s: float = 300.0,
-    ) -> None:
-        super().__init__(
-            name,
-            batch_size=batch_size,
-            concurrency=concurrency,
-            max_attempts=max_attempts,
-            timeout_s=timeout_s,
-            document_prefix=document_prefix,
-            query_prefix=query_prefix,
-            context=context,
-            dimensions=dimensions,
-        )
-        self.server = OllamaServer(base_url)
-        self.keep_alive = as_duration(keep_alive)
+    defaults = RemoteOptions(concurrency=1, timeout_s=300.0)
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.server = OllamaServer(self.options.base_url)
+        self.keep_alive = as_duration(self.options.keep_alive)
         self._is_silent = False
 
     def identity(self) -> Mapping[str, Any]:
@@ -279,7 +175,7 @@ class OllamaEmbedder(RemoteEmbedder):
     @property
     def priced(self) -> bool:
         """Whether the user's table has a price for it: nobody else asks money for one's own server."""
-        return self.name in own_prices()
+        return self.name in user_prices()
 
     def problem(self, within_s: float) -> str:
         """Return why it cannot answer now, in one sentence, or ''; see `OllamaServer.problem`."""
@@ -308,7 +204,7 @@ class OllamaEmbedder(RemoteEmbedder):
         """
         library = require_package("ollama", "langchain-ollama")
         self._is_silent, _ = False, self._window
-        bounds = HttpBounds(self.timeout_s, _MAX_OLLAMA_BYTES, check_ollama_embeddings)
+        bounds = HttpBounds(self.options.timeout_s, _MAX_OLLAMA_BYTES, check_ollama_embeddings)
         return library.Client(host=self.server.address, event_hooks=bounds.hooks())
 
     def embed(self, client: Any, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
@@ -318,13 +214,13 @@ class OllamaEmbedder(RemoteEmbedder):
             texts,
             options=None if self._window is None else {"num_ctx": self._window},
             keep_alive=self.keep_alive,
-            dimensions=self.dimensions,
+            dimensions=self.options.dimensions,
         ).embeddings
         return rows
 
     @cached_property
     def _window(self) -> int | None:
-        return self.context or min(self.server.described(self.name).context_tokens, _LARGEST_WINDOW) or None
+        return self.options.context or min(self.server.described(self.name).context_tokens, _LARGEST_WINDOW) or None
 
 
 _MAX_OPENAI_BYTES = 64 * MIB  # a hundred vectors of 4096 numbers, as digits, take 9
@@ -340,11 +236,7 @@ class _Embeddings(BaseModel):
 
 
 def check_rows(content: bytes) -> None:
-    """Check the body of a batch of embeddings: finite vectors, one for each place.
-
-    Raises:
-        BadReply: if it is anything else, in a user's words.
-    """
+    """Check the body of a batch of embeddings: finite vectors, one for each place."""
     found = read_as(content, _Embeddings, "batch of embeddings")
     if sorted(row.index for row in found.data) != list(range(len(found.data))):
         raise BadReply("the server answered with embeddings whose places do not count from 0")
@@ -356,46 +248,17 @@ class OpenAIEmbedder(RemoteEmbedder):
     Texts go out as they are: LangChain's class would cut them into tokens of OpenAI's own models first, whatever the
     server, so the client beneath it is asked.
 
-    Args:
-        name: as the server has it.
-        base_url: of the server; OPENAI_BASE_URL, else OpenAI's own, where it is left out.
-        dimensions: how many numbers a vector shall have, where the model can choose.
-        context: the most tokens of one text that the model reads, where its server cuts longer ones without a word;
-            OpenAI's own and vLLM refuse them.
+    `context` is the most tokens of one text that the model reads, where its server truncates longer ones without a
+    word; OpenAI's own and vLLM refuse them.
     """
 
     provider = "openai"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        dimensions: int | None = None,
-        context: int | None = None,
-        document_prefix: str = "",
-        query_prefix: str = "",
-        batch_size: int = 64,
-        concurrency: int = 4,
-        max_attempts: int = 5,
-        timeout_s: float = 120.0,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            batch_size=batch_size,
-            concurrency=concurrency,
-            max_attempts=max_attempts,
-            timeout_s=timeout_s,
-            document_prefix=document_prefix,
-            query_prefix=query_prefix,
-            context=context,
-            dimensions=dimensions,
-            requests_per_minute=requests_per_minute,
-            tokens_per_minute=tokens_per_minute,
-        )
-        self.server = OpenAIServer(base_url)
+    defaults = RemoteOptions(batch_size=64)
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.server = OpenAIServer(self.options.base_url)
 
     def identity(self) -> Mapping[str, Any]:
         """Return what every embedder behind a server says of itself, and the address; never the key."""
@@ -404,35 +267,31 @@ class OpenAIEmbedder(RemoteEmbedder):
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of one text that the model reads, where that is given."""
-        return self.context
+        return self.options.context
 
     @property
     def priced(self) -> bool:
         """OpenAI's own service, and a server whose model has a price in the user's table."""
-        return self.server.is_official or self.name in own_prices()
+        return self.server.is_official or self.name in user_prices()
 
     def problem(self, within_s: float) -> str:
         """Return why it cannot answer now, in one sentence, or ''; see `OpenAIServer.problem`."""
         return self.server.problem(within_s)
 
     def build(self) -> Any:
-        """Return the client.
-
-        Raises:
-            ModelError: if the package is missing, or the key of a server that is not on loopback.
-        """
+        """Return the client."""
         library = require_package("openai", "langchain-openai")
-        bounds = HttpBounds(self.timeout_s, _MAX_OPENAI_BYTES, check_rows)
+        bounds = HttpBounds(self.options.timeout_s, _MAX_OPENAI_BYTES, check_rows)
         return library.OpenAI(
             api_key=self.server.key(),
             base_url=self.server.address,
-            timeout=self.timeout_s,
+            timeout=self.options.timeout_s,
             http_client=library.DefaultHttpxClient(event_hooks=bounds.hooks()),
             max_retries=0,
         )
 
     def embed(self, client: Any, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
         """Return one vector for each text."""
-        given = {} if self.dimensions is None else {"dimensions": self.dimensions}
+        given = {} if self.options.dimensions is None else {"dimensions": self.options.dimensions}
         reply = client.embeddings.create(model=self.name, input=texts, encoding_format="float", **given)
         return [row.embedding for row in sorted(reply.data, key=lambda row: row.index)]

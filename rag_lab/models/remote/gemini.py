@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
-from rag_lab.memory.paces import Rates
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remote.http import CHAT_BYTES, Endpoint, HttpBounds
 from rag_lab.models.remote.langchain_chat import LangChainChat
 from rag_lab.models.remote.reply_shapes import check_candidates
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.requests import RemoteOptions
 from rag_lab.models.remote.thinking_options import GeminiThinking, gemini_thinking
 from rag_lab.models.requirements import require_key, require_package
 
@@ -29,26 +28,11 @@ class GeminiChat(LangChainChat):
     constrains_json = True
     provider = "gemini"
     takes = ("top_p", "top_k")
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        concurrency: int = 4,
-        max_attempts: int = 5,
-        timeout_s: float = 120.0,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-    ) -> None:
-        retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
-        super().__init__(name, context_tokens=_CONTEXT_TOKENS, concurrency=concurrency, retry=retry)
-        self.base_url = base_url
-        self.timeout_s = timeout_s
+    defaults = RemoteOptions(context=_CONTEXT_TOKENS)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name and the address where it is not Google's own; never the key."""
-        return {**super().identity(), "base_url": self.base_url}
+        return {**super().identity(), "base_url": self.options.base_url}
 
     @property
     def least_thinking_tokens(self) -> int:
@@ -67,21 +51,17 @@ class GeminiChat(LangChainChat):
 
     def problem(self, within_s: float) -> str:
         """Return why it cannot answer now, in one sentence, or ''."""
-        return service_problem(self.name, self.base_url, within_s)
+        return service_problem(self.name, self.options.base_url, within_s)
 
     def build(self) -> BaseChatModel:
-        """Return the client.
-
-        Raises:
-            ModelError: if the package or the key is missing.
-        """
+        """Return the client."""
         library = require_package("langchain_google_genai", "langchain-google-genai")
-        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_candidates)
+        bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_candidates)
         client: BaseChatModel = library.ChatGoogleGenerativeAI(
             model=self.name,
             google_api_key=require_key(KEY_VARIABLES),
-            base_url=self.base_url or None,
-            timeout=self.timeout_s,
+            base_url=self.options.base_url or None,
+            timeout=self.options.timeout_s,
             client_args={"event_hooks": bounds.hooks()},
             max_retries=1,  # one attempt: 0 would mean the service's default of several
             vertexai=False,

@@ -84,7 +84,7 @@ class StatusError(Exception):
     def __init__(self, response: Any) -> None:
         self.status_code = response.status_code
         self.response = response
-        super().__init__(_told(response.content) or f"status {response.status_code}")
+        super().__init__(_error_text(response.content) or f"status {response.status_code}")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _anything(content: bytes) -> None:
     """Take any body: that something answers is all that was asked."""
 
 
-def _told(content: bytes) -> str:
+def _error_text(content: bytes) -> str:
     """Return what a server says is wrong, of the JSON around it, or ''."""
     try:
         found = json.loads(content)

@@ -15,7 +15,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.prices import cost_usd
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
 from rag_lab.models.remote.reply_bounds import bounded, counted
-from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RetryPolicy, in_parallel
+from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RemoteModel, in_parallel
 from rag_lab.models.truncation import estimated_tokens, request_tokens
 from rag_lab.redaction import hide_known, one_line
 
@@ -125,50 +125,32 @@ def _thinking(message: AIMessage) -> str:
 
 
 _LOG = logging.getLogger(__name__)
+_CONTEXT_TOKENS = 32_768  # where nobody says
 _REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
 
 
-class LangChainChat:
+class LangChainChat(RemoteModel):
     """Wraps a LangChain chat model whose own retries are off. `name` goes into the identity and finds the price."""
 
     constrains_json = False
     provider = "langchain"
     takes: tuple[str, ...] = SAMPLING
     """The settings of sampling beside the temperature that it can be asked for."""
-    answers_as = ""
-    """The name under which the server must answer; '' believes every name."""
 
-    def __init__(
-        self,
-        name: str,
-        model: BaseChatModel | None = None,
-        *,
-        context_tokens: int = 32_768,
-        concurrency: int = 4,
-        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 (frozen)
-    ) -> None:
-        self.name = name
+    def __init__(self, name: str, model: BaseChatModel | None = None, **options: Any) -> None:
+        super().__init__(name, **options)
         self.model = model
-        self.context_tokens = context_tokens
-        self.concurrency = concurrency
-        self.retry = retry
+        self.context_tokens = self.options.context or _CONTEXT_TOKENS
+        self.answers_as = self.options.answers_as
         self._told_of_guess = False
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider and name, what it thinks at the least, and what else a provider adds; never the key."""
         least = self.least_thinking_tokens
-        known = {"provider": self.provider, "name": self.name}
-        return known | ({"least_thinking_tokens": least} if least else {})
+        return {**super().identity(), **({"least_thinking_tokens": least} if least else {})}
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order, at most `concurrency` at a time.
-
-        Raises:
-            ModelError: if it cannot be used at all, or cannot be asked for what a request sets.
-        """
+        """Return one reply for each request, in order, at most `concurrency` at a time."""
         wanted = [with_least_thinking(self, request) for request in requests]
         if requests:
             _ = self._client, self._breaker  # a missing key is one error, before any thread starts
@@ -176,11 +158,7 @@ class LangChainChat:
         return in_parallel(self.reply_to, wanted, self.concurrency)
 
     def check(self, requests: Sequence[ChatRequest]) -> None:
-        """Refuse settings that it does not take, before anything is sent. Providers add to it.
-
-        Raises:
-            ModelError: naming the first such setting.
-        """
+        """Refuse settings that it does not take, before anything is sent. Providers add to it."""
         for name in SAMPLING:
             if name not in self.takes and any(name in request.sampling for request in requests):
                 raise ModelError(f"{self!r} takes no {name}; leave answer.{name} at null.")
@@ -237,11 +215,6 @@ class LangChainChat:
         reply = bounded(request, reply)
         cost = cost_usd(self.provider, self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
         return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)
-
-    @property
-    def priced(self) -> bool:
-        """Whether calls cost money: not those of a server of one's own."""
-        return True
 
 
 def _another(asked: str, told: str) -> str:

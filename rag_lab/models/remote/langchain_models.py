@@ -40,11 +40,11 @@ def adapted(kind: Kind, module: Module, what: str) -> Any:
     if not isinstance(module.value, due):
         raise ConfigError(f"The {what} is a {type(module.value).__name__} where LangChain's {due.__name__} is due.")
     if kind is CHAT_MODELS:
-        return LangChainOwnChat(module)
+        return LangChainCustomChat(module)
     return _Embeddings(module.value) if kind is EMBEDDERS else _CrossEncoder(module.value)
 
 
-class LangChainOwnChat(LangChainChat):
+class LangChainCustomChat(LangChainChat):
     """A chat model of LangChain's that somebody else made.
 
     What it was made with is kept; temperature, seed and the limit of tokens that were left open are the request's.

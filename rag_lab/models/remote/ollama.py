@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.prices import own_prices
+from rag_lab.models.prices import user_prices
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.models.remote.http import CHAT_BYTES, HttpBounds
 from rag_lab.models.remote.langchain_chat import LangChainChat
 from rag_lab.models.remote.ollama_server import ModelDescription, NoAnswer, OllamaServer, as_duration, check_chat
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.requests import RemoteOptions
 from rag_lab.models.remote.thinking_options import least_tokens, level_of
 from rag_lab.models.requirements import require_package
 from rag_lab.models.truncation import estimated_tokens, request_tokens
@@ -36,11 +36,7 @@ def counted_call(message: AIMessage, window: int, most_sent: int) -> AIMessage:
     """Return the reply of one call with its tokens of thought, and those of the prompt that were without effect.
 
     The server counts thought and reply together; they are shared out by their lengths in bytes.
-
-    Args:
-        message: as LangChain gives it.
-        window: tokens that the server was asked to hold.
-        most_sent: the most tokens that the prompt can have had.
+    `window` is in tokens, `most_sent` the most tokens that the prompt can have had.
     """
     thinking, usage = _thinking(message), message.usage_metadata
     if usage is None:
@@ -48,12 +44,12 @@ def counted_call(message: AIMessage, window: int, most_sent: int) -> AIMessage:
     n_bytes = len(thinking.encode()), len(message.text.encode())
     share = n_bytes[0] / sum(n_bytes) if thinking else 0.0
     read, written = usage["input_tokens"], usage["output_tokens"]
-    unread = {_UNREAD: _unread(read, written, window, most_sent)}
+    unread = {_UNREAD: _truncated(read, written, window, most_sent)}
     found = message.model_copy(update={"response_metadata": message.response_metadata | unread})
     return _with_usage(found, read, written, round(share * written))
 
 
-def _unread(read: int, written: int, window: int, most_sent: int) -> int:
+def _truncated(read: int, written: int, window: int, most_sent: int) -> int:
     """Return how many tokens of a prompt were without effect; at least so many.
 
     Of a prompt that is longer than its window a server reads half a window (ollama#17427), an older one a whole; and as
@@ -115,39 +111,24 @@ def _with_usage(message: AIMessage, read: int, written: int, thought: int) -> AI
 class OllamaChat(LangChainChat):
     """A model of an Ollama server, e.g. `qwen3:8b`. JSON schemas are enforced by the server.
 
-    Args:
-        name: as `ollama list` has it.
-        base_url: of the server; OLLAMA_HOST, else this machine, where it is left out.
-        context: the window in tokens that the server makes for prompt and reply (`num_ctx`); more needs more memory.
-        keep_alive: how long the weights stay loaded after a call, such as `10m`, or `-1` for ever.
-        concurrency: calls at a time; the server makes a window for each that it takes (OLLAMA_NUM_PARALLEL).
-        max_attempts: of one call.
-        timeout_s: of one attempt; the first one loads the weights.
+    Its name is as `ollama list` has it. `context` is the window that the server makes for prompt and reply
+    (`num_ctx`), one for each call that it takes at a time (OLLAMA_NUM_PARALLEL): more needs more memory.
     """
 
     constrains_json = True
     provider = "ollama"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        context: int = 8192,
-        keep_alive: str = "",
-        concurrency: int = 1,
-        max_attempts: int = 5,
-        timeout_s: float = 300.0,
-    ) -> None:
-        super().__init__(name, context_tokens=context, concurrency=concurrency, retry=RetryPolicy(max_attempts))
-        self.server = OllamaServer(base_url)
-        self.keep_alive = as_duration(keep_alive)
-        self.timeout_s = timeout_s
+    defaults = RemoteOptions(context=8192, concurrency=1, timeout_s=300.0)
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.server = OllamaServer(self.options.base_url)
+        self.keep_alive = as_duration(self.options.keep_alive)
 
     @property
     def priced(self) -> bool:
         """Whether the user's table has a price for it: nobody else asks money for one's own server."""
-        return self.name in own_prices()
+        return self.name in user_prices()
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights and the window; the same weights elsewhere are the same model.
@@ -168,11 +149,7 @@ class OllamaChat(LangChainChat):
         return self.server.problem(self.name, within_s)
 
     def build(self) -> BaseChatModel:
-        """Return the client.
-
-        Raises:
-            ModelError: if the package or the model is missing, or the model reads less than the window is to hold.
-        """
+        """Return the client."""
         library = require_package("langchain_ollama", "langchain-ollama")
         own_tokens = self._described.context_tokens
         if 0 < own_tokens < self.context_tokens:
@@ -180,18 +157,14 @@ class OllamaChat(LangChainChat):
                 f"{self.name} reads at most {own_tokens:,} tokens, and a window of {self.context_tokens:,} was asked "
                 f"for; write ollama:{self.name}?context={own_tokens}."
             )
-        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_chat)
+        bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_chat)
         client: BaseChatModel = library.ChatOllama(
             model=self.name, base_url=self.server.address, sync_client_kwargs={"event_hooks": bounds.hooks()}
         )
         return client
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order.
-
-        Raises:
-            ModelError: if the model is missing, or sees no images and is shown one.
-        """
+        """Return one reply for each request, in order."""
         can = self._described.capabilities if any(map(_shows, requests)) else ()
         if can and "vision" not in can:
             raise ModelError(f"{self.name} sees no images; take a model of Ollama that does, such as gemma3:4b.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, FiniteFloat, JsonValue, RootModel, StrictInt, StrictStr
+from pydantic import BaseModel, Field, FiniteFloat, JsonValue, StrictInt, StrictStr
 
 from rag_lab._kit.home import home_at_work
 from rag_lab._kit.process import timed
@@ -21,7 +21,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.options import check_url
 from rag_lab.models.remote.failures import BadReply, classify
 from rag_lab.models.remote.http import MIB, HttpBounds
-from rag_lab.models.remote.reply_shapes import check_lengths, read_as
+from rag_lab.models.remote.reply_shapes import check_lengths, check_of, read_as
 from rag_lab.models.requirements import require_package
 
 
@@ -45,16 +45,8 @@ class _Embeddings(BaseModel):
     prompt_eval_count: StrictInt | None = None
 
 
-class _Description(RootModel[dict[str, JsonValue]]):
-    pass
-
-
 def check_chat(content: bytes) -> None:
-    """Check the body of a chat reply: whole, and not only the word that the model was loaded.
-
-    Raises:
-        BadReply: if it is anything else, in a user's words.
-    """
+    """Check the body of a chat reply: whole, and not only the word that the model was loaded."""
     found = read_as(content, _Chat, "reply of Ollama")
     if found.done_reason == "load":
         raise BadReply("Ollama loaded the model and wrote no reply")
@@ -65,9 +57,7 @@ def check_ollama_embeddings(content: bytes) -> None:
     check_lengths(read_as(content, _Embeddings, "batch of embeddings").embeddings)
 
 
-def check_description(content: bytes) -> None:
-    """Check the body of what tells of models: a JSON object; see `check_chat`."""
-    read_as(content, _Description, "description of models")
+check_description = check_of(dict[str, JsonValue], "description of models")
 
 
 _DIGESTS_FILE = "ollama_digests.json"

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.memory.paces import Rates
 from rag_lab.models.options import check_url, on_loopback
-from rag_lab.models.prices import own_prices
+from rag_lab.models.prices import user_prices
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
 from rag_lab.models.remote.http import CHAT_BYTES, Endpoint, HttpBounds, bearer
 from rag_lab.models.remote.langchain_chat import LangChainChat
 from rag_lab.models.remote.reply_shapes import check_completion
-from rag_lab.models.remote.requests import RetryPolicy
 from rag_lab.models.remote.thinking_options import Efforts, efforts_of
 from rag_lab.models.requirements import require_key, require_package
 
@@ -51,11 +49,7 @@ class OpenAIServer:
         return self.address == _OFFICIAL
 
     def key(self) -> str:
-        """Return the key; the client insists on one, a server on loopback does not.
-
-        Raises:
-            ModelError: if none is set for a server that is not on loopback.
-        """
+        """Return the key; the client insists on one, a server on loopback does not."""
         if on_loopback(self.address) and not os.environ.get(_KEY):
             return "none"
         return require_key([_KEY])
@@ -159,31 +153,17 @@ class OpenAIChat(LangChainChat):
     constrains_json = True
     provider = "openai"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        answers_as: str = "",
-        context: int = 32_768,
-        concurrency: int = 4,
-        max_attempts: int = 5,
-        timeout_s: float = 120.0,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-    ) -> None:
-        retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
-        super().__init__(name, context_tokens=context, concurrency=concurrency, retry=retry)
-        self.server = OpenAIServer(base_url)
-        self.answers_as = answers_as or name
-        self.timeout_s = timeout_s
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.server = OpenAIServer(self.options.base_url)
+        self.answers_as = self.options.answers_as or name
         self._takes_budgets = True  # until it refuses them
         self._steps = ThinkingSteps()
 
     @property
     def priced(self) -> bool:
         """OpenAI's own service, and a server whose model has a price in the user's table."""
-        return self.server.is_official or self.name in own_prices()
+        return self.server.is_official or self.name in user_prices()
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name and address; never the key."""
@@ -194,20 +174,16 @@ class OpenAIChat(LangChainChat):
         return self.server.problem(within_s)
 
     def build(self) -> BaseChatModel:
-        """Return the client.
-
-        Raises:
-            ModelError: if the package is missing, or the key of a server that is not on loopback.
-        """
+        """Return the client."""
         require_package("langchain_openai", "langchain-openai")
         from openai import DefaultHttpxClient
 
-        bounds = HttpBounds(self.timeout_s, CHAT_BYTES, check_completion)
+        bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_completion)
         client: BaseChatModel = _client_class()(
             model=self.name,
             api_key=self.server.key(),
             base_url=self.server.address,
-            timeout=self.timeout_s,
+            timeout=self.options.timeout_s,
             http_client=DefaultHttpxClient(event_hooks=bounds.hooks()),
             max_retries=0,
             use_responses_api=False,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, FiniteFloat, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from rag_lab.models.remote.failures import BadReply
 from rag_lab.redaction import one_line
 
-Shape = TypeVar("Shape", bound=BaseModel)
+Shape = TypeVar("Shape")
 _EXCERPT_CHARS = 80
 _HEAD_CHARS = 4000  # of a web page, which may open a title a million times and close none
 _WEB_PAGE = re.compile(rb"(?i)\s*<(!doctype|html|head|body|\?xml)")
@@ -84,17 +84,8 @@ class _Embeddings(BaseModel):
     embeddings: Annotated[list[_Values], Field(min_length=1)]
 
 
-def check_completion(content: bytes) -> None:
-    """Check the body of an OpenAI-compatible chat completion.
-
-    Raises:
-        BadReply: if it is anything else, in a user's words.
-    """
-    read_as(content, _Completion, "chat completion")
-
-
 def check_candidates(content: bytes) -> None:
-    """Check the body of a Gemini reply: candidates, or why the prompt was blocked; see `check_completion`."""
+    """Check the body of a Gemini reply: candidates, or why the prompt was blocked."""
     try:
         _Blocked.model_validate_json(content)
     except ValidationError:
@@ -102,13 +93,13 @@ def check_candidates(content: bytes) -> None:
 
 
 def check_embeddings(content: bytes) -> None:
-    """Check the body of a batch of Gemini's embeddings: finite vectors of one length; see `check_completion`."""
+    """Check the body of a batch of Gemini's embeddings: finite vectors of one length."""
     found = read_as(content, _Embeddings, "batch of embeddings")
     check_lengths([each.values for each in found.embeddings])
 
 
 def check_lengths(rows: Sequence[Sequence[float]]) -> None:
-    """Check that the vectors of a batch have one length; see `check_completion`."""
+    """Check that the vectors of a batch have one length."""
     lengths = sorted({len(row) for row in rows})
     if len(lengths) > 1:
         raise BadReply(f"the server answered with embeddings of different lengths ({lengths[0]} and {lengths[-1]})")
@@ -121,19 +112,28 @@ def read_as(content: bytes, shape: type[Shape], what: str) -> Shape:
         BadReply: if it is anything else, in a user's words.
     """
     try:
-        return shape.model_validate_json(content)
+        return TypeAdapter(shape).validate_json(content)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
     if problem["type"] == "json_invalid":
         raise BadReply(_not_json(content))
-    told = _told(content)
+    told = _error_text(content)
     if told:
         raise BadReply(f"the server answered with an error under status 200: {told}")
     where = ".".join(map(str, problem["loc"]))
     raise BadReply(f"the server answered with JSON that is no {what} ({f'{where}: ' if where else ''}{problem['msg']})")
 
 
-def _told(content: bytes) -> str:
+def check_of(shape: Any, what: str) -> Callable[[bytes], None]:
+    """Return the check of a reply's body: that it is of `shape`, which users call `what`; see `read_as`."""
+
+    def check(content: bytes) -> None:
+        read_as(content, shape, what)
+
+    return check
+
+
+def _error_text(content: bytes) -> str:
     """Return the words of an error inside the reply, or ''."""
     try:
         error = _Any.model_validate_json(content).error
@@ -159,3 +159,6 @@ def _not_json(content: bytes) -> str:
     if text.lstrip().startswith("{") and not text.rstrip().endswith("}"):
         return f"the server's reply ends in the middle: {said(text)!r}"
     return f"the server answered with something that is not JSON: {said(text)!r}"
+
+
+check_completion = check_of(_Completion, "chat completion")  # of OpenAI's interface

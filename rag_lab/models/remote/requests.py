@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from rag_lab._kit.home import home_at_work
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import Failing, Ledger, environment_ledger
-from rag_lab.memory.paces import Paces, Rates
+from rag_lab.memory.rate_limits import RateLimitStore, Rates
 from rag_lab.models.remote.failures import Failure, classify
 
 _LOG = logging.getLogger(__name__)
@@ -32,25 +32,17 @@ _CLOCK_S = 0.1  # by which moments of the store may differ from one look at its 
 
 @dataclass(frozen=True)
 class RateLimiter:
-    """How fast a model is asked.
+    """How fast a model is asked."""
 
-    Args:
-        what: the model, in words.
-        model: its identity as a text; those with the same one share their pace.
-        rates: what its server takes in a minute.
-        sleep: waits so many seconds.
-        clock: seconds since 1970.
-    """
-
-    what: str
-    model: str
+    what: str  # the model, in words
+    model: str  # its identity as a text; those with the same one share their limit
     rates: Rates
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.time
 
     @cached_property
-    def _store(self) -> Paces:
-        return Paces(home_at_work() / "paces.sqlite", self.clock)
+    def _store(self) -> RateLimitStore:
+        return RateLimitStore(home_at_work() / "paces.sqlite", self.clock)
 
     def wait(self, tokens: int) -> None:
         """Return when a request of so many tokens may be sent."""
@@ -79,8 +71,7 @@ REST_S = 120.0
 class CircuitBreaker:
     """How often calls of one model failed in a row. Threads may share it.
 
-    Args:
-        identity: of the model; those with the same one share their counts in a ledger.
+    Models of one identity share their counts in a ledger.
     """
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
@@ -91,7 +82,7 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self._ledger, _ = environment_ledger()
 
-    def given_up(self) -> str:
+    def why_open(self) -> str:
         """Return why the model is not called at present, or ''."""
         if self._ledger is None and time.monotonic() - self._failed_at > REST_S:
             return ""
@@ -119,7 +110,7 @@ class CircuitBreaker:
             self._here = replace(more, calls=known.calls + calls, time_outs=known.time_outs + time_outs)
 
 
-def given_up_models(ledger: Ledger) -> list[str]:
+def open_breaker_sentences(ledger: Ledger) -> list[str]:
     """Return a sentence for each model that was given up in the present start of a sweep."""
     found = [_found(_name(json.loads(key)), failing) for key, failing in ledger.failing().items()]
     return [f"{sentence}." for sentence in found if sentence]
@@ -176,7 +167,7 @@ class RetryPolicy:
             CallFailed: if this request fails otherwise.
         """
         attempt, limiter = 0, RateLimiter(what, breaker.key, self.rates, self.sleep, self.clock)
-        while not (given_up := breaker.given_up()):
+        while not (why := breaker.why_open()):
             attempt += 1
             limiter.wait(tokens)
             try:
@@ -197,7 +188,7 @@ class RetryPolicy:
                 limiter.refused(wait_s)
             else:
                 self.sleep(wait_s)
-        raise CallFailed(given_up, transient=True, asked=attempt > 0)
+        raise CallFailed(why, transient=True, asked=attempt > 0)
 
     def _is_last(self, attempt: int, failure: Failure, wait_s: float, breaker: CircuitBreaker) -> bool:
         """Tell whether this attempt ends the call, and count it."""
@@ -214,6 +205,52 @@ def _wait_s(attempt: int, failure: Failure) -> float:
     if failure.wait_s is not None:
         return failure.wait_s
     return min(_FIRST_WAIT_S * 2.0 ** (attempt - 1) * jitter, _LONGEST_WAIT_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteOptions:
+    """How a model behind a server is asked; `providers` says which of these a name may set."""
+
+    base_url: str = ""  # '' for the address that the provider is known by
+    concurrency: int = 4  # calls at a time
+    max_attempts: int = 5  # of one call
+    timeout_s: float = 120.0  # of one attempt; the first one may load the weights
+    requests_per_minute: int | None = None  # that the server takes of all processes together, where that is known
+    tokens_per_minute: int | None = None  # that it takes, likewise
+    batch_size: int = 32  # texts or passages in one call
+    context: int | None = None  # tokens that the model reads (and writes, of a chat model)
+    max_tokens: int | None = None  # of a pair, or of Cohere's passages, that are read
+    dimensions: int | None = None  # of a vector, where the model can choose
+    document_prefix: str = ""  # what the model wants before a passage, such as `search_document: `
+    query_prefix: str = ""  # what it wants before a question
+    keep_alive: str = ""  # how long Ollama keeps the weights loaded after a call, such as `10m`, or `-1` for ever
+    answers_as: str = ""  # the name by which the server answers, where it is another
+
+
+class RemoteModel:
+    """A model behind a server: its name, its options, and how its calls are retried."""
+
+    provider: str
+    defaults = RemoteOptions()
+
+    def __init__(self, name: str, **options: Any) -> None:
+        self.name = name
+        self.options = replace(self.defaults, **options)
+        self.concurrency = self.options.concurrency
+        rates = Rates(self.options.requests_per_minute, self.options.tokens_per_minute)
+        self.retry = RetryPolicy(self.options.max_attempts, rates=rates)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider and name, and what else a provider adds; never the key."""
+        return {"provider": self.provider, "name": self.name}
+
+    @property
+    def priced(self) -> bool:
+        """Whether calls cost money: not those of a server of the user's."""
+        return True
 
 
 def in_parallel(function: Callable[[A], B], items: Sequence[A], concurrency: int) -> list[B]:

@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, FiniteFloat, RootModel, StrictInt, StrictStr
+from pydantic import BaseModel, FiniteFloat, StrictInt, StrictStr
 
 from rag_lab.errors import ModelError
-from rag_lab.memory.paces import Rates
 from rag_lab.models.remote.failures import BadReply, classify
 from rag_lab.models.remote.http import Endpoint, bearer
-from rag_lab.models.remote.reply_shapes import read_as
-from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RetryPolicy, in_parallel
+from rag_lab.models.remote.reply_shapes import check_of
+from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RemoteModel, RemoteOptions, in_parallel
 from rag_lab.models.requirements import require_key
 from rag_lab.models.truncation import estimated_tokens
 
@@ -32,56 +31,25 @@ _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 Pair = tuple[str, str]
 
 
-class RemoteScorer(ABC):
+class RemoteScorer(RemoteModel, ABC):
     """Scores pairs by a server's model.
 
-    Args:
-        name: of the model, as the server has it.
-        base_url: of the server, with `/v1` or `/v2` where its route stands below that.
-        batch_size: passages in one call.
-        concurrency: calls at a time.
-        max_attempts: of one call.
-        timeout_s: of one attempt.
-        requests_per_minute: that the server takes of all processes together, where that is known.
-        tokens_per_minute: that it takes, likewise.
+    `base_url` holds `/v1` or `/v2` where the server's route stands below that.
     """
 
-    provider: str
     address: str  # where `base_url` is left out
     key_variables: tuple[str, ...] = ()  # environment variables of which one may hold the key
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str = "",
-        batch_size: int = 32,
-        concurrency: int = 4,
-        max_attempts: int = 5,
-        timeout_s: float = 120.0,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-    ) -> None:
-        self.name = name
-        self.base_url = base_url or self.address
-        self.batch_size = batch_size
-        self.concurrency = concurrency
-        self.retry = RetryPolicy(max_attempts, rates=Rates(requests_per_minute, tokens_per_minute))
-        self.timeout_s = timeout_s
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.base_url = self.options.base_url or self.address
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name and address; never the key."""
-        return {"provider": self.provider, "name": self.name, "base_url": self.base_url}
+        return {**super().identity(), "base_url": self.base_url}
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """Return one score for each (question, passage), in order, rounded to six decimals.
-
-        Raises:
-            ModelError: if the key is missing, the server has another model, or a call fails after every attempt.
-        """
+        """Return one score for each (question, passage), in order, rounded to six decimals."""
         if not pairs:
             return []
         self.check()
@@ -89,9 +57,9 @@ class RemoteScorer(ABC):
         for question, passage in dict.fromkeys(pairs):
             of_question.setdefault(question, []).append(passage)
         calls = [
-            (question, passages[start : start + self.batch_size])
+            (question, passages[start : start + self.options.batch_size])
             for question, passages in of_question.items()
-            for start in range(0, len(passages), self.batch_size)
+            for start in range(0, len(passages), self.options.batch_size)
         ]
         try:
             scored = in_parallel(lambda call: self._asked(*call), calls, self.concurrency)
@@ -147,7 +115,7 @@ class RemoteScorer(ABC):
     @cached_property
     def endpoint(self) -> Endpoint:
         """The server."""
-        return Endpoint(self.base_url, self.timeout_s, bearer(self.key()))
+        return Endpoint(self.base_url, self.options.timeout_s, bearer(self.key()))
 
     @cached_property
     def _breaker(self) -> CircuitBreaker:
@@ -176,17 +144,14 @@ class _Rank(BaseModel):
     score: FiniteFloat
 
 
-class _Ranks(RootModel[list[_Rank]]):
-    pass
-
-
 class _Info(BaseModel):
     model_id: StrictStr
     max_input_length: StrictInt | None = None
 
 
-class _Tokens(RootModel[list[list[Any]]]):
-    pass
+_check_ranks = check_of(list[_Rank], "list of scores")
+_check_info = check_of(_Info, "description of a TEI server")
+_check_tokens = check_of(list[list[Any]], "list of tokens")
 
 
 class TeiScorer(RemoteScorer):
@@ -229,8 +194,8 @@ class TeiScorer(RemoteScorer):
     def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
         """Return the tokens of each text."""
         found: list[list[Any]] = []
-        for start in range(0, len(texts), self.batch_size):
-            batch = {"inputs": list(texts[start : start + self.batch_size])}
+        for start in range(0, len(texts), self.options.batch_size):
+            batch = {"inputs": list(texts[start : start + self.options.batch_size])}
             found += self.endpoint.post("/tokenize", batch, _check_tokens)
         return dict(zip(texts, map(len, found), strict=True))
 
@@ -240,18 +205,6 @@ class TeiScorer(RemoteScorer):
             return _Info.model_validate(self.endpoint.get("/info", _check_info))
         except Exception:  # calls will say so, and try again
             return None
-
-
-def _check_ranks(content: bytes) -> None:
-    read_as(content, _Ranks, "list of scores")
-
-
-def _check_info(content: bytes) -> None:
-    read_as(content, _Info, "description of a TEI server")
-
-
-def _check_tokens(content: bytes) -> None:
-    read_as(content, _Tokens, "list of tokens")
 
 
 _VERSION = re.compile(r"/v\d+/?$")
@@ -279,6 +232,11 @@ class _Models(BaseModel):
     data: list[_Model]
 
 
+_check_results = check_of(_Results, "list of relevance scores")
+_check_count = check_of(_Counted, "count of tokens")
+_check_models = check_of(_Models, "list of models")
+
+
 class _DocumentsScorer(RemoteScorer):
     """What they have in common."""
 
@@ -304,13 +262,12 @@ class VllmScorer(_DocumentsScorer):
     address = "http://127.0.0.1:8000"
     key_variables = ("VLLM_API_KEY",)
 
-    def __init__(self, name: str, *, max_tokens: int | None = None, **options: Any) -> None:
-        super().__init__(name, **options)
-        self.max_tokens = max_tokens
-
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name and address, and where pairs are cut if that is given; never the key."""
-        return {**super().identity(), **({} if self.max_tokens is None else {"max_tokens": self.max_tokens})}
+        return {
+            **super().identity(),
+            **({} if self.options.max_tokens is None else {"max_tokens": self.options.max_tokens}),
+        }
 
     def more(self, passages: list[str]) -> Mapping[str, Any]:
         """Return where pairs are cut."""
@@ -320,7 +277,7 @@ class VllmScorer(_DocumentsScorer):
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a pair that are read: `max_tokens`, else what the server says."""
-        return self.max_tokens or self._own_tokens
+        return self.options.max_tokens or self._server_limit
 
     def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
         """Return the tokens of each text."""
@@ -331,7 +288,7 @@ class VllmScorer(_DocumentsScorer):
         return dict(zip(texts, in_parallel(count, texts, self.concurrency), strict=True))
 
     @cached_property
-    def _own_tokens(self) -> int | None:
+    def _server_limit(self) -> int | None:
         try:
             listed = _Models.model_validate(self._root.get("/v1/models", _check_models))
         except Exception:  # a server that does not say
@@ -340,7 +297,7 @@ class VllmScorer(_DocumentsScorer):
 
     @cached_property
     def _root(self) -> Endpoint:
-        return Endpoint(_VERSION.sub("", self.base_url), self.timeout_s, bearer(self.key()))
+        return Endpoint(_VERSION.sub("", self.base_url), self.options.timeout_s, bearer(self.key()))
 
 
 class CohereScorer(_DocumentsScorer):
@@ -353,26 +310,24 @@ class CohereScorer(_DocumentsScorer):
     address = "https://api.cohere.com/v2"
     key_variables = ("CO_API_KEY", "COHERE_API_KEY")
 
-    def __init__(self, name: str, *, max_tokens: int = 4096, **options: Any) -> None:
-        super().__init__(name, **options)
-        self.max_tokens = max_tokens
+    defaults = RemoteOptions(max_tokens=4096)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, address, and how much of a passage is read; never the key."""
-        return {**super().identity(), "max_tokens": self.max_tokens}
+        return {**super().identity(), "max_tokens": self.options.max_tokens}
 
     def more(self, passages: list[str]) -> Mapping[str, Any]:
         """Return how much of a passage is read."""
-        return {"top_n": len(passages), "max_tokens_per_doc": self.max_tokens}
+        return {"top_n": len(passages), "max_tokens_per_doc": self.options.max_tokens}
 
     def key(self) -> str:
         """Return the key; raise a `ModelError` where none is set."""
         return require_key(self.key_variables)
 
     @property
-    def most_tokens(self) -> int:
+    def most_tokens(self) -> int | None:
         """The most tokens of a passage that are read."""
-        return self.max_tokens
+        return self.options.max_tokens
 
     def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
         """Return an upper estimate of the tokens of each passage: the question does not count."""
@@ -393,18 +348,6 @@ class JinaScorer(_DocumentsScorer):
     def more(self, passages: list[str]) -> Mapping[str, Any]:
         """Return that the passages need not come back."""
         return {"top_n": len(passages), "return_documents": False}
-
-
-def _check_results(content: bytes) -> None:
-    read_as(content, _Results, "list of relevance scores")
-
-
-def _check_count(content: bytes) -> None:
-    read_as(content, _Counted, "count of tokens")
-
-
-def _check_models(content: bytes) -> None:
-    read_as(content, _Models, "list of models")
 
 
 _CHECK_S = 2.0

@@ -22,7 +22,7 @@ from IPython.display import HTML, DisplayHandle, display
 from markupsafe import Markup, escape
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.models.card.small_model import toy_note
+from rag_lab.models.card.small_model import small_model_note
 from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
 from rag_lab.notebook.bench.toggles import BOXES, box_of_stage, fields, fields_of, is_off
 from rag_lab.redaction import shown as safe
@@ -40,7 +40,7 @@ def result_html(bench: BenchWork, *, styled: bool) -> str:
         shown=shown,
         answers=shown.answers() if shown else [],
         is_running=bench.is_running,
-        toy=next((note for model in models if (note := toy_note(model, "an answer here"))), ""),
+        toy=next((note for model in models if (note := small_model_note(model, "an answer here"))), ""),
         compared=Markup(compared.html) if compared else "",  # noqa: S704 - a page of ours, which escapes
         compared_title=compared.title if compared else "",
         style=style() if styled else "",

@@ -9,7 +9,7 @@ from rag_lab._kit.wording import plain, seconds
 from rag_lab.comparison.questions.passages import holds_evidence, opening, pieces
 from rag_lab.comparison.questions.question_cards import place, refused_rewrite, thinking_of
 from rag_lab.comparison.tables.stage_tables import NOTICED_S
-from rag_lab.models.card.small_model import toy_note
+from rag_lab.models.card.small_model import small_model_note
 from rag_lab.notebook.views.view import Page, TextView, one_line
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.stages.retrieval.fusion import HYDE
@@ -114,7 +114,7 @@ def switched_off(trace: Trace) -> list[str]:
 
 def toy_of(trace: Trace) -> str:
     """Return the note on a packaged model that wrote the answer, or ''."""
-    return toy_note(next((record.model for record in trace.stages if record.stage == "generate"), ""))
+    return small_model_note(next((record.model for record in trace.stages if record.stage == "generate"), ""))
 
 
 def _add_answer(view: TextView, trace: Trace) -> None:

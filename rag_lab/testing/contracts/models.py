@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab._kit.registry import Kind
-from rag_lab.models.custom_models import given_model
+from rag_lab.models.custom_models import object_model
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message, Vectors
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS
 from rag_lab.testing.contracts.module import ModuleContract
@@ -30,7 +30,7 @@ class ModelContract(ModuleContract):
 
     def model(self) -> Any:
         """Return it as the pipeline asks it."""
-        return given_model(self.kind, self.make())
+        return object_model(self.kind, self.make())
 
     def identity(self) -> Mapping[str, Any]:
         return dict(self.model().identity())

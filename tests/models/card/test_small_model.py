@@ -3,7 +3,7 @@
 import pytest
 
 from rag_lab.models.card import small_model as module
-from rag_lab.models.card.small_model import toy_note
+from rag_lab.models.card.small_model import small_model_note
 from rag_lab.models.providers import ModelSpec
 from rag_lab.models.shared import chat_model
 
@@ -19,18 +19,18 @@ def bare_machine(monkeypatch):
 
 @pytest.mark.parametrize("spec", ["llamacpp:smollm2", "transformers:smollm2?device=cpu", " llamacpp:smollm2?threads=1"])
 def test_the_packaged_models_are_toys_whatever_their_options(spec):
-    assert toy_note(spec).startswith("A toy model wrote this")
+    assert small_model_note(spec).startswith("A toy model wrote this")
 
 
 @pytest.mark.parametrize(
     "spec", ["gemini:gemini-2.5-flash", "llamacpp:big.gguf", "openai:smollm2", "my_file:smollm2", "smollm2", "", None]
 )
 def test_no_other_model_is_called_a_toy(spec):
-    assert toy_note(spec) == ""
+    assert small_model_note(spec) == ""
 
 
 def test_a_model_that_was_brought_as_an_object_is_no_toy():
-    assert toy_note(chat_model("llamacpp:smollm2")) == ""
+    assert small_model_note(chat_model("llamacpp:smollm2")) == ""
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_model_that_was_brought_as_an_object_is_no_toy():
 )
 def test_what_is_set_on_this_machine_is_what_is_advised(monkeypatch, variable, value, setting):
     monkeypatch.setenv(variable, value)
-    note = toy_note("llamacpp:smollm2")
+    note = small_model_note("llamacpp:smollm2")
     assert note.endswith(f"--set {setting}")
     assert value not in note
     ModelSpec.parse(setting.partition("=")[2])
@@ -54,13 +54,13 @@ def test_what_is_set_on_this_machine_is_what_is_advised(monkeypatch, variable, v
 def test_a_gpu_is_advised_where_unsloth_is_installed(monkeypatch):
     monkeypatch.setattr(module, "cuda_problem", lambda _: "")
     monkeypatch.setattr(module, "missing_package", lambda *_: "")
-    assert toy_note("llamacpp:smollm2").endswith("models.generation=unsloth:qwen3-8b")
+    assert small_model_note("llamacpp:smollm2").endswith("models.generation=unsloth:qwen3-8b")
 
 
 def test_where_nothing_is_set_ollama_s_lines_are_given_and_it_is_not_installed_twice(monkeypatch):
-    note = toy_note("llamacpp:smollm2")
+    note = small_model_note("llamacpp:smollm2")
     assert "https://ollama.com" in note
     assert "rag-lab models pull ollama:llama3.2:3b" in note
     assert note.endswith("--set models.generation=ollama:llama3.2:3b")
     monkeypatch.setattr(module.shutil, "which", lambda _: "/usr/bin/ollama")
-    assert "https://ollama.com" not in toy_note("llamacpp:smollm2")
+    assert "https://ollama.com" not in small_model_note("llamacpp:smollm2")

@@ -18,7 +18,7 @@ from tiny_gguf import write_tiny_gguf
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
 from rag_lab.models.host import hosted
-from rag_lab.models.host.address import HOST_VARIABLE, holders, log_path, model_host
+from rag_lab.models.host.address import HOST_VARIABLE, log_path, model_host, model_processes
 from rag_lab.models.host.hosted import HostedChat
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
@@ -69,14 +69,14 @@ def kernel(spec, n_calls):
 def test_a_chat_model_is_the_same_elsewhere(place, tiny, monkeypatch):
     model = shared.chat_model(tiny)
     told = (model.identity(), model.context_tokens, model.constrains_json, model.concurrency, model.count_tokens("a b"))
-    assert holders(place) == []  # what needs no weights starts nothing
+    assert model_processes(place) == []  # what needs no weights starts nothing
     assert model.generate([]) == []
-    assert holders(place) == []
+    assert model_processes(place) == []
     requests = [REQUEST, ChatRequest((Message("user", "x " * 300),)), ChatRequest(REQUEST.messages, max_tokens=3)]
     replies = model.generate(requests)
-    (held,) = holders(place)
+    (held,) = model_processes(place)
     assert held.model == tiny and held.device == "cpu" and held.memory_mb > 10
-    assert replies[0].machine.load_s > 0 and hosted.held_elsewhere_mb() > 50
+    assert replies[0].machine.load_s > 0 and hosted.model_processes_mb() > 50
     here = alone(monkeypatch, tiny)
     assert not isinstance(here, HostedChat)
     assert told == (
@@ -97,18 +97,18 @@ def test_two_kernels_share_one_process_and_load_nothing(place, tiny):
     kernels = [kernel(tiny, 3) for _ in range(2)]
     found = [json.loads(one.communicate()[0].splitlines()[1]) for one in kernels]
     assert found[0] == found[1] == [found[0][0], "", []]
-    assert len(holders(place)) == 1
+    assert len(model_processes(place)) == 1
 
 
 def test_a_second_process_for_a_model_that_is_held_ends_and_disturbs_nobody(place, tiny):
     shared.chat_model(tiny).generate([REQUEST])
-    (held,) = holders(place)
+    (held,) = model_processes(place)
     arguments = [str(place), held.name, CHAT_MODELS.name, tiny]
     command = [sys.executable, "-m", "rag_lab.models.model_process", *arguments]
     alone = {name: value for name, value in os.environ.items() if name != HOST_VARIABLE}
     second = subprocess.run(command, capture_output=True, text=True, env=alone)  # as of a kernel that was killed
     assert (second.returncode, second.stdout) == (0, "{}")
-    assert [one.process for one in holders(place)] == [held.process]
+    assert [one.process for one in model_processes(place)] == [held.process]
 
 
 def test_the_process_of_a_model_imports_nothing_from_the_working_folder(place, tiny, tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def test_the_process_of_a_model_imports_nothing_from_the_working_folder(place, t
 
 def test_a_kernel_that_is_killed_or_interrupted_disturbs_nobody(place, tiny):
     (first,) = shared.chat_model(tiny).generate([REQUEST])
-    (held,) = holders(place)
+    (held,) = model_processes(place)
     for sign in (signal.SIGKILL, signal.SIGINT):
         busy = kernel(tiny, 10_000)
         assert busy.stdout.readline() == "asks\n"
@@ -127,7 +127,7 @@ def test_a_kernel_that_is_killed_or_interrupted_disturbs_nobody(place, tiny):
         busy.communicate()
     (again,) = shared.chat_model(tiny).generate([REQUEST])
     assert again.text == first.text
-    assert [one.process for one in holders(place)] == [held.process]
+    assert [one.process for one in model_processes(place)] == [held.process]
 
 
 GARBAGE = [
@@ -152,16 +152,16 @@ def knock(folder, name, sent):
 def test_garbage_and_silence_at_its_socket_disturb_no_call_and_keep_no_memory(place, tiny, monkeypatch):
     monkeypatch.setenv("RAG_LAB_MODEL_MEMORY_GB", "0.5")  # of which one process takes 0.4 at least
     (first,) = shared.chat_model(tiny).generate([REQUEST])
-    (held,) = holders(place)
+    (held,) = model_processes(place)
     for sent in GARBAGE:
         knock(place, held.name, sent).close()
     silent = [knock(place, held.name, sent) for sent in (b"", *GARBAGE)]
     (again,) = shared.chat_model(tiny).generate([REQUEST])
-    assert (again.text, [one.process for one in holders(place)]) == (first.text, [held.process])
+    assert (again.text, [one.process for one in model_processes(place)]) == (first.text, [held.process])
     assert "Traceback" not in log_path(place, held.name).read_text()
     other = tiny.replace("context=256", "context=512")
     shared.chat_model(other).generate([REQUEST])  # the first ends, whoever is silent there
-    assert [one.model for one in holders(place)] == [other]
+    assert [one.model for one in model_processes(place)] == [other]
     for line in silent:
         line.close()
 
@@ -169,18 +169,18 @@ def test_garbage_and_silence_at_its_socket_disturb_no_call_and_keep_no_memory(pl
 @needs_root
 def test_another_user_reaches_no_process_of_a_model(place, tiny):
     shared.chat_model(tiny).generate([REQUEST])
-    (held,) = holders(place)
+    (held,) = model_processes(place)
     assert as_nobody(lambda: knock(place, held.name, b"")).startswith("PermissionError")
 
 
 def test_one_that_died_is_started_again(place, tiny):
     model = shared.chat_model(tiny)
     (first,) = model.generate([REQUEST])
-    (held,) = holders(place)
+    (held,) = model_processes(place)
     os.kill(held.process.pid, signal.SIGKILL)
     (again,) = model.generate([REQUEST])  # which meets a socket that nobody listens to, or a process that dies
     assert again.text == first.text
-    (new,) = holders(place)
+    (new,) = model_processes(place)
     assert new.process != held.process
 
 
@@ -211,7 +211,7 @@ def test_a_model_goes_where_another_needs_its_memory_and_comes_back(place, tiny,
     monkeypatch.setenv("RAG_LAB_MODEL_MEMORY_GB", "0.5")  # of which one process takes 0.4 at least
     other = tiny.replace("context=256", "context=512")
     expected = [shared.chat_model(one).generate([REQUEST])[0].text for one in (tiny, other)]
-    assert [one.model for one in holders(place)] == [other]
+    assert [one.model for one in model_processes(place)] == [other]
     both: dict[str, list[str]] = {tiny: [], other: []}
 
     def asks(spec):
@@ -223,7 +223,7 @@ def test_a_model_goes_where_another_needs_its_memory_and_comes_back(place, tiny,
     for thread in threads:
         thread.join()
     assert [both[tiny], both[other]] == [[text] * 3 for text in expected]
-    assert len(holders(place)) == 1
+    assert len(model_processes(place)) == 1
 
 
 def test_what_holds_a_model_ends_with_the_sweep(tiny, monkeypatch):
@@ -232,7 +232,7 @@ def test_what_holds_a_model_ends_with_the_sweep(tiny, monkeypatch):
         monkeypatch.setenv(HOST_VARIABLE, environment[HOST_VARIABLE])
         folder = Path(environment[HOST_VARIABLE])
         shared.chat_model(tiny).generate([REQUEST])
-        (held,) = holders(folder)
+        (held,) = model_processes(folder)
     assert held.process.runs() is False
     with pytest.raises(ModelError, match="The sweep has ended"):
         shared.chat_model(tiny).generate([REQUEST])
@@ -240,14 +240,14 @@ def test_what_holds_a_model_ends_with_the_sweep(tiny, monkeypatch):
 
 SWEEP = """
 import os, sys
-from rag_lab.models.host.address import HOST_VARIABLE, holders, model_host
+from rag_lab.models.host.address import HOST_VARIABLE, model_processes, model_host
 from rag_lab.models import shared
 from rag_lab.models.protocols import ChatRequest, Message
 from pathlib import Path
 with model_host() as environment:
     os.environ.update(environment)
     shared.chat_model(sys.argv[1]).generate([ChatRequest((Message("user", "x"),), max_tokens=1)])
-    (held,) = holders(Path(environment[HOST_VARIABLE]))
+    (held,) = model_processes(Path(environment[HOST_VARIABLE]))
     print(environment[HOST_VARIABLE], held.process.pid, held.process.began, flush=True)
     os.kill(os.getpid(), 9)
 """
@@ -280,7 +280,7 @@ def test_a_scorer_shares_the_weights_of_the_chat_model(place, tiny_causal, monke
     pairs = [("what pressure does it need ?", "the press runs at 140 bar")]
     request = ChatRequest((Message("user", "how often is the filter changed ?"),), max_tokens=6)
     scores, replies = scorer.score(pairs), model.generate([request])
-    assert len(holders(place)) == 1
+    assert len(model_processes(place)) == 1
     here = alone(monkeypatch, spec, shared.query_likelihood)
     assert scores == here.score(pairs)
     assert [one.text for one in replies] == [one.text for one in shared.chat_model(spec).generate([request])]
@@ -291,7 +291,7 @@ def test_packaged_models_give_the_same_vectors_and_replies_elsewhere(place, real
     embedder = shared.embedder("sentence_transformers:minilm")
     vectors = [embedder.embed_documents(texts), embedder.embed_queries(texts[:1]), embedder.embed_documents([])]
     replies = shared.chat_model("llamacpp:smollm2").generate([REQUEST])
-    assert len(holders(place)) == 2
+    assert len(model_processes(place)) == 2
     here = alone(monkeypatch, "sentence_transformers:minilm", shared.embedder)
     expected = [here.embed_documents(texts), here.embed_queries(texts[:1]), here.embed_documents([])]
     for one, other in zip(vectors, expected, strict=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_lab.errors import ConfigError
-from rag_lab.models.host.address import HOST_VARIABLE, holders, is_open, meeting_place, model_host, write_holder
+from rag_lab.models.host.address import HOST_VARIABLE, host_folder, is_open, model_host, model_processes, write_process
 
 ENDED = """
 import os
@@ -23,17 +23,17 @@ def test_the_place_is_private_starts_nothing_and_goes_with_the_sweep(monkeypatch
     with model_host() as environment:
         folder = Path(environment[HOST_VARIABLE])
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert meeting_place() is None  # the sweep's own process keeps its models
+        assert host_folder() is None  # the sweep's own process keeps its models
         monkeypatch.setenv(HOST_VARIABLE, str(folder))
-        assert meeting_place() == folder
-        assert holders(folder) == []
+        assert host_folder() == folder
+        assert model_processes(folder) == []
     assert not folder.exists()
-    assert meeting_place() is None
+    assert host_folder() is None
 
 
 def test_a_user_may_switch_it_off(monkeypatch):
     monkeypatch.setenv(HOST_VARIABLE, "off")
-    assert meeting_place() is None
+    assert host_folder() is None
     with model_host() as environment:
         assert environment == {}
 
@@ -51,9 +51,9 @@ def test_the_place_of_another_machine_is_closed(tmp_path):
 
 def test_the_longest_unused_comes_first(tmp_path):
     for name, used_s in (("a", 30), ("b", 10), ("c", 20)):
-        write_holder(tmp_path, name, f"model {name}", "cpu", 100.0)
+        write_process(tmp_path, name, f"model {name}", "cpu", 100.0)
         os.utime(tmp_path / f"{name}.holder", (used_s, used_s))
-    assert [(one.name, one.model) for one in holders(tmp_path)] == [
+    assert [(one.name, one.model) for one in model_processes(tmp_path)] == [
         ("b", "model b"),
         ("c", "model c"),
         ("a", "model a"),

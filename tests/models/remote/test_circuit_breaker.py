@@ -10,7 +10,7 @@ from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote import requests
 from rag_lab.models.remote.embedders import GeminiEmbedder
 from rag_lab.models.remote.openai import OpenAIChat
-from rag_lab.models.remote.requests import CALLS, TIME_OUTS, RetryPolicy, given_up_models
+from rag_lab.models.remote.requests import CALLS, TIME_OUTS, RetryPolicy, open_breaker_sentences
 from rag_lab.models.shared import MeteredChat
 from rag_lab.testing import Scripted, gemini_server, openai_server
 
@@ -83,11 +83,11 @@ def test_the_kernels_of_a_sweep_share_what_they_have_seen_until_its_next_start(l
         assert [reply.asked for reply in replies] == [True, False]
         assert "the same command goes on" in replies[1].error
         assert not model_of(server).generate([ASKED])[0].asked
-        [told] = given_up_models(ledger)
+        [told] = open_breaker_sentences(ledger)
         assert told.startswith(f"openai:tiny was given up for now: {CALLS} calls in a row failed, the last one because")
         ledger.start(None, None, None)
         assert model_of(server).generate([ASKED])[0].text == "ok"
-        assert given_up_models(ledger) == []
+        assert open_breaker_sentences(ledger) == []
 
 
 def test_one_model_given_up_leaves_the_others(ledger):

@@ -6,7 +6,7 @@ from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 
 from rag_lab.errors import ModelError
-from rag_lab.models.custom_models import given_model
+from rag_lab.models.custom_models import object_model
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
 from rag_lab.models.remote.langchain_chat import LangChainChat
@@ -35,7 +35,7 @@ class Sampled(FakeMessagesListChatModel):
 
 
 def test_a_model_of_ones_own_is_asked_for_the_sampling_that_it_has_and_refused_for_other():
-    model = given_model(CHAT_MODELS, Sampled(responses=[AIMessage("four")]))
+    model = object_model(CHAT_MODELS, Sampled(responses=[AIMessage("four")]))
     asked = ChatRequest((Message("user", "2+2?"),), 7)
     model.generate([asked, replace(asked, top_p=0.5)])
     assert Sampled.seen == [None, 0.5]

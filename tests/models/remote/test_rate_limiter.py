@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from postgres import needs_postgres, postgres_server
 
-from rag_lab.memory.paces import Rates
+from rag_lab.memory.rate_limits import Rates
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.requests import RateLimiter
@@ -19,7 +19,7 @@ from rag_lab.testing import Scripted, openai_server
 
 ASKED = ChatRequest((Message("user", "Where?"),))
 ANOTHER_PROCESS = """
-from rag_lab.memory.paces import Rates
+from rag_lab.memory.rate_limits import Rates
 from rag_lab.models.remote.requests import RateLimiter
 waits = []
 RateLimiter("a model", "m", Rates(requests=2), sleep=waits.append).wait(0)
@@ -99,8 +99,8 @@ import sys, time
 ahead_s, url = float(sys.argv[1]), sys.argv[2]
 true_time = time.time
 time.time = lambda: true_time() + ahead_s
-from rag_lab.memory import paces
-paces.WINDOW_S = 3.0
+from rag_lab.memory import rate_limits
+rate_limits.WINDOW_S = 3.0
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model
 model = chat_model(f"openai:tiny?base_url={url}&requests_per_minute=4&concurrency=4")

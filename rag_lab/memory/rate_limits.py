@@ -74,7 +74,7 @@ def next_moment(sent: Sequence[Sent], now_s: float, tokens: int, rates: Rates) -
     return at_s
 
 
-class Paces:
+class RateLimitStore:
     """The paces of all models, in the file at `path`. Each call opens its own connection, so threads may share it.
 
     Moments are kept by the clock of the store, and given by that of whoever asks: clocks of machines differ.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.memory.paces import WINDOW_S, Paces, Rates, Sent, next_moment
+from rag_lab.memory.rate_limits import WINDOW_S, RateLimitStore, Rates, Sent, next_moment
 
 
 class Clock:
@@ -24,7 +24,7 @@ def clock():
 
 @pytest.fixture
 def paces(tmp_path, clock):
-    return Paces(tmp_path / "paces.sqlite", clock)
+    return RateLimitStore(tmp_path / "paces.sqlite", clock)
 
 
 @given(
