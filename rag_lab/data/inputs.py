@@ -46,7 +46,16 @@ def _dataset(documents: Any, home: Path) -> Dataset:
     if not isinstance(documents, Sequence) or not documents or isinstance(documents, bytes):
         raise DatasetError(f"Give {_WHAT}, not {_shown(documents)}.")
     by_source: dict[str, list[Document]] = {}
-    for document in _unique([_document(given, n) for n, given in enumerate(documents, start=1)]):
+    places: dict[tuple[str, int | None], int] = {}
+    for n, item in enumerate(documents, start=1):
+        document = _document(item, n)
+        first = places.setdefault((document.source, document.page), n)
+        if first != n:
+            page = "" if document.page is None else f", page {document.page}"
+            raise DatasetError(
+                f"Documents {first} and {n} are both {document.source!r}{page}; give whole pages or files, which the "
+                "splitter cuts, or a page or source of its own to each."
+            )
         by_source.setdefault(document.source, []).append(document)
     corpus = [sorted(by_source[source], key=lambda item: item.page or 0) for source in sorted(by_source)]
     target = home / "given" / digest([[asdict(document) for document in one] for one in corpus])
@@ -71,19 +80,6 @@ def _document(given: Any, n: int) -> Document:
     except UnicodeEncodeError:
         raise DatasetError(f"Document {n} holds half a character, which is no text; mend how it was read.") from None
     return document
-
-
-def _unique(documents: Sequence[Document]) -> Sequence[Document]:
-    places: dict[tuple[str, int | None], int] = {}
-    for n, document in enumerate(documents, start=1):
-        first = places.setdefault((document.source, document.page), n)
-        if first != n:
-            page = "" if document.page is None else f", page {document.page}"
-            raise DatasetError(
-                f"Documents {first} and {n} are both {document.source!r}{page}; give whole pages or files, which the "
-                "splitter cuts, or a page or source of its own to each."
-            )
-    return documents
 
 
 def _items(questions: Any) -> list[Any]:

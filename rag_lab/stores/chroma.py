@@ -70,16 +70,11 @@ class ChromaStore(ServedStore):
     @cached_property
     def _collection(self) -> Any:
         if self.server is None:
-            return self._opened_copy().get_collection(_COLLECTION, embedding_function=None)
+            scratch = scratch_folder("chroma")  # the copy goes with this object, or when the process ends
+            client = _embedded(shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER))
+            weakref.finalize(self, _close, client, scratch)
+            return client.get_collection(_COLLECTION, embedding_function=None)
         return _remote(self._served(self.server)).get_collection(self.server.collection, embedding_function=None)
-
-    def _opened_copy(self) -> Any:
-        """Return a client on a copy that goes with this object, or when the process ends."""
-        scratch = scratch_folder("chroma")
-        folder = shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER)
-        client = _embedded(folder)
-        weakref.finalize(self, _close, client, scratch)
-        return client
 
 
 def _close(client: Any, scratch: tempfile.TemporaryDirectory[str]) -> None:

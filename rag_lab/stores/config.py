@@ -77,7 +77,6 @@ class StoreConfig(Section):
 
     @model_validator(mode="after")
     def _url_fits(self) -> StoreConfig:
-        problem = store_url_problem(self.name, self.url)
-        if problem:
+        if problem := store_url_problem(self.name, self.url):
             raise ValueError(problem)
         return self

@@ -55,8 +55,8 @@ class Listing:
         attributes = self.attributes.get(document.source, _OPEN)
         return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
 
-    def strictest(self, digests: Mapping[str, str]) -> Listing:
-        """Return the listing with labels that hold for all files of the same content; see `strictest`."""
+    def with_strictest_labels(self, digests: Mapping[str, str]) -> Listing:
+        """Return the listing with labels that hold for all files of the same content."""
         attributes, reasons = of_copies(self.attributes, digests)
         problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
         return replace(self, attributes=attributes, problems=(*self.problems, *problems))
@@ -127,7 +127,7 @@ def load_folder(folder: Path) -> LoadedCorpus:
     """Load every file below `folder`, PDFs by their text; a bad one is a problem and the rest is used."""
     listing = list_files(folder)
     digests = file_digests(listing.files)
-    listing = listing.strictest(digests)
+    listing = listing.with_strictest_labels(digests)
     documents: list[Document] = []
     problems = list(listing.problems)
     for source, path in listing.files.items():

@@ -329,7 +329,7 @@ def open_index(
     reading = Reading(config, vision, home, readers)
     listing = list_files(corpus_dir, reading.loaders)
     digests = file_digests(listing.files, home / "file_digests.sqlite")
-    listing = listing.strictest(digests)
+    listing = listing.with_strictest_labels(digests)
     if isinstance(embedder, RememberedEmbedder):
         remembered = replace(embedder, progress=progress)
     else:

@@ -27,18 +27,14 @@ def docno(source: str, page: int | None) -> str:
 
 def qrels_of(questions: Iterable[Question]) -> Qrels:
     """Return the documents that were judged, with their grades. Questions without evidence are left out."""
-    return {
-        question.question_id: _grades(question) for question in questions if question.answerable and question.evidence
-    }
-
-
-def _grades(question: Question) -> dict[str, float]:
-    """Return the highest grade of each document: several items may stand in one."""
-    grades: dict[str, float] = {}
-    for item in (*question.evidence, *question.not_relevant):
-        name = _docno_for(question, item)
-        grades[name] = max(item.grade, grades.get(name, 0))
-    return grades
+    qrels: Qrels = {}
+    for question in questions:
+        if question.answerable and question.evidence:
+            grades = qrels.setdefault(question.question_id, {})
+            for item in (*question.evidence, *question.not_relevant):  # several items may stand in one document
+                name = _docno_for(question, item)
+                grades[name] = max(item.grade, grades.get(name, 0))
+    return qrels
 
 
 def run_of(traces: Iterable[Trace]) -> Run:
