@@ -24,7 +24,7 @@ def tree_lines(tree: Branch, most: int = MOST_LINES) -> list[str]:
     return [*lines[: most - 1], f"… {len(lines) - most + 1:,} more branches"]
 
 
-def branch_told(branch: Branch) -> str:
+def branch_text(branch: Branch) -> str:
     """Return what a branch is and what is to do on it."""
     work = " and ".join(counted(n, unit) for unit, n in branch.work)
     bound = "≤ " if branch.at_most and work else ""
@@ -36,7 +36,7 @@ def branch_told(branch: Branch) -> str:
 
 
 def _lines(branch: Branch, before: str, below: str) -> Iterator[str]:
-    yield before + branch_told(branch)
+    yield before + branch_text(branch)
     for place, one in enumerate(branch.branches, start=1):
         is_last = place == len(branch.branches)
         yield from _lines(one, f"{below}{'└─' if is_last else '├─'} ", f"{below}{'   ' if is_last else '│  '}")
@@ -51,7 +51,7 @@ def plan_tree_svg(tree: Branch) -> str:
     rows = list(_rows(tree, 0, None))
     left = len(rows) - MOST_ROWS
     shown = rows[:MOST_ROWS]
-    texts = [_short(branch_told(branch)) for branch, _, _ in shown]
+    texts = [_short(branch_text(branch)) for branch, _, _ in shown]
     width = max(_STEP * level + _LETTER * len(text) + 24 for text, (_, level, _) in zip(texts, shown, strict=True))
     height = _ROW * (len(shown) + (left > 0)) + 8
     parts = [

@@ -30,7 +30,7 @@ def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: i
     hits = {hit.parent_id: hit for found in shown.values() for hit in found}
     evidence = {parent for parent, hit in hits.items() if any(covers(hit, one) for one in question.evidence)}
     ranks = [{hit.parent_id: rank for rank, hit in enumerate(found, 1)} for found in shown.values()]
-    places = "; ".join(f"{name}: {_told(one, evidence)}" for name, one in zip(shown, ranks, strict=True))
+    places = "; ".join(f"{name}: {_places(one, evidence)}" for name, one in zip(shown, ranks, strict=True))
     lowest = max((len(one) for one in ranks), default=1)
     alt = f"Ranks of what was found for {question.text!r}. Evidence stands, in {places}."
     figure, axes = new_figure(3.8 + 1.2 * len(shown), 0.6 + 0.26 * (lowest + 1), alt)
@@ -47,7 +47,7 @@ def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: i
     return figure
 
 
-def _told(ranks: Mapping[str, int], evidence: set[str]) -> str:
+def _places(ranks: Mapping[str, int], evidence: set[str]) -> str:
     found = sorted(rank for parent, rank in ranks.items() if parent in evidence)
     return f"at {', '.join(map(str, found))}" if found else "nowhere"
 

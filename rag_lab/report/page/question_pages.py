@@ -116,7 +116,7 @@ def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Mar
     data = {
         "variants": list(comparison.codes.values()),
         "values": list(found.values.values()),
-        "higher": [_is_higher_better(comparison, metric) for metric in found.values],
+        "higher": [scale is None or scale.higher_is_better for scale in map(comparison.scales.get, found.values)],
         "marks": found.marks,
         "classes": [question.query_class or "none" for question in comparison.asked.values()],
         "tags": [[number_of[tag] for tag in question.tags] for question in comparison.asked.values()],
@@ -133,11 +133,6 @@ def _evidence(comparison: Comparison) -> list[list[int]]:
         [sum(bits[state] for state in found.by_question.get((name, variant), ())) for variant in comparison.codes]
         for name in ([] if found.is_empty else comparison.asked)
     ]
-
-
-def _is_higher_better(comparison: Comparison, metric: str) -> bool:
-    scale = comparison.scales.get(metric)
-    return scale is None or scale.higher_is_better
 
 
 MOST_CHARS = 4_000_000  # of what stands behind the list in the report's own page

@@ -31,8 +31,6 @@ from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_manifest import plain_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rag_lab.data.check import DatasetCheck
 
 
@@ -83,7 +81,9 @@ def to_html(comparison: Comparison) -> str:
 def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
     """Return the page; `bodies`, which may wait, are asked for when all else is made."""
     script = Markup("").join(map(asset, SCRIPTS))
-    parts = sections(comparison, "page")
+    parts, pairs = sections(comparison, "page"), comparison.differences
+    if comparison.pairs != "all":
+        pairs = pairs[pairs["against"] != comparison.run.baseline]
     shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
@@ -95,7 +95,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         script=script,
         script_digest=script_digest(script),
         correction=CORRECTIONS[comparison.correction],
-        other_pairs=differences_of(comparison, _other_pairs(comparison)),
+        other_pairs=differences_of(comparison, pairs),
         keys=comparison.changed_keys,
         base=comparison.baseline_values,
         stage_names=shown,
@@ -107,12 +107,6 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         own_prompts=comparison.manifest.get("prompts", {}),
         **question_list(comparison, bodies()),
     )
-
-
-def _other_pairs(comparison: Comparison) -> pd.DataFrame:
-    """Return the differences of every pair where all are wanted, else those from another variant than the baseline."""
-    table = comparison.differences
-    return table if comparison.pairs == "all" else table[table["against"] != comparison.run.baseline]
 
 
 def overview_html(comparison: Comparison) -> str:

@@ -58,7 +58,9 @@ def coverage_table(comparison: Comparison) -> Table:
                 groups.setdefault(_counts(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0])), []).append(
                     comparison.codes[plan.variant_id]
                 )
-    rows: list[tuple[str, ...]] = [(key[0], _who(comparison, codes), *key[1:]) for key, codes in groups.items()]
+    n_scored = comparison.summary["variant_id"].nunique()
+    who = ("all variants" if len(codes) == n_scored > 1 else " ".join(codes) for codes in groups.values())
+    rows: list[tuple[str, ...]] = [(key[0], named, *key[1:]) for key, named in zip(groups, who, strict=True)]
     header: tuple[str, ...] = _OPEN_HEADER
     if not any(row[header.index("mean")] for row in rows):
         rows, header = [(*row[: len(_COVERAGE_HEADER) - 1], row[-1]) for row in rows], _COVERAGE_HEADER
@@ -76,29 +78,16 @@ def is_open(cell: dict[str, Any]) -> bool:
 
 def _counts(cell: dict[str, Any], gaps: pd.DataFrame) -> tuple[str, ...]:
     counts = tuple(str(cell[name]) for name in ("asked", "scored", "failed", "not_applicable"))
-    means = (plain(cell["mean"]), _ends(cell)) if is_open(cell) else ("", "")
-    return (cell["metric"], *counts, *means, _reasons(gaps))
-
-
-def _ends(cell: dict[str, Any]) -> str:
-    """Write the worst and the best mean; a dash stands where the metric has no bound."""
     worst, best = plain(cell["worst"]), plain(cell["best"])
-    return DASH if worst == best == DASH else f"{worst} to {best}"
-
-
-def _reasons(gaps: pd.DataFrame) -> str:
-    told = []
+    ends = DASH if worst == best == DASH else f"{worst} to {best}"  # a dash where the metric has no bound
+    means = (plain(cell["mean"]), ends) if is_open(cell) else ("", "")
+    reasons_by_status = []
     for status, rows in gaps.groupby("status", sort=True):
         found = commonest(rows)
         reasons = [f"{reason} ({count}×)" for reason, count in found.shown]
         reasons += [f"{found.more} for other reasons"] if found.more else []
-        told.append(f"{str(status).replace('_', ' ')}: {'; '.join(reasons)}")
-    return ". ".join(told)
-
-
-def _who(comparison: Comparison, codes: Sequence[str]) -> str:
-    scored = set(comparison.summary["variant_id"])
-    return "all variants" if len(codes) == len(scored) > 1 else " ".join(codes)
+        reasons_by_status.append(f"{str(status).replace('_', ' ')}: {'; '.join(reasons)}")
+    return (cell["metric"], *counts, *means, ". ".join(reasons_by_status))
 
 
 _NOISE_HEADER = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")

@@ -19,7 +19,6 @@ from rag_lab.redaction import shown
 from rag_lab.report.tables.score_tables import CORRECTIONS
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
-from rag_lab.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,10 +77,10 @@ def screen(comparison: Comparison) -> str:
     lost = [f"{sentence} --table evidence has every variant." for sentence in baseline_sentence(comparison)]
     told = conclusions(comparison) if comparison.is_unlabelled else [*advised, *lost]
     raced = race_sentences(comparison.race, cost_of(comparison.run))[:2] if comparison.race else []
-    unfinished = [] if comparison.manifest else [_unfinished(run)]
-    return _text(
-        [_title(run), asked_sentence(len(run.questions), run.left_out), *unfinished, *failed, *told, *raced], made
-    )
+    title = f"{run.name}: {run.question}" if run.question else run.name
+    scored = f"The run is not finished: {len(run.scored())} of {len(run.variants)} variants have scores."
+    unfinished = [] if comparison.manifest else [scored]
+    return _text([title, asked_sentence(len(run.questions), run.left_out), *unfinished, *failed, *told, *raced], made)
 
 
 def screen_across(found: AcrossRuns) -> str:
@@ -101,14 +100,6 @@ def screen_across(found: AcrossRuns) -> str:
     return _text([*found.sentences, *changed], made)
 
 
-def _unfinished(run: RunFolder) -> str:
-    return f"The run is not finished: {len(run.scored())} of {len(run.variants)} variants have scores."
-
-
-def _title(run: RunFolder) -> str:
-    return f"{run.name}: {run.question}" if run.question else run.name
-
-
 def _text(sentences: Sequence[str], made: _Shown) -> str:
     head = "\n".join(fill(" ".join(shown(sentence).split()), WIDTH) for sentence in sentences)
     thin = [metric for metric in made.metrics if max(made.counts(metric), default=0) < FEW]
@@ -117,12 +108,13 @@ def _text(sentences: Sequence[str], made: _Shown) -> str:
     tables, left = _tables(made, names, thick or list(made.metrics))
     notes = ["Mean [95% interval]; ▲ ▼: reliably better or worse than the baseline."]
     if thin and thick:
-        notes.append(f"On fewer than {FEW} questions, in which hardly anything can be told: {_listed(made, thin)}.")
+        counts = ", ".join(f"{metric} ({max(made.counts(metric), default=0)})" for metric in thin)
+        notes.append(f"On fewer than {FEW} questions, in which hardly anything can be told: {counts}.")
     if made.shallow:
         notes.append(f"over n: the ranking holds n hits, fewer than the cut-off of {listing(made.shallow)}.")
     if left:
         notes.append(f"Not on this screen: {some_of(left, 20)}.")
-    parts = [head, legend, *tables, "\n".join(fill(note, WIDTH) for note in notes), _told(made, names)]
+    parts = [head, legend, *tables, "\n".join(fill(note, WIDTH) for note in notes), _differences(made, names)]
     return "\n\n".join(shown(part) for part in parts if part) + "\n"
 
 
@@ -139,10 +131,6 @@ def _names(made: _Shown) -> tuple[str, dict[str, str]]:
     return "\n".join(fill(line, WIDTH, subsequent_indent="   ") for line in told), codes
 
 
-def _listed(made: _Shown, metrics: Sequence[str]) -> str:
-    return ", ".join(f"{metric} ({max(made.counts(metric), default=0)})" for metric in metrics)
-
-
 def _tables(made: _Shown, names: dict[str, str], metrics: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return tables of as many metrics side by side as fit, and the metrics that stand in none."""
     columns = {metric: _column(made, metric) for metric in metrics}
@@ -155,7 +143,8 @@ def _tables(made: _Shown, names: dict[str, str], metrics: Sequence[str]) -> tupl
         while waiting and (not chosen or width + len(_GAP) + _width(columns[waiting[0]]) <= WIDTH):
             width += len(_GAP) + _width(columns[waiting[0]])
             chosen.append(waiting.pop(0))
-        tables.append(_beside([first, *(columns[metric] for metric in chosen)]))
+        padded = [[cell.ljust(_width(one)) for cell in one] for one in (first, *(columns[name] for name in chosen))]
+        tables.append("\n".join(_GAP.join(line).rstrip() for line in zip(*padded, strict=True)))
         lines += len(first) + 1
     return tables, waiting
 
@@ -184,18 +173,14 @@ def _width(column: Sequence[str]) -> int:
     return max(map(len, column))
 
 
-def _beside(columns: Sequence[Sequence[str]]) -> str:
-    padded = [[cell.ljust(_width(column)) for cell in column] for column in columns]
-    return "\n".join(_GAP.join(line).rstrip() for line in zip(*padded, strict=True))
-
-
-def _told(made: _Shown, names: dict[str, str]) -> str:
+def _differences(made: _Shown, names: dict[str, str]) -> str:
     """Return the differences from the baseline that are called such, those of the metric that decides first."""
     table = made.differences
     if table.empty:
         return ""
     against = table[table["against"] == made.baseline]
-    rows = [row for metric in made.metrics for row in _rows(against, metric) if row["verdict"] in _MARKS]
+    found = against[against["verdict"].isin(list(_MARKS))].to_dict("records")
+    rows = [row for metric in made.metrics for row in found if row["metric"] == metric]
     # In a grid effects are primary, and no pair of variants.
     is_primary = (against["family"] == "primary").any()
     families = f"primary: {made.metrics[0]}; all others secondary" if is_primary else "all secondary"
@@ -217,12 +202,6 @@ def _told(made: _Shown, names: dict[str, str]) -> str:
     header = ("", "", "difference", "95% interval", "n", "corrected p")
     title = fill(f"Differences from the baseline that can be told from chance ({family})", WIDTH)
     return f"{title}\n{text_table(header, cells)}{more}"
-
-
-def _rows(table: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
-    return [
-        {str(key): value for key, value in row.items()} for row in table[table["metric"] == metric].to_dict("records")
-    ]
 
 
 def _first(table: pd.DataFrame, **values: str) -> dict[str, Any] | None:
